@@ -1,0 +1,208 @@
+"""
+The seams of the program.
+
+Every implementation is checked with ``verifyObject`` and passes the contract suite of its interface under
+``tests/contracts``. Methods are declared without ``self``, as zope.interface has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from twisted.internet.interfaces import IConsumer
+from zope.interface import Attribute, Interface
+
+if TYPE_CHECKING:
+    from pkgrepo.model import Action, BlobInfo, Identity, Repository
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Value = int | str | bytes | float | None
+Row = tuple[Any, ...]
+
+
+class IBlobStore(Interface):
+    """
+    Immutable bytes on one storage.
+
+    A blob is visible whole or not at all. A locator names one stored copy and is never used twice, so that removing an
+    old copy can never hit a new one of the same content.
+    """
+
+    def begin(
+        expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None
+    ) -> IBlobUpload:
+        """
+        Start receiving a blob; nothing is visible until its ``commit``.
+
+        ``expect_size`` in bytes reserves room, so that a full disk is found before the first byte. ``algorithms`` are
+        ``hashlib`` names computed beside sha256. More than ``limit`` bytes raise ``TooLarge`` at the write.
+
+        :raises StorageFull: no room for ``expect_size``, or the free space is under the low-water mark
+        """
+
+    def resume(upload_id: str, state: bytes) -> Awaitable[IBlobUpload]:
+        """
+        Continue a suspended upload, on any worker.
+
+        :raises BlobMissing: the upload is gone
+        """
+
+    def open(locator: str) -> IBlob:
+        """
+        A stored blob, for reading.
+
+        :raises BlobMissing: nothing is stored under this locator
+        """
+
+    def stat(locator: str) -> Awaitable[tuple[int, datetime] | None]:
+        """Size in bytes and time of commit (aware UTC), or None when absent."""
+
+    def delete(locator: str) -> Awaitable[None]:
+        """Remove the copy for good; absent is fine. Open readers finish undisturbed."""
+
+    def scan(after: str = "", limit: int = 1000) -> Awaitable[Sequence[tuple[str, int, datetime]]]:
+        """Up to ``limit`` copies as (locator, size, time of commit), ordered by locator, from after ``after``."""
+
+    def sweep_uploads(older_than: datetime, keep: Iterable[str]) -> Awaitable[int]:
+        """Remove unfinished uploads last touched before ``older_than`` unless ``keep`` names them; how many went."""
+
+    def capacity() -> tuple[int, int]:
+        """Free and total bytes of the storage."""
+
+
+class IBlobUpload(IConsumer):
+    """
+    Bytes on their way in.
+
+    It is an async context manager: leaving it without ``commit`` or ``suspend`` removes every trace, and so does a
+    crash (swept on start). Digests are computed while bytes arrive. ``write`` takes bytes of any size and may be
+    called without waiting; ``registerProducer`` and ``drained`` give back-pressure.
+    """
+
+    id = Attribute("the upload's name, a str that only ``resume`` understands")
+    offset = Attribute("bytes taken so far, an int")
+
+    def write(data: bytes) -> None:
+        """Take the next bytes. :raises TooLarge: past the limit"""
+
+    def drained() -> Awaitable[None]:
+        """
+        Wait until few enough bytes are in flight to take more.
+
+        :raises StorageFull: the disk is full; :raises StorageFailed: the device failed
+        """
+
+    def commit(expected: Mapping[str, str] | None = None, size: int | None = None) -> Awaitable[BlobInfo]:
+        """
+        Make the bytes durable and visible, or leave nothing.
+
+        ``expected`` maps algorithm names to lower-case hex; every one is checked before the blob becomes visible.
+
+        :raises DigestMismatch: some digest differs; :raises SizeMismatch: ``size`` differs
+        """
+
+    def suspend() -> Awaitable[bytes]:
+        """Make what was received durable and return the state (at most 4 KiB) from which ``resume`` goes on."""
+
+    def abort() -> Awaitable[None]:
+        """Remove every trace; safe to call at any time, also twice."""
+
+
+class IBlob(Interface):
+    """One stored copy, for reading."""
+
+    size = Attribute("bytes, an int")
+
+    def descriptor() -> int | None:
+        """A new read-only file descriptor that the caller closes, or None where there are no files."""
+
+    def deliver(consumer: IConsumer, start: int, end: int) -> Awaitable[None]:
+        """Push bytes ``start`` to ``end`` (exclusive) to the consumer as a push producer; done when all were taken."""
+
+    def read(start: int, count: int) -> Awaitable[bytes]:
+        """At most ``count`` bytes from ``start``; fewer only at the end."""
+
+
+class Reader(Protocol):
+    """What a query sees: one consistent view of the catalog."""
+
+    def one(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
+        """The first row, or None."""
+
+    def all(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """Every row; the caller bounds them in SQL."""
+
+
+class Transaction(Reader, Protocol):
+    """What a write command sees: it sees its own writes, and others see all of them or none."""
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run one statement; how many rows it changed."""
+
+    def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run one INSERT; the new row's integer key."""
+
+
+class ICatalog(Interface):
+    """
+    What is stored where, who may touch it, and what happened.
+
+    Queries and commands are plain functions over a ``Reader`` or a ``Transaction`` (see ``pkgrepo.storage.catalog``),
+    so that every engine runs the same ones.
+    """
+
+    def generation() -> int:
+        """A number that changes whenever a commit, of any process, has become visible here. Costs microseconds."""
+
+    def look(query: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query of a few indexed look-ups now, in the calling (reactor) thread."""
+
+    def scan(query: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        """Run a longer query on a reader thread."""
+
+    def write(command: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        """
+        Run a command in a transaction; its result, once that is durable.
+
+        A command that raises changes nothing and its error is raised here; commands that run beside it are not touched.
+        """
+
+
+class IAuthenticator(Interface):
+    """Credentials in any of the forms that clients send, to an identity."""
+
+    def recall(header: bytes) -> Identity | None:
+        """The identity behind an Authorization header that was verified a moment ago, without waiting; else None."""
+
+    def authenticate(header: bytes | None, address: str) -> Awaitable[Identity]:
+        """
+        The identity behind an Authorization header value (None: anonymous) from a client address.
+
+        :raises AuthenticationFailed: wrong credentials; :raises TooManyAttempts: too many wrong ones lately
+        """
+
+
+class IAuthorizer(Interface):
+    """The one permission check: every format, the API and search ask here."""
+
+    def may(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
+        """Whether the identity may do this now. ``package`` (its key) narrows to one package."""
+
+
+class IFormat(Interface):
+    """A package format: its protocol, and nothing of disks, SQL or sockets."""
+
+    name = Attribute("the name in the API, e.g. ``python``")
+    aliases = Attribute("other spellings that the API takes, a tuple of str")
+
+    def validate(config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The repository configuration with defaults filled in. :raises Invalid: with the JSON pointer"""
+
+    def schema() -> Mapping[str, Any]:
+        """JSON Schema 2020-12 of the repository configuration."""
+
+    def resource(repository: Repository) -> Any:
+        """The Klein application (an ``IResource``) that serves this repository's paths."""
