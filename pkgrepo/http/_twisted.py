@@ -1,0 +1,33 @@
+"""
+The names of Twisted that it does not promise to keep, in one place.
+
+A test drives each of them, so that a release which renames one fails there and not in production.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet import tcp
+from twisted.internet._producer_helpers import _PullToPush as PullToPush
+from twisted.web.http import _ChunkedTransferDecoder as ChunkedDecoder
+from twisted.web.http import _MalformedChunkedDataError as MalformedChunks
+
+__all__ = ["ChunkedDecoder", "MalformedChunks", "PullToPush", "is_plain_tcp", "socket_of", "unsent"]
+
+
+def socket_of(transport: Any) -> tcp.Connection | None:
+    """The TCP transport at the bottom of ``transport`` (below TLS), or None when there is none."""
+    while transport is not None and not isinstance(transport, tcp.Connection):
+        transport = getattr(transport, "transport", None)
+    return transport
+
+
+def is_plain_tcp(transport: Any) -> bool:
+    """Whether bytes given to ``transport`` reach the socket as they are."""
+    return isinstance(transport, tcp.Connection) and not transport.TLS
+
+
+def unsent(connection: tcp.Connection) -> int:
+    """Bytes that the transport holds and the kernel has not taken yet."""
+    return len(connection.dataBuffer) - connection.offset + connection._tempDataLen  # noqa: SLF001

@@ -1,0 +1,90 @@
+"""What a handler returns, or raises, instead of writing to a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IConsumer
+
+Fields = tuple[tuple[bytes, bytes], ...]
+
+JSON = b"application/json"
+TEXT = b"text/plain; charset=utf-8"
+
+_encode_json = msgspec.json.Encoder().encode
+
+
+@frozen
+class Content:
+    """
+    A body of ``size`` bytes that is not in memory.
+
+    ``open`` returns a new descriptor, which the sender closes; its offset is never used. ``deliver`` serves bodies
+    without a descriptor: it writes exactly the bytes ``start`` to ``end`` (exclusive) to the consumer, as a push
+    producer or directly, and its Deferred fires after the last one. At least one of the two is given; ``open`` wins.
+    """
+
+    size: int
+    open: Callable[[], int] | None = None
+    deliver: Callable[[IConsumer, int, int], Deferred[None]] | None = None
+
+
+@frozen
+class Answer:
+    """
+    An answer, whole; who asked, and how (HEAD, a range, a condition), is the sender's business.
+
+    ``etag`` is strong and quoted as on the wire, ``last_modified`` in Unix seconds. ``reason`` is a sentence for the
+    status line, which is all that some upload tools print; it may hold text of users and is made harmless when sent.
+    With ``ranges`` single byte ranges are served (RFC 9110 section 14).
+    """
+
+    status: int = 200
+    body: bytes | Content = b""
+    content_type: bytes | None = None
+    headers: Fields = ()
+    etag: bytes | None = None
+    last_modified: int | None = None
+    reason: str | None = None
+    ranges: bool = False
+
+    @property
+    def size(self) -> int:
+        """Length of the whole body in bytes."""
+        return len(self.body) if isinstance(self.body, bytes) else self.body.size
+
+
+def json_answer(value: object, status: int = 200, **rest: Any) -> Answer:
+    """An answer holding ``value`` as JSON; ``rest`` are further fields of L{Answer}."""
+    rest.setdefault("content_type", JSON)
+    return Answer(status=status, body=_encode_json(value), **rest)
+
+
+def text_answer(text: str, status: int = 200, **rest: Any) -> Answer:
+    """An answer holding ``text`` as UTF-8; ``rest`` are further fields of L{Answer}."""
+    rest.setdefault("content_type", TEXT)
+    return Answer(status=status, body=text.encode("utf-8", "replace"), **rest)
+
+
+@define
+class Refusal(Exception):  # noqa: N818 - "refusal" is the word of the trade here
+    """
+    What a client is told when it does not get what it asked for.
+
+    ``sentence`` is for a person, ``code`` for a program; ``detail`` and ``errors`` are extra data for formats whose
+    error shape has room for them.
+    """
+
+    status: int
+    sentence: str
+    code: str = ""
+    headers: Fields = ()
+    detail: object = None
+    errors: tuple[object, ...] = field(default=())
+
+    def __str__(self) -> str:
+        return self.sentence

@@ -1,0 +1,120 @@
+"""Answers kept ready, for what many clients ask for again and again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from pkgrepo.http.answer_head import render_head
+from pkgrepo.http.answers import Answer
+from pkgrepo.http.send import respond, send_whole
+
+if TYPE_CHECKING:
+    from pkgrepo.http.request import Request
+
+ENTRY_OVERHEAD = 512  # bytes of Python objects around an entry, roughly
+_log = Logger()
+
+
+class Prepared:
+    """
+    An answer whose head is rendered once.
+
+    What changes from one request to the next (date, request id, whether the connection is kept) is added when it is
+    sent. ``size`` is what it costs in memory, in bytes.
+    """
+
+    __slots__ = ("_head", "_head_304", "_small", "answer", "size")
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self._head = render_head(answer, answer.status, 0, answer.size)
+        self._head_304 = render_head(answer, 304, 0, 0) if answer.status == 200 else b""
+        self._small = answer.body if isinstance(answer.body, bytes) and answer.status != 304 else None
+        self.size = len(self._head) + len(self._head_304) + len(self._small or b"") + ENTRY_OVERHEAD
+
+    def serve(self, request: Request) -> None:
+        """Answer a GET or HEAD with this; what it does not know itself goes the general way."""
+        fields = request.fields
+        answer = self.answer
+        if answer.status == 200:
+            condition = fields.get(b"if-none-match")
+            if condition is not None:
+                if condition == answer.etag:
+                    send_whole(request, 304, self._head_304, b"")
+                    return
+            elif b"range" not in fields and b"if-modified-since" not in fields and self._small is not None:
+                send_whole(request, 200, self._head, self._small if request.method == b"GET" else b"")
+                return
+        under_way = respond(request, answer)
+        if under_way is not None:
+            under_way.addErrback(_report)
+
+
+def _report(failure: Failure) -> None:
+    _log.failure("sending a prepared answer failed", failure=failure)
+
+
+def prepare(answer: Answer) -> Prepared:
+    """Render the heads of ``answer`` ahead of time."""
+    return Prepared(answer)
+
+
+class ResponseCache:
+    """
+    Prepared answers by key, the least recently used given up first when ``limit`` bytes are exceeded.
+
+    An entry is valid while its ``stamp`` is the one asked for (a repository's serial, say): another stamp is a miss
+    and drops the entry. An entry larger than an eighth of the limit is not kept.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self.hits = 0
+        self.misses = 0
+        self._entries: OrderedDict[Hashable, tuple[Prepared, Hashable, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Hashable, stamp: Hashable = None) -> Prepared | None:
+        """The answer kept under ``key`` with this ``stamp``, or None."""
+        entry = self._entries.get(key)
+        if entry is None:
+            self.misses += 1
+            return None
+        if entry[1] != stamp:
+            self.drop(key)
+            self.misses += 1
+            return None
+        self._entries.move_to_end(key)
+        self.hits += 1
+        return entry[0]
+
+    def put(self, key: Hashable, prepared: Prepared, stamp: Hashable = None, size: int | None = None) -> None:
+        """Keep ``prepared``; ``size`` in bytes, if it is not its own."""
+        self.drop(key)
+        cost = prepared.size if size is None else size
+        if cost > self.limit // 8:
+            return
+        self._entries[key] = (prepared, stamp, cost)
+        self.size += cost
+        while self.size > self.limit:
+            _, (_, _, freed) = self._entries.popitem(last=False)
+            self.size -= freed
+
+    def drop(self, key: Hashable) -> None:
+        """Forget ``key``, if it is there."""
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self.size -= entry[2]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self.size = 0

@@ -1,0 +1,30 @@
+"""What one client may cost, in bytes and seconds."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+
+@frozen
+class HttpLimits:
+    """
+    Bounds of one connection; every time is kept to the second, by one sweep over all connections.
+
+    ``header_deadline_s`` runs from the first byte of a head (on a new connection from the accept) to its end, however
+    busily bytes drip in. A body must bring ``min_body_rate`` bytes a second, averaged over each ``body_window_s``
+    during which we were willing to read. A reader that takes nothing for ``write_stall_s`` is cut off. What is left
+    of a refused body is read and thrown away up to ``drain_bytes`` and ``drain_s``, and no longer than
+    ``drain_idle_s`` without a byte; above ``drain_keep_bytes`` the connection is not kept for another request.
+    """
+
+    header_bytes: int = 32768
+    header_count: int = 200
+    header_deadline_s: float = 20
+    idle_timeout_s: float = 75
+    min_body_rate: float = 100
+    body_window_s: float = 30
+    write_stall_s: float = 120
+    drain_bytes: int = 64 * 1024 * 1024
+    drain_s: float = 10
+    drain_idle_s: float = 1
+    drain_keep_bytes: int = 64 * 1024

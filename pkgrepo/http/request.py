@@ -1,0 +1,276 @@
+"""A request as handlers see it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from urllib.parse import unquote_to_bytes
+
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from twisted.web import server
+from twisted.web.http import parse_qs
+from twisted.web.http_headers import Headers
+
+from pkgrepo.http.answers import text_answer
+from pkgrepo.http.body import Body, BodyLost
+from pkgrepo.http.proxies import Via
+from pkgrepo.http.send import respond
+
+if TYPE_CHECKING:
+    from pkgrepo.http.channel import Channel
+    from pkgrepo.http.head import FieldBlock, RequestLine
+
+T = TypeVar("T")
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
+_log = Logger()
+
+
+class lazy(Generic[T]):  # noqa: N801 - reads as a decorator
+    """An attribute computed when first asked for, then kept in the instance and free of charge."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> lazy[T] | T:
+        if instance is None:
+            return self
+        value = instance.__dict__[self.name] = self.compute(instance)
+        return value
+
+
+class _Nobody:
+    """The source of a body that is empty."""
+
+    def pause_body(self) -> None:
+        """Nothing flows."""
+
+    resume_body = invite_body = pause_body
+
+
+class Request(server.Request):
+    """
+    One request; it is processed as soon as its head is in, and its body is pulled through ``body``.
+
+    What Twisted's own class computes for each request is computed here when somebody asks: most requests are answered
+    from their path and two header fields. ``raw_path`` and ``raw_query`` are as on the wire; ``path`` is the same as
+    ``raw_path``. ``principal``, ``repository`` and ``cache`` are filled by the layers above for the access log.
+    ``gone`` turns true when the client has left; answering is then a no-op.
+    """
+
+    defaultContentType = None
+    queued = 0
+    gone = False
+    principal = ""
+    repository = ""
+    cache = ""
+
+    def __init__(self, channel: Channel, line: RequestLine, fields: FieldBlock) -> None:
+        self.channel: Any = channel
+        self.transport: Any = channel.transport
+        self.method = line.method
+        self.uri = line.target
+        self.raw_path, _, self.raw_query = line.target.partition(b"?")
+        self.path = self.raw_path
+        self.clientproto = b"HTTP/1.1" if line.modern else b"HTTP/1.0"
+        self.fields = fields.values
+        self.started = channel.site.seconds()
+        self.notifications = []
+        self._line = line
+        self._block = fields
+
+    # What handlers use
+
+    def header(self, name: bytes) -> bytes | None:
+        """The value of a header field by its lower-case name; several lines are joined with a comma and a space."""
+        return self.fields.get(name)
+
+    @lazy
+    def body(self) -> Body:
+        """The bytes that follow the head, if any."""
+        return Body(_Nobody(), 0)
+
+    @lazy
+    def rid(self) -> bytes:
+        """The request's name on the wire: the client's, if it is harmless, else ours."""
+        given: bytes | None = self.fields.get(b"x-request-id")
+        if given is not None and _REQUEST_ID.fullmatch(given):
+            return given
+        name: bytes = self.site.next_request_id()
+        return name
+
+    @property
+    def request_id(self) -> str:
+        """The request's name for logs and for the ``X-Request-Id`` header field."""
+        return self.rid.decode("ascii")
+
+    @lazy
+    def via(self) -> Via:
+        """Who asked, and under which address of ours, trusted proxies looked through."""
+        via: Via = self.site.trusted_proxies.resolve(self)
+        return via
+
+    @property
+    def client_address(self) -> str:
+        """The client's IP address; empty on a Unix socket without a proxy's word for it."""
+        return self.via.client_address
+
+    @property
+    def base_url(self) -> str:
+        """``scheme://host[/prefix]`` under which the client reached us, without a slash at the end."""
+        return self.via.base_url
+
+    @property
+    def authority(self) -> bytes | None:
+        """Host and port that the client asked for; None from an HTTP/1.0 client that does not say."""
+        return self._line.authority or self._block.host
+
+    def abort(self) -> None:
+        """Cut the connection, so that no client takes what it has for whole."""
+        if not self.gone:
+            self.transport.abortConnection()
+
+    # What Twisted and Klein use, computed on demand
+
+    @lazy
+    def site(self) -> Any:
+        """The factory of the connection; it outlives it."""
+        return self.channel.site
+
+    @lazy
+    def requestHeaders(self) -> Headers:
+        """The header fields in Twisted's shape; L{header} is much cheaper."""
+        headers = Headers()
+        for name, value in self._block.lines:
+            headers.addRawHeader(name, value)
+        return headers
+
+    @lazy
+    def responseHeaders(self) -> Headers:
+        """Fields for answers written the old way."""
+        return Headers()
+
+    @lazy
+    def args(self) -> dict[bytes, list[bytes]]:
+        """The query's values by name, percent-decoded."""
+        parsed: dict[bytes, list[bytes]] = parse_qs(self.raw_query, keep_blank_values=1)
+        return parsed
+
+    @lazy
+    def received_cookies(self) -> dict[bytes, bytes]:
+        """The client's cookies by name."""
+        self.__dict__["received_cookies"] = {}
+        untyped: Any = self
+        untyped.parseCookies()
+        cookies: dict[bytes, bytes] = self.__dict__["received_cookies"]
+        return cookies
+
+    @lazy
+    def cookies(self) -> list[bytes]:
+        """Cookies to set."""
+        return []
+
+    @lazy
+    def content(self) -> BytesIO:
+        """Always empty: the body is in ``body``."""
+        return BytesIO()
+
+    @lazy
+    def client(self) -> Any:
+        """The peer's address."""
+        return self.channel.getPeer()
+
+    @lazy
+    def host(self) -> Any:
+        """Our end's address."""
+        return self.channel.getHost()
+
+    @lazy
+    def _adapterCache(self) -> dict[Any, Any]:
+        return {}
+
+    def getRequestHostname(self) -> bytes:
+        """The host that the client asked for, without its port."""
+        host, _, port = (self.authority or b"").rpartition(b":")
+        return host if port.isdigit() else self.authority or b"localhost"
+
+    def isSecure(self) -> bool:
+        """Whether the client's bytes came through TLS of ours."""
+        secure: bool = self.channel is not None and self.channel.secure
+        return secure
+
+    # The life of a request
+
+    def process(self) -> None:
+        """Answer from the early road when it knows the way, else through the resource tree."""
+        site = self.site
+        if self.method in (b"GET", b"HEAD") and site.early is not None and self.body_is_empty:
+            try:
+                prepared = site.early(self)
+                if prepared is not None:
+                    prepared.serve(self)
+                    return
+            except Exception:  # noqa: BLE001 - the outermost place
+                self.processingFailed(Failure())
+                return
+        if self.path == b"*":
+            respond(self, text_answer("", status=200))
+            return
+        self.prepath = []
+        self.postpath = [unquote_to_bytes(part) for part in self.path[1:].split(b"/")]
+        try:
+            untyped: Any = self
+            untyped.render(site.getResourceFor(self))
+        except Exception:  # noqa: BLE001 - the outermost place
+            self.processingFailed(Failure())
+
+    @property
+    def body_is_empty(self) -> bool:
+        """Whether the head announces no body."""
+        return not self._block.chunked and not self._block.length
+
+    def processingFailed(self, reason: Failure) -> Failure:
+        """Say that something went wrong, without saying what: the log has it, under the request's id."""
+        _log.failure("request {request_id} failed", failure=reason, request_id=self.request_id)
+        if self.startedWriting:
+            self.abort()
+        else:
+            respond(self, text_answer(f"internal error, request id {self.request_id}\n", status=500))
+        return reason
+
+    def finish(self) -> None:
+        """The answer is complete; quietly nothing when the client has left or the answer was complete before."""
+        if self.gone or self.finished:
+            return
+        untyped: Any = self
+        if not self.startedWriting:
+            untyped.write(b"")
+        if self.chunked:
+            self.channel.write(b"0\r\n\r\n")
+        self.finished = 1
+        channel, self.channel = self.channel, None
+        self.site.log(self)
+        channel.requestDone(self)
+        if self.notifications:
+            waiting, self.notifications = self.notifications, []
+            for deferred in waiting:
+                deferred.callback(None)
+
+    def connectionLost(self, reason: Failure) -> None:
+        """The client has left: whoever reads the body, writes the answer or waits for its end is told."""
+        self.gone = True
+        self.body.fail(BodyLost("the client closed the connection before the end of the body"))
+        self.site.log(self)
+        untyped: Any = super()
+        untyped.connectionLost(reason)

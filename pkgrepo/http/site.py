@@ -1,0 +1,208 @@
+"""The listening end: everything that the connections of one server share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, Protocol
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IAddress, IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.internet.threads import deferToThread
+from twisted.logger import Logger
+from twisted.web import server
+from twisted.web.resource import IResource
+
+from pkgrepo.http.channel import Channel
+from pkgrepo.http.conditional import render_date
+from pkgrepo.http.limits import HttpLimits
+from pkgrepo.http.proxies import TrustedProxies
+
+if TYPE_CHECKING:
+    from pkgrepo.http.hot import Prepared
+    from pkgrepo.http.request import Request
+
+__all__ = ["HttpLimits", "Site", "make_site"]
+
+SWEEP_S = 1.0
+
+_log = Logger()
+
+
+class AccessLog(Protocol):
+    """Told about every request once, when its answer is written or its client has left."""
+
+    def request(self, request: Request) -> None:
+        """A request is over."""
+
+    def refused(self, client_address: str, status: int, sentence: str) -> None:
+        """A head made no request."""
+
+
+class Site(server.Site):
+    """
+    The factory of all connections, with the clock that holds them to their limits.
+
+    ``channels`` are the open connections; ``active`` counts the requests being answered. ``request_count`` counts all
+    since the start.
+    """
+
+    noisy = False
+
+    def __init__(
+        self,
+        resource: IResource,
+        *,
+        reactor: Any,
+        early: Callable[[Request], Prepared | None] | None,
+        limits: HttpLimits,
+        trusted_proxies: TrustedProxies,
+        access_log: AccessLog | None,
+        server_header: bytes,
+    ) -> None:
+        untyped: Any = super()
+        untyped.__init__(resource, reactor=reactor, parsePOSTFormSubmission=False)
+        self.early = early
+        self.limits = limits
+        self.trusted_proxies = trusted_proxies
+        self.access_log = access_log
+        self.channels: set[Channel] = set()
+        self.draining = False
+        self.request_count = 0
+        self.seconds: Callable[[], float] = reactor.seconds
+        self.in_thread: Callable[..., Deferred[Any]] = deferToThread
+        self._fixed_fields = b"Server: %s\r\nX-Content-Type-Options: nosniff\r\nDate: " % server_header
+        self._stamp, self._stamp_second = b"", 0
+        self._id_prefix = b"%s-" % os.urandom(4).hex().encode("ascii")
+        self._id_count = count(1)
+        self._sweeping = LoopingCall(self._sweep)
+        self._sweeping.clock = reactor
+        self._swept_at = 0.0
+        self._emptied: Deferred[None] | None = None
+
+    # The factory
+
+    def buildProtocol(self, addr: IAddress | None) -> Any:  # noqa: ARG002 - Twisted's signature
+        """A connection of ours."""
+        if not self._sweeping.running:
+            self._swept_at = self.seconds()
+            self._sweeping.start(SWEEP_S, now=False)
+        return Channel(self)
+
+    def startFactory(self) -> None:
+        """Nothing to open: the access log belongs to whoever made it."""
+
+    def stopFactory(self) -> None:
+        """The port is closed; connections live on, and so does their clock until the last one ends."""
+
+    def acceptableProtocols(self) -> list[bytes]:
+        """HTTP/1.1 only: HTTP/2 is left to a proxy in front."""
+        return [b"http/1.1"]
+
+    def forget(self, channel: Channel) -> None:
+        """A connection has ended."""
+        self.channels.discard(channel)
+        if not self.channels:
+            if self._sweeping.running:
+                self._sweeping.stop()
+            emptied, self._emptied = self._emptied, None
+            if emptied is not None:
+                emptied.callback(None)
+
+    # What answers need
+
+    def stamp(self) -> bytes:
+        """The header lines that all answers of one second share."""
+        now = int(time.time())
+        if now != self._stamp_second:
+            self._stamp_second = now
+            self._stamp = self._fixed_fields + render_date(now) + b"\r\n"
+        return self._stamp
+
+    def next_request_id(self) -> bytes:
+        """A name that no other request of this or any other process has."""
+        return self._id_prefix + b"%x" % next(self._id_count)
+
+    def log(self, request: Any) -> None:
+        """A request is over."""
+        self.request_count += 1
+        if self.access_log is not None:
+            self.access_log.request(request)
+
+    def log_refused(self, channel: Channel, status: int, sentence: str) -> None:
+        """A head made no request."""
+        if self.access_log is not None:
+            self.access_log.refused(getattr(channel.getPeer(), "host", ""), status, sentence)
+
+    # Time
+
+    @property
+    def active(self) -> int:
+        """How many requests are being answered."""
+        return sum(channel.request is not None for channel in self.channels)
+
+    def _sweep(self) -> None:
+        now = self.seconds()
+        tick, self._swept_at = now - self._swept_at, now
+        for channel in list(self.channels):
+            channel.sweep(now, tick)
+
+    def drain(self, deadline: float) -> Deferred[None]:
+        """
+        Stop gracefully: from now on every answer closes its connection, and idle ones are closed within two seconds.
+
+        The Deferred fires when no connection is left; those still there after ``deadline`` seconds are cut. Call this
+        after the port has stopped listening.
+        """
+        self.draining = True
+        done: Deferred[None] = Deferred()
+        if not self.channels:
+            done.callback(None)
+            return done
+        self._emptied = Deferred()
+        cutting = self.reactor.callLater(deadline, self._cut)
+
+        def finish(_: None) -> None:
+            if cutting.active():
+                cutting.cancel()
+            done.callback(None)
+
+        self._emptied.addCallback(finish)
+        return done
+
+    def _cut(self) -> None:
+        _log.warn("cutting {count} connections that outlived the stop", count=len(self.channels))
+        for channel in list(self.channels):
+            channel.transport.abortConnection()  # type: ignore[union-attr]
+
+
+def make_site(
+    resource: IResource,
+    *,
+    reactor: IReactorTime | Any,
+    early: Callable[[Request], Prepared | None] | None = None,
+    limits: HttpLimits | None = None,
+    trusted_proxies: TrustedProxies | Sequence[str] = (),
+    access_log: AccessLog | None = None,
+    server_header: str = "pkgrepo",
+) -> Site:
+    """
+    A factory to listen with.
+
+    ``early`` sees every GET and HEAD without a body before ``resource`` does; a L{Prepared} from it is written at once,
+    None passes the request on. ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix".
+    """
+    if not isinstance(trusted_proxies, TrustedProxies):
+        trusted_proxies = TrustedProxies(trusted_proxies)
+    return Site(
+        resource,
+        reactor=reactor,
+        early=early,
+        limits=limits or HttpLimits(),
+        trusted_proxies=trusted_proxies,
+        access_log=access_log,
+        server_header=server_header.encode("ascii"),
+    )
