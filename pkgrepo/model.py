@@ -212,10 +212,15 @@ class Identity:
 
 @frozen
 class RepositoryScope:
-    """A token's reach: repositories by ``storage/name`` glob, and what it may do there."""
+    """
+    A token's reach: repositories by ``storage/name`` glob, and what it may do there.
+
+    ``packages`` are globs of package keys that narrow this one scope; empty means every package.
+    """
 
     repository: str
     actions: frozenset[Action]
+    packages: tuple[str, ...] = ()
 
 
 @frozen
@@ -255,3 +260,185 @@ class Actor:
 
 
 SYSTEM = Actor(name="system")
+
+
+class UserKind(StrEnum):
+    """A person logs in with a password; a service only has tokens."""
+
+    PERSON = "person"
+    SERVICE = "service"
+
+
+@frozen
+class User:
+    """
+    Somebody who can be named.
+
+    It never carries a password or its hash. ``generation`` grows when whatever was issued to the user before must
+    stop working; ``default_actions`` apply in repositories where nothing more specific is said.
+    """
+
+    id: int
+    uid: str
+    username: str
+    key: str
+    name: str
+    email: str
+    kind: UserKind
+    active: bool
+    admin: bool
+    user_manager: bool
+    system_manager: bool
+    default_actions: frozenset[Action]
+    generation: int
+    created_at: datetime
+    updated_at: datetime
+    last_login_at: datetime | None
+
+
+@frozen
+class Group:
+    """A named set of users, to grant to."""
+
+    id: int
+    uid: str
+    key: str
+    name: str
+    description: str
+    created_at: datetime
+
+
+class SubjectKind(StrEnum):
+    """What a grant or a membership speaks of."""
+
+    USER = "user"
+    GROUP = "group"
+
+
+@frozen
+class Grant:
+    """
+    What a user or group may do in a repository; no actions are an explicit refusal.
+
+    ``subject_uid`` and ``subject_name`` are for showing.
+    """
+
+    repository_id: int
+    subject_kind: SubjectKind
+    subject_id: int
+    actions: frozenset[Action]
+    subject_uid: str = ""
+    subject_name: str = ""
+
+
+class TokenKind(StrEnum):
+    """What a token is for; the first letter is part of its text."""
+
+    PERSONAL = "personal"
+    SERVICE = "service"
+    CI = "ci"
+    REPOSITORY = "repository"
+
+
+@frozen
+class Token:
+    """
+    What is known of an access token; its text is never stored.
+
+    ``shown`` is the prefix and the last characters, to tell tokens apart.
+    """
+
+    id: int
+    uid: str
+    user_id: int
+    shown: str
+    kind: TokenKind
+    name: str
+    description: str
+    limits: TokenLimits
+    revoked_at: datetime | None
+    created_at: datetime
+    created_from: str
+    last_used_at: datetime | None
+    last_used_ip: str | None
+    last_used_client: str | None
+    uses: int
+
+
+@frozen
+class TokenUse:
+    """Uses of one token since the last time they were written down."""
+
+    token_id: int
+    at_ms: int
+    address: str
+    client: str
+    count: int
+
+
+class ProjectRole(StrEnum):
+    """A member's standing in a project, lowest first."""
+
+    GUEST = "guest"
+    REPORTER = "reporter"
+    DEVELOPER = "developer"
+    MAINTAINER = "maintainer"
+    OWNER = "owner"
+
+    @property
+    def rank(self) -> int:
+        """0 for the lowest role; grows with the role."""
+        return list(ProjectRole).index(self)
+
+
+@frozen
+class Project:
+    """A named owner of packages; ``key`` is the normalised slug."""
+
+    id: int
+    uid: str
+    key: str
+    name: str
+    description: str
+    visibility: Visibility
+    quota: int | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@frozen
+class ProjectMember:
+    """A user's or group's role in a project; ``subject_uid`` and ``subject_name`` are for showing."""
+
+    project_id: int
+    subject_kind: SubjectKind
+    subject_id: int
+    role: ProjectRole
+    subject_uid: str = ""
+    subject_name: str = ""
+
+
+@frozen
+class ProjectBinding:
+    """Names in a repository that a project owns; the format gives ``pattern`` its meaning."""
+
+    repository_id: int
+    pattern: str
+    project_id: int
+
+
+@frozen
+class AuditEntry:
+    """One line of the audit log. ``outcome`` is ``ok``, ``refused`` or ``failed``; ``detail`` never holds secrets."""
+
+    seq: int
+    at: datetime
+    request_id: str
+    user_id: int | None
+    actor: str
+    token_id: int | None
+    address: str
+    action: str
+    object: str
+    outcome: str
+    detail: Mapping[str, Any]
