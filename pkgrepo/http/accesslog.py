@@ -1,0 +1,135 @@
+"""
+One line for each request.
+
+Lines are collected and written together, a little later: a ``write`` for each would cost as much as a small answer.
+Nothing a client sends can add a line, and what is secret in an address (the query, a path that holds a token) is left
+out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import msgspec
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+
+if TYPE_CHECKING:
+    from pkgrepo.http.request import Request
+
+FLUSH_S = 1.0
+FLUSH_BYTES = 64 * 1024
+CLIENT_LEFT = 499  # as nginx has it: no answer, because nobody was there any more
+
+Scrub = Callable[[str], str]
+
+_encode = msgspec.json.Encoder().encode
+_log = Logger()
+
+
+class LineLog:
+    """
+    An access log in a binary file opened for appending.
+
+    ``style`` is "text" (fields in a fixed order, separated by blanks, ``-`` for an empty one) or "json" (one object a
+    line). ``scrub`` gets the path and returns what may be written of it.
+    """
+
+    def __init__(
+        self, file: IO[bytes], *, reactor: Any, style: Literal["text", "json"] = "text", scrub: Scrub | None = None
+    ) -> None:
+        self._file = file
+        self._reactor = reactor
+        self._write = self._write_json if style == "json" else self._write_text
+        self._scrub = scrub
+        self._lines: list[bytes] = []
+        self._size = 0
+        self._flushing: IDelayedCall | None = None
+        self._second = 0
+        self._time = ""
+
+    def request(self, request: Request) -> None:
+        """A request is over: answered, or abandoned by its client."""
+        path = request.raw_path.decode("latin-1")
+        if self._scrub is not None:
+            path = self._scrub(path)
+        status = request.code if request.startedWriting else CLIENT_LEFT
+        elapsed = request.site.seconds() - request.started
+        self._write(request, status, path, elapsed * 1000)
+
+    def refused(self, client_address: str, status: int, sentence: str) -> None:
+        """A head made no request; its bytes are not repeated."""
+        text = f"{self._now()} - {client_address or '-'} - - - {status} 0 0.0 - - {sentence}\n"
+        self._add(text.encode("utf-8"))
+
+    def flush(self) -> None:
+        """Write what has been collected."""
+        if self._flushing is not None and self._flushing.active():
+            self._flushing.cancel()
+        self._flushing = None
+        lines, self._lines, self._size = self._lines, [], 0
+        if not lines:
+            return
+        try:
+            self._file.write(b"".join(lines))
+            self._file.flush()
+        except OSError:
+            _log.failure("the access log cannot be written; {count} lines are lost", count=len(lines))
+
+    def reopen(self, file: IO[bytes]) -> None:
+        """Go on in another file, for log rotation; the old one is closed."""
+        self.flush()
+        self._file.close()
+        self._file = file
+
+    def _write_text(self, request: Request, status: int, path: str, milliseconds: float) -> None:
+        line = (
+            f"{self._now()} {request.request_id} {request.client_address or '-'} {_word(request.principal)} "
+            f"{request.method.decode()} {path} {status} {request.sentLength} {milliseconds:.1f} "
+            f"{_word(request.repository)} {request.cache or '-'}\n"
+        )
+        self._add(line.encode("utf-8"))
+
+    def _write_json(self, request: Request, status: int, path: str, milliseconds: float) -> None:
+        line = _encode(
+            {
+                "time": self._now(),
+                "id": request.request_id,
+                "client": request.client_address,
+                "principal": request.principal,
+                "method": request.method.decode(),
+                "path": path,
+                "status": status,
+                "bytes": request.sentLength,
+                "ms": round(milliseconds, 1),
+                "repository": request.repository,
+                "cache": request.cache,
+            }
+        )
+        self._add(line + b"\n")
+
+    def _now(self) -> str:
+        now = int(time.time())
+        if now != self._second:
+            self._second = now
+            self._time = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+        return self._time
+
+    def _add(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size >= FLUSH_BYTES:
+            self.flush()
+        elif self._flushing is None:
+            self._flushing = self._reactor.callLater(FLUSH_S, self.flush)
+
+
+def _word(text: str) -> str:
+    """``text`` as one word without controls; names come from users."""
+    if not text:
+        return "-"
+    if text.isascii() and text.isprintable() and " " not in text:
+        return text
+    return text.encode("unicode_escape").decode("ascii").replace(" ", "\\x20")
