@@ -1,0 +1,52 @@
+"""How values are spelled in the columns of identity: times, sets of words, lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from pkgrepo.model import Action
+
+
+def at(value: int) -> datetime:
+    """The aware UTC datetime of a catalog time in milliseconds."""
+    return datetime.fromtimestamp(value / 1000, UTC)
+
+
+def at_or_none(value: int | None) -> datetime | None:
+    """The same where the column may be empty."""
+    return None if value is None else at(value)
+
+
+def to_ms(value: datetime | None) -> int | None:
+    """Milliseconds since the epoch of an aware datetime."""
+    return None if value is None else round(value.timestamp() * 1000)
+
+
+def dump(value: Any) -> str:
+    """JSON text for a column."""
+    return msgspec.json.encode(value).decode()
+
+
+def dump_words(words: Iterable[str]) -> str:
+    """A set of words as a sorted JSON array, so that equal sets are equal text."""
+    return dump(sorted(words))
+
+
+def load(text: str) -> Any:
+    """The value of a JSON column."""
+    return msgspec.json.decode(text)
+
+
+def load_actions(text: str) -> frozenset[Action]:
+    """The actions of a JSON array column."""
+    return frozenset(map(Action, load(text)))
+
+
+def like(text: str) -> str:
+    r"""A LIKE pattern that finds ``text`` anywhere; use it with ``ESCAPE '\'``."""
+    escaped = text.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
+    return f"%{escaped}%"

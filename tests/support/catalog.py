@@ -1,0 +1,91 @@
+"""A catalog in memory, for tests of what runs over one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+from zope.interface import implementer
+
+import pkgrepo.storage.catalog
+from pkgrepo.interfaces import ICatalog, Row, Value
+
+
+class MemoryTransaction:
+    """Both protocols over one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self.statements = 0
+
+    def one(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
+        self.statements += 1
+        return self.connection.execute(sql, tuple(parameters)).fetchone()
+
+    def all(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        self.statements += 1
+        return self.connection.execute(sql, tuple(parameters)).fetchall()
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        self.connection.execute(sql, tuple(parameters))
+        return self.connection.changes()
+
+    def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        self.connection.execute(sql, tuple(parameters))
+        return self.connection.last_insert_rowid()
+
+
+@implementer(ICatalog)
+class MemoryCatalog:
+    """The real schema without files and threads; every command is its own commit."""
+
+    def __init__(self) -> None:
+        connection = apsw.Connection(":memory:")
+        connection.pragma("foreign_keys", True)
+        for migration in sorted((Path(pkgrepo.storage.catalog.__path__[0]) / "migrations").glob("*.sql")):
+            connection.execute(migration.read_text())
+        self.tx = MemoryTransaction(connection)
+        self.commits = 0
+
+    def generation(self) -> int:
+        return self.commits
+
+    def look(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+        return query(self.tx, *args, **kwargs)
+
+    async def scan(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+        return query(self.tx, *args, **kwargs)
+
+    async def write(self, command: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.do(command, *args, **kwargs)
+
+    def do(self, command: Any, *args: Any, **kwargs: Any) -> Any:
+        """``write`` for tests that set the scene without waiting."""
+        with self.tx.connection:
+            result = command(self.tx, *args, **kwargs)
+        self.commits += 1
+        return result
+
+
+def add_repository(catalog: MemoryCatalog, repository_id: int, *, format: str = "python") -> None:
+    """The rows that grants and bindings refer to."""
+    catalog.do(_insert_repository, repository_id, format)
+
+
+def _insert_repository(tx: MemoryTransaction, repository_id: int, format: str) -> None:
+    tx.execute(
+        """
+        INSERT INTO storage (id, uid, name, key, kind, created_at, updated_at) VALUES (1, 's1', 'main', 'main', 'Local', 0, 0)
+        ON CONFLICT DO NOTHING
+        """
+    )
+    name = f"r{repository_id}"
+    tx.execute(
+        """
+        INSERT INTO repository (id, uid, storage_id, name, key, format, type, visibility, config, created_at, updated_at)
+        VALUES (?, ?, 1, ?, ?, ?, 'Hosted', 'public', '{}', 0, 0)
+        """,
+        (repository_id, f"u{repository_id}", name, name, format),
+    )
