@@ -1,0 +1,62 @@
+"""Rules that concern more than one key."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from attrs import evolve
+
+from .settings import Admin, BootstrapToken, Config, Tls
+
+
+def check(config: Config) -> tuple[Config, list[str]]:
+    """The configuration with token files replaced by hashes of what they hold, and what contradicts itself."""
+    problems = [*_check_tls(config.tls), *_check_admin(config.bootstrap.admin)]
+    if not config.server.listen:
+        problems.append("server.listen: must name at least one address")
+    for name in ("storages", "repositories", "tokens"):
+        problems += _check_twins(f"bootstrap.{name}", [_identity(each) for each in getattr(config.bootstrap, name)])
+    tokens = []
+    for index, token in enumerate(config.bootstrap.tokens):
+        try:
+            tokens.append(_with_hash(token))
+        except (OSError, ValueError) as error:
+            problems.append(f"bootstrap.tokens[{index}]: {error}")
+    return evolve(config, bootstrap=evolve(config.bootstrap, tokens=tuple(tokens))), problems
+
+
+def _check_tls(tls: Tls) -> Iterator[str]:
+    if tls.cert and not tls.key:
+        yield "tls.key: is missing, since tls.cert is set"
+    if tls.key and not tls.cert:
+        yield "tls.cert: is missing, since tls.key is set"
+
+
+def _check_admin(admin: Admin) -> Iterator[str]:
+    if admin.password and admin.password_hash:
+        yield "bootstrap.admin: give password or password_hash, not both"
+    if admin.password_hash and not admin.password_hash.reveal().startswith("$argon2id$"):
+        yield "bootstrap.admin.password_hash: must begin with $argon2id$"
+
+
+def _identity(item: object) -> str:
+    """What tells one entry of a list from another."""
+    parts = [getattr(item, name) for name in ("user", "storage", "name") if hasattr(item, name)]
+    return "/".join(part.lower() for part in parts)
+
+
+def _check_twins(place: str, names: Sequence[str]) -> Iterator[str]:
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"{place}: {name} is there more than once"
+
+
+def _with_hash(token: BootstrapToken) -> BootstrapToken:
+    if (token.hash is None) == (token.file is None):
+        raise ValueError("give either hash or file")
+    if token.file is None:
+        return token
+    text = token.file.read_text(encoding="utf-8").strip()
+    if not text.startswith("pkgr_"):
+        raise ValueError(f"{token.file} holds no token (they begin with pkgr_)")
+    return evolve(token, hash=hashlib.sha256(text.encode()).hexdigest(), file=None)

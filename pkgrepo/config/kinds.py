@@ -1,0 +1,294 @@
+"""The kinds of value that a setting can have: how each is written, read, checked and shown."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from attrs import frozen
+from twisted.internet.endpoints import serverFromString
+
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
+SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]i?)?B?")
+BYTES = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+
+@frozen
+class Kind:
+    """
+    How one kind of value is read.
+
+    ``read`` takes the value as TOML has it and the folder that relative paths start from, and returns the checked
+    value or raises ``SettingError``. With ``bare`` the text of an environment variable is the value; otherwise it is a
+    TOML literal. ``show`` writes a value for people; a ``secret`` is never shown.
+    """
+
+    what: str
+    read: Callable[[object, Path], Any]
+    bare: bool = True
+    secret: bool = False
+    show: Callable[[Any], str] = json.dumps
+
+
+class SettingError(ValueError):
+    """Why a value will not do. ``inner`` are the problems of a table's own keys, each by the rest of its name."""
+
+    def __init__(self, sentence: str = "", inner: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.inner = inner
+
+
+class Secret:
+    """A text that no message, log line or ``repr`` shows."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+def boolean() -> Kind:
+    """True or false, without guessing at other words."""
+
+    def read(value: object, _folder: Path) -> bool:
+        if not isinstance(value, bool):
+            raise SettingError("must be true or false")
+        return value
+
+    return Kind("true or false", read, bare=False)
+
+
+def integer(low: int, high: int) -> Kind:
+    """A whole number from ``low`` to ``high``."""
+    what = f"a whole number from {low} to {high}"
+
+    def read(value: object, _folder: Path) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise SettingError(f"must be {what}")
+        return value
+
+    return Kind(what, read, bare=False)
+
+
+def text(pattern: str = r".+", what: str = "a text that is not empty") -> Kind:
+    """A text that matches the pattern as a whole."""
+    matcher = re.compile(pattern)
+
+    def read(value: object, _folder: Path) -> str:
+        if not isinstance(value, str) or not matcher.fullmatch(value):
+            raise SettingError(f"must be {what}")
+        return value
+
+    return Kind(what, read)
+
+
+def secret(what: str = "a text that is not empty") -> Kind:
+    """A text that is never shown."""
+
+    def read(value: object, _folder: Path) -> Secret:
+        if not isinstance(value, str) or not value:
+            raise SettingError(f"must be {what}")
+        return Secret(value)
+
+    return Kind(what, read, secret=True)
+
+
+def choice(*options: str) -> Kind:
+    """One of a few words."""
+    what = " or ".join(f'"{option}"' for option in options)
+
+    def read(value: object, _folder: Path) -> str:
+        if value not in options:
+            raise SettingError(f"must be {what}")
+        return str(value)
+
+    return Kind(what, read)
+
+
+def duration(low_s: float, high_s: float) -> Kind:
+    """A length of time, as seconds."""
+    what = "a duration such as 500ms, 60s, 5m, 12h or 7d (a bare number is seconds)"
+
+    def read(value: object, _folder: Path) -> float:
+        seconds = _amount(value, DURATION, SECONDS)
+        if seconds is None:
+            raise SettingError(f"must be {what}")
+        if not low_s <= seconds <= high_s:
+            raise SettingError(f"must be from {show_duration(low_s)} to {show_duration(high_s)}")
+        return seconds
+
+    return Kind(what, read, show=lambda seconds: json.dumps(show_duration(seconds)))
+
+
+def size(low: int, high: int = 2**63 - 1, *, automatic: bool = False) -> Kind:
+    """A number of bytes; with ``automatic`` also the word "auto", which is read as None."""
+    what = "a size such as 64KiB, 500MB or 10GiB (a bare number is bytes)" + (' or "auto"' if automatic else "")
+
+    def read(value: object, _folder: Path) -> int | None:
+        if automatic and value == "auto":
+            return None
+        count = _amount(value, SIZE, BYTES)
+        if count is None or count != int(count):
+            raise SettingError(f"must be {what}")
+        if not low <= count <= high:
+            raise SettingError(f"must be from {show_size(low)} to {show_size(high)}")
+        return int(count)
+
+    def show(count: int | None) -> str:
+        return json.dumps("auto" if count is None else show_size(count))
+
+    return Kind(what, read, show=show)
+
+
+def path() -> Kind:
+    """An absolute path; a relative one starts from the folder of the file that says it."""
+
+    def read(value: object, folder: Path) -> Path:
+        if not isinstance(value, str) or not value or "\0" in value:
+            raise SettingError("must be a path")
+        return folder / Path(value).expanduser()
+
+    return Kind("a path", read, show=lambda found: json.dumps(str(found)))
+
+
+def existing_file() -> Kind:
+    """The path of a file that is there."""
+    inner = path()
+
+    def read(value: object, folder: Path) -> Path:
+        found: Path = inner.read(value, folder)
+        if not found.is_file():
+            raise SettingError(f"must be the path of a file; {found} is none")
+        return found
+
+    return Kind("the path of a file", read, show=inner.show)
+
+
+def several(item: Kind, what: str) -> Kind:
+    """A list of values of one kind, as a tuple; a lone value is a list of one."""
+
+    def read(value: object, folder: Path) -> tuple[Any, ...]:
+        values = value if isinstance(value, list | tuple) else [value]
+        found = []
+        for each in values:
+            try:
+                found.append(item.read(each, folder))
+            except SettingError as problem:
+                raise SettingError(f"must be {what}; {each!r} {problem.sentence}") from None
+        return tuple(found)
+
+    return Kind(what, read, bare=False, show=lambda values: f"[{', '.join(item.show(each) for each in values)}]")
+
+
+def endpoint() -> Kind:
+    """A server endpoint description of Twisted."""
+
+    def read(value: object, _folder: Path) -> str:
+        if not isinstance(value, str) or ":" not in value:
+            raise SettingError('is not an endpoint such as "tcp:8081:interface=127.0.0.1"')
+        # Other endpoints look at the world when they are parsed (files, inherited sockets), so they wait for the start.
+        if value.startswith(("tcp:", "tcp6:", "unix:")):
+            try:
+                serverFromString(object(), value)
+            except (TypeError, ValueError) as error:
+                raise SettingError(f"is not an endpoint: {error}") from None
+        return value
+
+    return Kind("a Twisted server endpoint", read)
+
+
+def base_url() -> Kind:
+    """An http(s) address without query, returned without its last slash; empty means none."""
+    what = 'an address such as "https://packages.example" (or empty)'
+
+    def read(value: object, _folder: Path) -> str:
+        if value == "":
+            return ""
+        if not isinstance(value, str):
+            raise SettingError(f"must be {what}")
+        try:
+            parts = urlsplit(value)
+            port_is_number = parts.port is None or parts.port > 0
+        except ValueError:
+            raise SettingError(f"must be {what}") from None
+        plain = not (parts.query or parts.fragment or parts.username) and value.isprintable() and " " not in value
+        if parts.scheme not in ("http", "https") or not parts.hostname or not plain or not port_is_number:
+            raise SettingError(f"must be {what}")
+        return value.rstrip("/")
+
+    return Kind(what, read)
+
+
+def network() -> Kind:
+    """An address or network of IPv4 or IPv6, in its usual spelling."""
+
+    def read(value: object, _folder: Path) -> str:
+        try:
+            return str(ipaddress.ip_network(str(value)))
+        except ValueError as error:
+            raise SettingError(f"is not a network: {error}") from None
+
+    return Kind("a network such as 10.0.0.0/8", read)
+
+
+def table() -> Kind:
+    """A table that somebody else checks, such as a repository's configuration."""
+
+    def read(value: object, _folder: Path) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping):
+            raise SettingError("must be a table")
+        return dict(value)
+
+    return Kind("a table", read, bare=False)
+
+
+def show_duration(seconds: float) -> str:
+    """The shortest exact spelling, such as ``5m``."""
+    for unit in ("d", "h", "m", "s"):
+        if seconds >= SECONDS[unit] and seconds % SECONDS[unit] == 0:
+            return f"{seconds / SECONDS[unit]:g}{unit}"
+    return f"{seconds:g}s"
+
+
+def show_size(count: int) -> str:
+    """The shortest exact spelling, such as ``10GiB``."""
+    for unit in ("Ti", "Gi", "Mi", "Ki"):
+        if count >= BYTES[unit] and count % BYTES[unit] == 0:
+            return f"{count // BYTES[unit]}{unit}B"
+    return f"{count}B"
+
+
+def _amount(value: object, grammar: re.Pattern[str], units: Mapping[str, float]) -> float | None:
+    """A number with a unit, in the smallest unit; None when it is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value if 0 <= value < float("inf") else None
+    if not isinstance(value, str):
+        return None
+    match = grammar.fullmatch(value.strip())
+    if match is None:
+        return None
+    number, unit = match.groups()
+    amount = float(number) if "." in number else int(number)
+    return amount * units.get(unit or "", 1)

@@ -1,0 +1,241 @@
+"""
+Every setting there is: its name, what it takes, its default, its unit and what it does.
+
+A class is a section, a field is a key; ``pkgrepo init`` and ``pkgrepo check-config --explain`` are written from here.
+A key has the name of its field, without the ``_s`` that marks seconds inside the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+from .keys import REQUIRED, section, setting
+from .kinds import (
+    Secret,
+    base_url,
+    boolean,
+    choice,
+    duration,
+    endpoint,
+    existing_file,
+    integer,
+    network,
+    path,
+    secret,
+    several,
+    size,
+    table,
+    text,
+)
+from .tables import tables
+
+NAME = text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "1 to 64 letters, digits, dots, dashes or underscores")
+USER = text(r"[A-Za-z0-9][A-Za-z0-9._-]{2,31}", "3 to 32 letters, digits, dots, dashes or underscores")
+SHA256 = text(r"[0-9a-f]{64}", "the sha256 of the token's text, as 64 lower-case hex digits")
+
+
+@frozen
+class Server:
+    """Where clients come in, and how long they may take."""
+
+    listen: tuple[str, ...] = setting(
+        several(endpoint(), "a list of Twisted server endpoints"),
+        ["tcp:8081:interface=127.0.0.1"],
+        "addresses to listen at, as Twisted server endpoints; systemd:domain=INET:index=0 takes a socket from systemd",
+    )
+    public_url: str = setting(
+        base_url(), "", "the address clients use, for absolute links; empty means the address each request came to"
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        several(network(), "a list of networks"),
+        [],
+        "networks of reverse proxies whose Forwarded and X-Forwarded-* fields are believed",
+    )
+    max_upload: int = setting(size(1), "10GiB", "largest upload")
+    shutdown_grace_s: float = setting(duration(0, 3600), "60s", "how long a stop waits for transfers to end")
+    idle_timeout_s: float = setting(duration(1, 3600), "75s", "how long a kept connection may rest between requests")
+    header_deadline_s: float = setting(duration(1, 3600), "20s", "how long the head of a request may take to arrive")
+    header_bytes: int = setting(size(1024, 2**20), "32KiB", "largest head of a request")
+    header_count: int = setting(integer(10, 10_000), 200, "most header fields of a request")
+    min_body_rate: int = setting(size(0, 2**30), "100B", "bytes a second that an upload must bring, on average")
+    write_stall_s: float = setting(duration(1, 86400), "2m", "how long a client may take nothing of its answer")
+
+
+@frozen
+class Tls:
+    """With ``cert`` and ``key``, every address of ``server.listen`` speaks TLS."""
+
+    cert: Path | None = setting(existing_file(), None, "certificate chain, PEM")
+    key: Path | None = setting(existing_file(), None, "private key, PEM")
+    reload: str = setting(choice("auto", "never"), "auto", "auto: new connections use the files' newest content")
+    min_version: str = setting(choice("1.2", "1.3"), "1.2", "oldest TLS version")
+
+
+@frozen
+class Data:
+    """Where everything is kept."""
+
+    dir: Path = setting(path(), "data", "folder of the database and of the storages")
+    fsync: str = setting(
+        choice("always", "never"), "always", "never loses acknowledged uploads when the machine loses power"
+    )
+    low_water: int | None = setting(
+        size(0, automatic=True),
+        "auto",
+        "uploads are refused when the disk has less room; auto is 1 GiB or 2 % of the disk, whichever is less",
+    )
+
+
+@frozen
+class Database:
+    """The catalog."""
+
+    url: str = setting(
+        text(r"sqlite:///.+", '"sqlite:///" with a path; {dir} in it is the value of data.dir'),
+        "sqlite:///{dir}/pkgrepo.db",
+        "the database; {dir} is data.dir",
+    )
+
+
+@frozen
+class Auth:
+    """People and tokens."""
+
+    anonymous: bool = setting(boolean(), True, "false: nobody reads anything without credentials")
+    password_min: int = setting(integer(8, 128), 12, "shortest password that people may choose, in characters")
+    token_max_days: int = setting(integer(1, 36_500), 365, "longest life of a new token, in days")
+
+
+@frozen
+class Limits:
+    """What one caller may cost."""
+
+    login_failures: int = setting(
+        integer(1, 1000), 5, "wrong logins a minute, of one address or one account, before there is a wait"
+    )
+
+
+@frozen
+class Log:
+    """What is written down. Everything goes to standard output unless twistd's own options say otherwise."""
+
+    format: str = setting(choice("text", "json"), "text", "form of the lines")
+    level: str = setting(choice("debug", "info", "warn", "error"), "info", "least level that is written")
+    access: bool = setting(boolean(), True, "one line for each request")
+    audit_file: Path | None = setting(path(), None, "file that audit events are appended to as JSON lines")
+
+
+@frozen
+class Metrics:
+    """Figures for Prometheus."""
+
+    enabled: bool = setting(boolean(), True, "answer /metrics")
+
+
+@frozen
+class Compat:
+    """Ways of other servers."""
+
+    open_install: bool = setting(
+        boolean(), False, "let whoever comes first make the first admin through the API, without the setup code"
+    )
+
+
+@frozen
+class Admin:
+    """The first admin, made when there is no user yet, and never changed afterwards."""
+
+    user: str = setting(USER, "admin", "its name")
+    password: Secret | None = setting(secret(), None, "its password")
+    password_hash: Secret | None = setting(
+        secret("an argon2 hash"), None, "its password as an argon2id hash ($argon2id$...), instead of the password"
+    )
+
+
+@frozen
+class BootstrapStorage:
+    """A storage that is made when it is missing."""
+
+    name: str = setting(NAME, REQUIRED, "its name")
+    type: str = setting(choice("Local"), "Local", "its kind")
+    path: Path | None = setting(path(), None, "its folder; unset means storages/<name> below data.dir")
+
+
+@frozen
+class BootstrapRepository:
+    """A repository that is made when it is missing; an existing one is left as it is."""
+
+    name: str = setting(NAME, REQUIRED, "its name")
+    format: str = setting(text(r"[a-z]+", "the name of a format, such as python"), REQUIRED, "its format")
+    storage: str = setting(NAME, "main", "the storage it lives in")
+    visibility: str = setting(choice("public", "private", "hidden"), "public", "who may see it without a grant")
+    description: str = setting(text(r"(?s).*", "a text"), "", "a sentence for people")
+    config: Mapping[str, Any] = setting(table(), {"type": "Hosted"}, "its configuration, as in the API")
+
+
+@frozen
+class BootstrapTokenScope:
+    """What a token may do in the repositories that a pattern names."""
+
+    repository: str = setting(text(), REQUIRED, "storage/name, with * and ? as wildcards")
+    actions: tuple[str, ...] = setting(
+        several(choice("read", "write", "overwrite", "delete", "edit", "admin"), "a list of actions"),
+        ["read"],
+        "what it may do there",
+    )
+
+
+@frozen
+class BootstrapToken:
+    """A token that is made when it is missing, known by its hash."""
+
+    name: str = setting(text(r".{1,100}", "1 to 100 characters"), REQUIRED, "its name")
+    user: str = setting(USER, REQUIRED, "the user it belongs to")
+    hash: str | None = setting(SHA256, None, "sha256 of its text")
+    file: Path | None = setting(existing_file(), None, "file that holds its text, instead of the hash")
+    scopes: tuple[str, ...] = setting(several(text(), "a list of scopes"), [], "server scopes, as in the API")
+    repositories: tuple[BootstrapTokenScope, ...] = setting(
+        tables(BootstrapTokenScope), [], "repositories it reaches; none listed means all that its user may"
+    )
+    packages: tuple[str, ...] = setting(several(text(), "a list of patterns"), [], "packages it reaches")
+    expires_days: int | None = setting(integer(1, 36_500), None, "its life from the first start on, in days")
+
+
+@frozen
+class Bootstrap:
+    """What a first start makes, so that a server comes up ready for use."""
+
+    admin: Admin = section(Admin)
+    storages: tuple[BootstrapStorage, ...] = setting(tables(BootstrapStorage), [], "storages")
+    repositories: tuple[BootstrapRepository, ...] = setting(tables(BootstrapRepository), [], "repositories")
+    tokens: tuple[BootstrapToken, ...] = setting(tables(BootstrapToken), [], "tokens")
+
+
+@frozen
+class Config:
+    """
+    The whole configuration, every value checked.
+
+    ``origins`` maps the dotted name of each key that was set to where that was; the others have their defaults.
+    """
+
+    server: Server = section(Server)
+    tls: Tls = section(Tls)
+    data: Data = section(Data)
+    database: Database = section(Database)
+    auth: Auth = section(Auth)
+    limits: Limits = section(Limits)
+    log: Log = section(Log)
+    metrics: Metrics = section(Metrics)
+    compat: Compat = section(Compat)
+    bootstrap: Bootstrap = section(Bootstrap)
+    origins: Mapping[str, str] = field(factory=dict, repr=False, eq=False)
+
+    @property
+    def database_path(self) -> Path:
+        """The file of the embedded database."""
+        return Path(self.database.url.removeprefix("sqlite:///").replace("{dir}", str(self.data.dir))).absolute()

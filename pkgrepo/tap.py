@@ -1,0 +1,97 @@
+"""What ``twistd pkgrepo`` takes and makes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+from twisted.application.service import IService, MultiService
+from twisted.logger import ILogObserver
+from twisted.python.components import Componentized
+from twisted.python.logfile import LogFile
+from twisted.python.usage import Options as UsageOptions
+from twisted.python.usage import UsageError
+
+from pkgrepo.config import Config, ConfigError, read_config
+from pkgrepo.logs import make_observer
+from pkgrepo.service import make_service
+
+
+class Options(UsageOptions):
+    """The options behind ``twistd pkgrepo``; twistd's own (pidfile, logfile, user) stand before the word."""
+
+    synopsis = "[options]"
+    longdesc = "Settings come from the options, the environment (PKGREPO_SECTION__KEY), the file and the defaults."
+    optParameters = [
+        ["config", "c", None, "TOML file with settings; without it PKGREPO_CONFIG names one"],
+        ["workers", "w", "1", "worker processes"],
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.overrides: dict[str, object] = {}
+
+    def opt_set(self, assignment: str) -> None:
+        """One setting as KEY=VALUE, such as server.listen=tcp:9000; may be repeated."""
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes KEY=VALUE, not {assignment!r}")
+        self.overrides[name.strip()] = value
+
+    opt_s = opt_set
+
+    def postOptions(self) -> None:
+        """Refuse what this version cannot do."""
+        if self["workers"] != "1":
+            raise UsageError("this version serves with one process: --workers takes 1 only")
+
+    def read(self) -> Config:
+        """The configuration. :raises UsageError: with every problem, a line each"""
+        named = self["config"] or os.environ.get("PKGREPO_CONFIG")
+        try:
+            return read_config(Path(named) if named else None, environ=os.environ, overrides=self.overrides)
+        except ConfigError as error:
+            raise UsageError("the configuration has problems:\n  " + "\n  ".join(error.problems)) from None
+
+
+class Daemon(MultiService):
+    """The service as twistd runs it: it also has the log written as the configuration says."""
+
+    def __init__(self, observer: ILogObserver | None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._observer = observer
+
+    def setServiceParent(self, parent: Any) -> None:
+        """Join the application, and hand it the log observer."""
+        # twistd looks for the log observer on the application, which is what it gives us as the parent.
+        if self._observer is not None and isinstance(parent, Componentized):
+            parent.setComponent(ILogObserver, self._observer)
+        super().setServiceParent(parent)  # type: ignore[no-untyped-call]
+
+
+def makeService(options: Options) -> IService:
+    """The whole server, ready to be started."""
+    from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it, which twistd does when it chose one
+
+    try:
+        config = options.read()
+    except UsageError as error:
+        sys.exit(f"pkgrepo: {error}")
+    file = _log_file(options.parent)
+    observer = make_observer(file, style=config.log.format, level=config.log.level) if file else None
+    daemon = Daemon(observer)
+    make_service(config, reactor).setServiceParent(daemon)
+    return daemon
+
+
+def _log_file(twistd: Any) -> IO[str] | None:
+    """The file that twistd's own options mean for the log; None when they name a log of another kind."""
+    if twistd["logger"] or twistd.get("syslog"):
+        return None
+    name = twistd["logfile"] or ("-" if twistd["nodaemon"] else "twistd.log")
+    if name == "-":
+        return sys.stdout
+    file: IO[str] = LogFile.fromFullPath(name)
+    return file

@@ -1,0 +1,5 @@
+"""Makes ``twistd pkgrepo`` known."""
+
+from twisted.application.service import ServiceMaker
+
+pkgrepo = ServiceMaker("pkgrepo", "pkgrepo.tap", "A package registry", "pkgrepo")
