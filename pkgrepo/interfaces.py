@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from twisted.internet.interfaces import IConsumer
@@ -31,9 +32,7 @@ class IBlobStore(Interface):
     old copy can never hit a new one of the same content.
     """
 
-    def begin(
-        expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None
-    ) -> IBlobUpload:
+    def begin(expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None) -> IBlobUpload:
         """
         Start receiving a blob; nothing is visible until its ``commit``.
 
@@ -84,6 +83,14 @@ class IBlobUpload(IConsumer):
 
     id = Attribute("the upload's name, a str that only ``resume`` understands")
     offset = Attribute("bytes taken so far, an int")
+
+    def __aenter__() -> Awaitable[IBlobUpload]:
+        """The upload itself."""
+
+    def __aexit__(  # noqa: PLE0302 - interfaces have no self
+        kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> Awaitable[None]:
+        """``abort``, which does nothing after a ``commit`` or ``suspend``."""
 
     def write(data: bytes) -> None:
         """Take the next bytes. :raises TooLarge: past the limit"""
@@ -198,11 +205,30 @@ class IFormat(Interface):
     name = Attribute("the name in the API, e.g. ``python``")
     aliases = Attribute("other spellings that the API takes, a tuple of str")
 
-    def validate(config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The repository configuration with defaults filled in. :raises Invalid: with the JSON pointer"""
+    def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """
+        A repository's configuration with defaults filled in: the fixed object, and the settings beside it.
+
+        :raises Invalid: with the JSON pointer of what is wrong
+        """
 
     def schema() -> Mapping[str, Any]:
         """JSON Schema 2020-12 of the repository configuration."""
 
     def resource(repository: Repository) -> Any:
-        """The Klein application (an ``IResource``) that serves this repository's paths."""
+        """The Klein application's resource (an ``IResource``) that serves this repository's paths."""
+
+    def index(index: Any, change: Any) -> None:
+        """Bring a package's documents up to date: an ``Indexer``, see ``pkgrepo.repositories.index``."""
+
+    def package_key(name: str) -> str:
+        """The normalised spelling of a package's name. :raises Invalid: it cannot be one"""
+
+    def version_key(text: str) -> str:
+        """The normalised spelling of a version. :raises Invalid: it cannot be one"""
+
+    def readable_path(path: str) -> str:
+        """Where the readable layout keeps the file of this public path, below its repository's directory."""
+
+    def setup(base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
+        """How clients are told of the repository: ``client``, ``title``, ``file``, ``language``, ``text`` each."""

@@ -1,0 +1,64 @@
+"""The Python format, as the composition root and the management API see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from twisted.web.resource import IResource
+from zope.interface import implementer
+
+from pkgrepo.gateway.services import Services
+from pkgrepo.interfaces import IFormat
+from pkgrepo.model import Repository
+from pkgrepo.repositories.index import Change, PackageIndex
+
+from . import layout
+from .configuration import schema, validate
+from .indexing import index_project
+from .names import normalise, parse_version
+from .routes import PythonSite
+from .setup import snippets
+
+
+@implementer(IFormat)
+class PythonFormat:
+    """Simple index, uploads and JSON metadata (PEP 503, 592, 629, 658, 691, 700, 714, 740, 792)."""
+
+    name = "python"
+    aliases = ("pypi", "pip")
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """See L{IFormat.validate}."""
+        return validate(config)
+
+    def schema(self) -> Mapping[str, Any]:
+        """See L{IFormat.schema}."""
+        return schema()
+
+    def resource(self, repository: Repository) -> IResource:
+        """See L{IFormat.resource}."""
+        return PythonSite(self._services, repository).resource()
+
+    def index(self, index: PackageIndex, change: Change) -> None:
+        """See L{IFormat.index}."""
+        index_project(index, change)
+
+    def package_key(self, name: str) -> str:
+        """See L{IFormat.package_key}."""
+        return normalise(name)
+
+    def version_key(self, text: str) -> str:
+        """See L{IFormat.version_key}."""
+        return parse_version(text)[0]
+
+    def readable_path(self, path: str) -> str:
+        """See L{IFormat.readable_path}."""
+        return layout.readable_path(path)
+
+    def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
+        """See L{IFormat.setup}."""
+        return snippets(f"{base_url}/repositories/{repository.path}")

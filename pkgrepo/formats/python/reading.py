@@ -1,0 +1,250 @@
+"""What readers of a hosted Python repository get: pages, files, metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.gateway.content import choose_encoding, document_answer, document_cache_control
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, Fields, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Document, File, Identity, Package, Repository, Version
+from pkgrepo.repositories.index import render
+from pkgrepo.storage.catalog import documents, files, packages, repositories, versions
+
+from . import pages
+from .indexing import HTML_PAGE, HTML_TYPE, JSON_PAGE, JSON_TYPE
+from .layout import companion_of, file_path, split_companion
+from .names import parse_filename, parse_version
+from .negotiation import choose_page_type
+from .project_json import project_json
+
+JSON_LIST = "list.json"
+HTML_LIST = "list.html"
+NO_STORE: Fields = ((b"Cache-Control", b"no-store"),)
+
+
+class Reading:
+    """The read side of one hosted repository; callers have been let in already."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    def page(self, request: Request, project: str) -> Answer:
+        """
+        The page of a project, in the form and coding that the client prefers.
+
+        :raises NotFound: no such project
+        """
+        catalog, repository = self._services.catalog, self._repository
+        generation = catalog.generation()
+        forms: dict[str, Document] = {}
+
+        def load(kind: str) -> Document:
+            if kind not in forms:
+                document = catalog.look(documents.find_document, repository.id, kind, project)
+                if document is None:
+                    raise NotFound("project", project)
+                forms[kind] = document
+            return forms[kind]
+
+        def negotiate(again: Request) -> Answer:
+            wanted = choose_page_type(again.header(b"accept"), _format_parameter(again))
+            document = load(JSON_PAGE if wanted == JSON_TYPE.encode() else HTML_PAGE)
+            return self._page_answer(again, document, wanted)
+
+        def fresh() -> bool:
+            return all(
+                catalog.look(documents.document_etag, repository.id, kind, project) == (document.etag, document.serial)
+                for kind, document in forms.items()
+            )
+
+        answer = negotiate(request)
+        size = 3 * sum(len(document.body) for document in forms.values())
+        self._services.hot.keep(
+            request,
+            repository,
+            package=project,
+            negotiate=negotiate,
+            fresh=fresh,
+            size=size,
+            generation=generation,
+        )
+        return answer
+
+    async def project_list(self, request: Request) -> Answer:
+        """The list of all projects."""
+        repository, derived = self._repository, self._services.derived
+        generation = self._services.catalog.generation()
+        wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
+        as_json = wanted == JSON_TYPE.encode()
+        kind, build = (JSON_LIST, _build_json_list) if as_json else (HTML_LIST, _build_html_list)
+        document = await derived.get(repository, kind, build)
+        forms = {kind: document}
+
+        def negotiate(again: Request) -> Answer | None:
+            wanted = choose_page_type(again.header(b"accept"), None)
+            ready = forms.get(JSON_LIST if wanted == JSON_TYPE.encode() else HTML_LIST)
+            return None if ready is None else self._page_answer(again, ready, wanted)
+
+        self._services.hot.keep(
+            request,
+            repository,
+            package=None,
+            negotiate=negotiate,
+            fresh=lambda: derived.ready(repository, kind) is document,
+            size=2 * len(document.body),
+            generation=generation,
+        )
+        return self._page_answer(request, document, wanted)
+
+    async def file(
+        self, request: Request, identity: Identity, project: str, version: str, filename: str
+    ) -> Answer:
+        """
+        A distribution, or what accompanies one.
+
+        :raises NotFound: no such file
+        """
+        distribution, suffix = split_companion(filename)
+        return await self.file_at(request, identity, file_path(project, version, distribution) + suffix)
+
+    async def file_at(self, request: Request, identity: Identity, path: str) -> Answer:
+        """The file at a path of this repository. :raises NotFound: there is none"""
+        catalog, repository = self._services.catalog, self._repository
+        generation = catalog.generation()
+        file = catalog.look(files.find_file, repository.id, path)
+        if file is None:
+            raise NotFound("file", path.rsplit("/", 1)[-1])
+        answer = await self._services.files.answer(repository, file)
+        package, _, _ = path.removeprefix("packages/").partition("/")
+
+        def fresh() -> bool:
+            now = catalog.look(files.find_file, repository.id, path)
+            return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
+
+        self._services.hot.keep(
+            request,
+            repository,
+            package=package,
+            negotiate=lambda _: answer,
+            fresh=fresh,
+            size=len(answer.body) if isinstance(answer.body, bytes) else 0,
+            generation=generation,
+            file=file if companion_of(file) is None else None,
+        )
+        if request.method == b"GET" and request.header(b"range") is None and companion_of(file) is None:
+            self._services.downloads.note(file, identity)
+        return answer
+
+    def find_path(self, filename: str, project: str | None = None) -> str:
+        """
+        The full path of a file that is asked for by its name alone.
+
+        :raises NotFound: there is none
+        """
+        distribution, suffix = split_companion(filename)
+        try:
+            name = parse_filename(distribution, project=project)
+        except Invalid:
+            raise NotFound("file", filename) from None
+        return file_path(name.project_key, name.version_key, distribution) + suffix
+
+    def distribution_of(self, project: str, version: str, *, filename: str | None, packagetype: str | None) -> str:
+        """
+        The path of the file that stands for a version: a universal pure wheel, else the sdist, else the first wheel.
+
+        :raises NotFound: nothing fits
+        """
+        package, found = self._version(project, version)
+        candidates = [
+            file
+            for file in self._services.catalog.look(files.files_of_version, found.id)
+            if companion_of(file) is None
+            and (filename is None or file.path.endswith("/" + filename))
+            and (packagetype is None or file.attrs.get("packagetype") == packagetype)
+        ]
+        if not candidates:
+            raise NotFound("file", filename or f"{package.name} {version}")
+
+        def rank(file: File) -> tuple[int, str]:
+            pure = file.path.endswith("-py3-none-any.whl") or file.path.endswith("-py2.py3-none-any.whl")
+            return (0 if pure else 1 if file.attrs.get("packagetype") == "sdist" else 2), file.path
+
+        return min(candidates, key=rank).path
+
+    async def project_document(self, request: Request, project: str, version: str | None, *, simple: bool) -> Answer:
+        """
+        The JSON metadata of a project, as of its newest version or of the one named.
+
+        :raises NotFound: no such project or version
+        """
+        key = None if version is None else parse_version(version)[0]
+        base = f"{request.base_url}/repositories/{self._repository.path}"
+        body, serial = await self._services.catalog.scan(
+            _project_document, self._repository.id, project, key, base, simple
+        )
+        document = render("application/json", body, serial)
+        headers: Fields = (
+            (b"Cache-Control", document_cache_control(self._repository)),
+            (b"Access-Control-Allow-Origin", b"*"),
+            (b"X-PyPI-Last-Serial", b"%d" % serial),
+            (b"Vary", b"Accept-Encoding"),
+        )
+        return document_answer(document, choose_encoding(request.header(b"accept-encoding")), headers)
+
+    def info(self, request: Request) -> Answer:
+        """What this repository is."""
+        now = self._services.catalog.look(repositories.find_repository, self._repository.uid) or self._repository
+        value: Mapping[str, object] = {
+            "repository": now.path,
+            "title": now.name,
+            "description": now.description,
+            "packages_count": now.package_count,
+            "last_updated": now.updated_at,
+            "simple": f"{request.base_url}/repositories/{now.path}/simple/",
+        }
+        return json_answer(value, headers=((b"Cache-Control", document_cache_control(now)),))
+
+    def _version(self, project: str, version: str) -> tuple[Package, Version]:
+        package = self._services.catalog.look(packages.find_package, self._repository.id, project)
+        if package is None:
+            raise NotFound("project", project)
+        found = self._services.catalog.look(versions.find_version, package.id, parse_version(version)[0])
+        if found is None:
+            raise NotFound("version", f"{package.name} {version}")
+        return package, found
+
+    def _page_answer(self, request: Request, document: Document, content_type: bytes) -> Answer:
+        headers: Fields = (
+            (b"Cache-Control", document_cache_control(self._repository)),
+            (b"Vary", b"Accept, Accept-Encoding"),
+            (b"X-PyPI-Last-Serial", b"%d" % document.serial),
+        )
+        encoding = choose_encoding(request.header(b"accept-encoding"))
+        answer = document_answer(document, encoding, headers)
+        return answer if answer.content_type == content_type else _retyped(answer, content_type)
+
+
+def _retyped(answer: Answer, content_type: bytes) -> Answer:
+    return evolve(answer, content_type=content_type)
+
+
+def _format_parameter(request: Request) -> str | None:
+    values = request.args.get(b"format") if request.raw_query else None
+    return values[0].decode("latin-1") if values else None
+
+
+def _build_json_list(reader: Reader, repository_id: int, serial: int) -> Document:
+    names = [name for _, name in packages.package_names(reader, repository_id)]
+    return render(JSON_TYPE, pages.project_list_json(serial, names), serial)
+
+
+def _build_html_list(reader: Reader, repository_id: int, serial: int) -> Document:
+    names = [name for _, name in packages.package_names(reader, repository_id)]
+    return render(HTML_TYPE, pages.project_list_html(serial, names), serial)

@@ -1,0 +1,79 @@
+"""The legacy upload form as it streams in: small fields to memory, files to the store."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pkgrepo.errors import Invalid
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.multipart import MultipartLimits, Part, read_form
+from pkgrepo.http.request import Request
+from pkgrepo.model import BlobInfo
+from pkgrepo.repositories.publish import Staged
+
+from .form import UploadForm
+from .names import FileName, parse_filename
+from .upload import DIGEST_FIELDS, Distribution
+
+FORM_LIMITS: Final = MultipartLimits(parts=1000, text_bytes=4 * 1024 * 1024, header_bytes=8192)
+TEXT_BUDGET: Final = 16 * 1024 * 1024  # bytes of all text fields together
+SIGNATURE_LIMIT: Final = 1024 * 1024
+
+
+class FormReceiver:
+    """
+    Reads one upload form.
+
+    The fields may come in any order; tools send digests before the file, so that only digests which somebody
+    announced are computed beside sha256.
+    """
+
+    def __init__(self, services: Services, staged: Staged, *, project: str | None, strict: bool) -> None:
+        self._services = services
+        self._staged = staged
+        self._project = project
+        self._strict = strict
+        self._fields: list[tuple[str, str]] = []
+        self._text_size = 0
+        self._filename: FileName | None = None
+        self._blob: BlobInfo | None = None
+        self._signature: BlobInfo | None = None
+
+    async def receive(self, request: Request) -> Distribution:
+        """
+        The distribution in the request's form.
+
+        :raises Refusal: the form is malformed or too large; :raises Invalid: it misses something, or says it twice
+        """
+        async for part in read_form(request, FORM_LIMITS):
+            if part.name == "content":
+                await self._take_content(part)
+            elif part.name == "gpg_signature":
+                self._signature = await self._staged.receive(part, limit=SIGNATURE_LIMIT)
+            else:
+                await self._take_field(part)
+        if self._filename is None or self._blob is None:
+            raise Invalid("the upload form has no file part named 'content'", "content")
+        form = UploadForm.parse(self._fields)
+        return Distribution(filename=self._filename, blob=self._blob, form=form, signature=self._signature)
+
+    async def _take_field(self, part: Part) -> None:
+        value = await part.read_text()
+        self._text_size += len(value)
+        if self._text_size > TEXT_BUDGET:
+            raise Invalid(f"the fields of the upload form are longer than {TEXT_BUDGET} bytes together")
+        self._fields.append((part.name, value))
+
+    async def _take_content(self, part: Part) -> None:
+        if self._blob is not None:
+            raise Invalid("the upload form has more than one file part named 'content'", "content")
+        if part.filename is None:
+            raise Invalid("the file part 'content' has no file name", "content")
+        named = dict(self._fields).get("name") or self._project
+        self._filename = parse_filename(part.filename, project=named, strict=self._strict)
+        announced = {field for field, value in self._fields if value}
+        self._blob = await self._staged.receive(
+            part,
+            limit=self._services.max_upload,
+            algorithms=[algorithm for field, algorithm in DIGEST_FIELDS.items() if field in announced],
+        )

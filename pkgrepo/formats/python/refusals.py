@@ -1,0 +1,35 @@
+"""
+Errors as Python's tools show them.
+
+twine, hatch and poetry print the reason phrase, uv prints the body: the sentence goes into both.
+"""
+
+from __future__ import annotations
+
+from pkgrepo import errors
+from pkgrepo.gateway.statuses import STATUSES, challenge
+from pkgrepo.http.answers import Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.errors import ErrorTable
+from pkgrepo.http.negotiate import names_media_type
+from pkgrepo.http.request import Request
+
+PROBLEM = b"application/problem+json"
+REALM = b'Basic realm="pkgrepo"'
+
+
+def render_refusal(request: Request, refusal: Refusal) -> Answer:
+    """A refusal as problem+json for clients that name JSON (RFC 9457; uv does), else as one line of text."""
+    headers = (*challenge(refusal, REALM), (b"Cache-Control", b"no-store"))
+    if names_media_type(request.header(b"accept"), b"application/json"):
+        problem = {"type": "about:blank", "title": refusal.sentence, "status": refusal.status, "detail": ""}
+        return json_answer(
+            problem, refusal.status, content_type=PROBLEM, headers=headers, reason=refusal.sentence
+        )
+    return text_answer(refusal.sentence + "\n", refusal.status, headers=headers, reason=refusal.sentence)
+
+
+# twine up to 6.1, poetry and pdm take "400 ... already exist" for a duplicate; 409 only some of them.
+ERRORS = ErrorTable(
+    {**STATUSES, errors.FileExists: (400, "file_exists"), errors.FileBurned: (400, "file_exists"), errors.Conflict: (400, "conflict")},
+    render_refusal,
+)

@@ -1,0 +1,337 @@
+"""
+The paths of a hosted Python repository.
+
+``pypi`` and ``pkgindex`` are one word under two names, and so are ``pypi-data`` and ``pkgindex-data``. Fixed words win over project names:
+a project may be called ``simple``, and is found under ``/simple/simple/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from twisted.web.resource import IResource
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.klein import new_app
+from pkgrepo.gateway.receive import check_length, receive_body
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.dispatch import answering, refuse_unrouted
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Identity, Repository
+
+from .changing import Changing
+from .names import FileName, normalise, parse_filename, parse_version
+from .reading import Reading
+from .receiving import TEXT_BUDGET, FormReceiver
+from .refusals import ERRORS
+from .upload import Distribution, Uploads
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+GET = ["GET", "HEAD"]
+FORM_OVERHEAD = TEXT_BUDGET + 2 * 1024 * 1024  # bytes that a form may have beside its file
+
+SEARCH_FAULT = (
+    "<?xml version='1.0'?><methodResponse><fault><value><struct>"
+    "<member><name>faultCode</name><value><int>-32500</int></value></member>"
+    "<member><name>faultString</name><value><string>search is not supported here; open {url} in a browser or use "
+    "the management API</string></value></member></struct></value></fault></methodResponse>"
+)
+
+
+app = new_app()
+
+
+def index_route(path: str, methods: list[str]) -> Callable[[T], T]:
+    """A route below both words for the index."""
+
+    def decorate(handler: T) -> T:
+        for word in ("pypi", "pkgindex"):
+            app.route(f"/{word}{path}", methods=methods)(handler)
+        return handler
+
+    return decorate
+
+
+class PythonSite:
+    """One hosted Python repository as a Klein application."""
+
+    app = app
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+        self._reading = Reading(services, repository)
+        self._uploads = Uploads(services, repository)
+        self._changing = Changing(services, repository)
+
+    def resource(self) -> IResource:
+        """The application's resource."""
+        resource: IResource = self.app.resource()
+        return resource
+
+    # Reading
+
+    @app.route("/", methods=GET)
+    @answering(ERRORS)
+    async def info(self, request: Request) -> Answer:
+        """Repository info."""
+        await self._admit(request, Action.READ)
+        return self._reading.info(request)
+
+    @app.route("/simple/", methods=GET)
+    @app.route("/+simple/", methods=GET)
+    @app.route("/legacy/+simple/", methods=GET)
+    @answering(ERRORS)
+    async def project_list(self, request: Request) -> Answer:
+        """The simple index's root (PEP 503, PEP 691)."""
+        await self._admit(request, Action.READ)
+        if not request.raw_path.endswith(b"/"):
+            return _moved(request, request.raw_path.rsplit(b"/", 1)[-1] + b"/")
+        return await self._reading.project_list(request)
+
+    @app.route("/simple/<project>/", methods=GET)
+    @app.route("/+simple/<project>/", methods=GET)
+    @app.route("/legacy/+simple/<project>/", methods=GET)
+    @answering(ERRORS)
+    async def project_page(self, request: Request, project: str) -> Answer:
+        """A project's page; other spellings of its name, and a missing slash, are moved in one hop."""
+        key = _project_key(project)
+        await self._admit(request, Action.READ, key)
+        slash = request.raw_path.endswith(b"/")
+        if project != key or not slash:
+            return _moved(request, (b"../" if slash else b"") + key.encode("ascii") + b"/")
+        return self._reading.page(request, key)
+
+    @app.route("/packages/<project>/<version>/<filename>", methods=GET)
+    @app.route("/<project>/<version>/<filename>", methods=GET)
+    @answering(ERRORS)
+    async def file(self, request: Request, project: str, version: str, filename: str) -> Answer:
+        """A distribution, its metadata (PEP 658), signature or provenance (PEP 740)."""
+        key = _project_key(project)
+        identity = await self._admit(request, Action.READ, key)
+        return await self._reading.file(request, identity, key, _version_key(version), filename)
+
+    @app.route("/packages/<filename>", methods=GET)
+    @answering(ERRORS)
+    async def file_by_name(self, request: Request, filename: str) -> Answer:
+        """A file asked for by its name alone."""
+        path = self._reading.find_path(filename)
+        identity = await self._admit(request, Action.READ, path.split("/")[1])
+        return await self._reading.file_at(request, identity, path)
+
+    @app.route("/simple/<project>/<filename>", methods=GET)
+    @answering(ERRORS)
+    async def file_beside_page(self, request: Request, project: str, filename: str) -> Answer:
+        """A file asked for beside its project's page."""
+        key = _project_key(project)
+        identity = await self._admit(request, Action.READ, key)
+        return await self._reading.file_at(request, identity, self._reading.find_path(filename, key))
+
+    @app.route("/integrity/<project>/<version>/<filename>/provenance", methods=GET)
+    @answering(ERRORS)
+    async def provenance(self, request: Request, project: str, version: str, filename: str) -> Answer:
+        """The provenance of a distribution (PEP 740)."""
+        key = _project_key(project)
+        identity = await self._admit(request, Action.READ, key)
+        return await self._reading.file(request, identity, key, _version_key(version), f"{filename}.provenance")
+
+    @index_route("/<project>/json", GET)
+    @answering(ERRORS)
+    async def project_json(self, request: Request, project: str) -> Answer:
+        """JSON metadata of a project."""
+        return await self._project_json(request, project, None, simple=False)
+
+    @index_route("/<project>/<version>/json", GET)
+    @answering(ERRORS)
+    async def version_json(self, request: Request, project: str, version: str) -> Answer:
+        """JSON metadata of one version."""
+        return await self._project_json(request, project, version, simple=False)
+
+    @app.route("/pypi-data/<project>/json", methods=GET)
+    @app.route("/pkgindex-data/<project>/json", methods=GET)
+    @answering(ERRORS)
+    async def project_data(self, request: Request, project: str) -> Answer:
+        """JSON metadata of a project with the files of its simple page."""
+        return await self._project_json(request, project, None, simple=True)
+
+    @index_route("/<project>/<version>/", GET)
+    @answering(ERRORS)
+    async def file_of_version(self, request: Request, project: str, version: str) -> Answer:
+        """The file that stands for a version; ``filename`` and ``packagetype`` narrow the choice."""
+        key = _project_key(project)
+        identity = await self._admit(request, Action.READ, key)
+        path = self._reading.distribution_of(
+            key,
+            _version_key(version),
+            filename=_parameter(request, b"filename"),
+            packagetype=_parameter(request, b"packagetype"),
+        )
+        return await self._reading.file_at(request, identity, path)
+
+    async def _project_json(self, request: Request, project: str, version: str | None, *, simple: bool) -> Answer:
+        key = _project_key(project)
+        await self._admit(request, Action.READ, key)
+        try:
+            return await self._reading.project_document(request, key, version, simple=simple)
+        except NotFound:
+            return json_answer({"message": "Not Found"}, 404, headers=((b"Cache-Control", b"no-store"),))
+
+    # Uploading
+
+    @app.route("/", methods=["POST"])
+    @app.route("/legacy/", methods=["POST"])
+    @answering(ERRORS)
+    async def upload(self, request: Request) -> Answer:
+        """The legacy upload form."""
+        return await self._upload_form(request, None)
+
+    @index_route("/<project>/upload/", ["POST"])
+    @answering(ERRORS)
+    async def upload_to(self, request: Request, project: str) -> Answer:
+        """The legacy upload form, at a project's address."""
+        return await self._upload_form(request, _project_key(project))
+
+    @app.route("/<project>/<version>/<filename>", methods=["PUT", "POST"])
+    @app.route("/packages/<project>/<version>/<filename>", methods=["PUT", "POST"])
+    @answering(ERRORS)
+    async def upload_raw(self, request: Request, project: str, version: str, filename: str) -> Answer:
+        """A distribution as the whole body."""
+        key = _project_key(project)
+        identity = await self._admit(request, Action.WRITE, key)
+        name = parse_filename(filename, project=project, strict=self._uploads.strict)
+        _check_address(name, key, version)
+        check_length(request, self._services.max_upload)
+        async with self._services.publisher.stage(self._repository) as staged:
+            blob = await receive_body(request, staged, limit=self._services.max_upload)
+            published = await self._uploads.accept(
+                staged,
+                Distribution(filename=name, blob=blob),
+                actor_of(request, identity),
+                may_overwrite=self._may(identity, Action.OVERWRITE, key),
+            )
+        return text_answer("stored\n" if published.changed else "unchanged\n", 201 if published.changed else 200)
+
+    async def _upload_form(self, request: Request, project: str | None) -> Answer:
+        identity = await self._admit(request, Action.WRITE, project)
+        check_length(request, self._services.max_upload + FORM_OVERHEAD)
+        async with self._services.publisher.stage(self._repository) as staged:
+            receiver = FormReceiver(self._services, staged, project=project, strict=self._uploads.strict)
+            upload = await receiver.receive(request)
+            if upload.form is not None:
+                upload.form.check_action(required=project is None)
+            key = upload.filename.project_key
+            if project is not None and key != project:
+                raise Invalid(f"{upload.filename.filename} does not belong to project {project}", "name")
+            self._services.access.require(identity, Action.WRITE, self._repository, key)
+            await self._uploads.accept(
+                staged,
+                upload,
+                actor_of(request, identity),
+                may_overwrite=self._may(identity, Action.OVERWRITE, key),
+            )
+        return text_answer("", 200)
+
+    @app.route("/simple/", methods=["POST", "PUT"])
+    @app.route("/simple/<project>/", methods=["POST", "PUT"])
+    @answering(ERRORS)
+    async def upload_to_index(self, request: Request, project: str = "") -> Answer:
+        """A common mistake: uploading to the index that one installs from."""
+        await self._admit(request, Action.WRITE)
+        address = f"{request.base_url}/repositories/{self._repository.path}/legacy/"
+        raise Refusal(405, f"upload to {address}", "method_not_allowed", headers=((b"Allow", b"GET, HEAD"),))
+
+    # Changing what was published
+
+    @index_route("/<project>/<version>/yank", ["POST"])
+    @answering(ERRORS)
+    async def yank(self, request: Request, project: str, version: str) -> Answer:
+        """Withdraw a version (PEP 592); ``reason`` comes as form or query parameter, or as JSON."""
+        identity, key = await self._admit_change(request, project)
+        reason = await self._changing.read_reason(request)
+        return await self._changing.yank(key, _version_key(version), reason, actor_of(request, identity))
+
+    @index_route("/<project>/<version>/unyank", ["POST"])
+    @answering(ERRORS)
+    async def unyank(self, request: Request, project: str, version: str) -> Answer:
+        """Restore a yanked version."""
+        identity, key = await self._admit_change(request, project)
+        return await self._changing.unyank(key, _version_key(version), actor_of(request, identity))
+
+    @app.route("/packages/<project>/<version>/<filename>", methods=["DELETE"])
+    @answering(ERRORS)
+    async def delete_file(self, request: Request, project: str, version: str, filename: str) -> Answer:
+        """Remove one distribution with what accompanies it."""
+        identity, key = await self._admit_change(request, project)
+        return await self._changing.delete(key, _version_key(version), filename, actor_of(request, identity))
+
+    @index_route("/<project>/<version>/", ["DELETE"])
+    @answering(ERRORS)
+    async def delete_version(self, request: Request, project: str, version: str) -> Answer:
+        """Remove a version with all its files."""
+        identity, key = await self._admit_change(request, project)
+        return await self._changing.delete(key, _version_key(version), None, actor_of(request, identity))
+
+    @index_route("/<project>/status", ["PUT"])
+    @answering(ERRORS)
+    async def status(self, request: Request, project: str) -> Answer:
+        """Set a project's status (PEP 792)."""
+        key = _project_key(project)
+        identity = await self._admit(request, Action.EDIT, key)
+        return await self._changing.set_status(request, key, actor_of(request, identity))
+
+    @index_route("/", ["POST"])
+    @answering(ERRORS)
+    async def search(self, request: Request) -> Answer:
+        """The XML-RPC search of old pip: a fault with a sentence, which it prints."""
+        await self._admit(request, Action.READ)
+        url = f"{request.base_url}/repositories/{self._repository.path}/simple/"
+        return text_answer(SEARCH_FAULT.format(url=url), content_type=b"text/xml; charset=utf-8")
+
+    # Shared
+
+    async def _admit(self, request: Request, action: Action, package: str | None = None) -> Identity:
+        return await self._services.access.admit(request, action, self._repository, package)
+
+    async def _admit_change(self, request: Request, project: str) -> tuple[Identity, str]:
+        key = _project_key(project)
+        return await self._admit(request, Action.DELETE, key), key
+
+    def _may(self, identity: Identity, action: Action, package: str) -> bool:
+        return self._services.access.may(identity, action, self._repository, package)
+
+
+refuse_unrouted(PythonSite.app, ERRORS)
+
+
+def _project_key(project: str) -> str:
+    try:
+        return normalise(project)
+    except Invalid:
+        raise NotFound("project", project) from None
+
+
+def _version_key(version: str) -> str:
+    return parse_version(version)[0]
+
+
+def _check_address(name: FileName, project_key: str, version: str) -> None:
+    if name.project_key != project_key:
+        raise Invalid(f"{name.filename} does not belong to project {project_key}", "name")
+    if name.version_key != _version_key(version):
+        raise Invalid(f"{name.filename} does not belong to version {version}", "version")
+
+
+def _moved(request: Request, location: bytes) -> Answer:
+    """Relative, so that it survives a prefix that a reverse proxy took away."""
+    if request.raw_query:
+        location += b"?" + request.raw_query
+    return Answer(301, headers=((b"Location", location), (b"Cache-Control", b"no-cache")))
+
+
+def _parameter(request: Request, name: bytes) -> str | None:
+    values: Any = request.args.get(name)
+    return values[0].decode("utf-8", "replace") if values else None

@@ -1,0 +1,49 @@
+"""How to point Python's tools at a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+TOKEN = "<TOKEN>"  # noqa: S105 - the slot that people fill
+
+
+def snippets(url: str) -> Sequence[dict[str, str]]:
+    """One entry for each tool; ``url`` is the repository's address without a slash at the end."""
+    parts = urlsplit(url)
+    authority = f"{parts.scheme}://__token__:{TOKEN}@{parts.netloc}{parts.path}"
+
+    def entry(client: str, title: str, file: str, language: str, text: str) -> dict[str, str]:
+        return {"client": client, "title": title, "file": file, "language": language, "text": text}
+
+    return [
+        entry("pip", "Install with pip", "", "sh", f"pip install --index-url {url}/simple/ PACKAGE\n"),
+        entry("pip", "pip.conf", "pip.conf", "ini", f"[global]\nindex-url = {authority}/simple/\n"),
+        entry(
+            "uv",
+            "pyproject.toml",
+            "pyproject.toml",
+            "toml",
+            f'[[tool.uv.index]]\nname = "pkgrepo"\nurl = "{url}/simple/"\npublish-url = "{url}/legacy/"\ndefault = true\n',
+        ),
+        entry("uv", "Publish with uv", "", "sh", f"uv publish --publish-url {url}/legacy/ --token {TOKEN}\n"),
+        entry(
+            "twine",
+            ".pypirc",
+            "~/.pypirc",
+            "ini",
+            "[distutils]\nindex-servers = pkgrepo\n\n"
+            f"[pkgrepo]\nrepository = {url}/legacy/\nusername = __token__\npassword = {TOKEN}\n",
+        ),
+        entry("twine", "Publish with twine", "", "sh", f"twine upload --repository-url {url}/legacy/ dist/*\n"),
+        entry(
+            "poetry",
+            "Publish and install with poetry",
+            "",
+            "sh",
+            f"poetry config repositories.pkgrepo {url}/legacy/\n"
+            f"poetry config http-basic.pkgrepo __token__ {TOKEN}\n"
+            f"poetry source add --priority=primary pkgrepo {url}/simple/\npoetry publish --build -r pkgrepo\n",
+        ),
+        entry("curl", "Upload with curl", "", "sh", f"curl -u __token__:{TOKEN} -T FILE {url}/PACKAGE/VERSION/FILE\n"),
+    ]

@@ -1,0 +1,145 @@
+"""
+From an uploaded distribution to a release.
+
+The form around a file is hearsay: what counts is the metadata inside the file. The form is held against it, so that
+nobody publishes by mistake what they did not mean to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from pkgrepo.errors import DigestMismatch, FileExists, Invalid, NotFound
+from pkgrepo.gateway.services import Services
+from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
+from pkgrepo.repositories.publish import Published, Release, Staged
+from pkgrepo.storage.catalog import files
+
+from .archive import Inspected, inspect
+from .form import UploadForm
+from .indexing import index_project
+from .layout import METADATA, PROVENANCE, SIGNATURE, file_path
+from .metadata import meta_json
+from .names import FileName
+from .provenance import provenance_document
+
+DIGEST_FIELDS = {"md5_digest": "md5", "blake2_256_digest": "blake2b_256"}
+
+
+@frozen
+class Distribution:
+    """A file that arrived, staged, with what came along."""
+
+    filename: FileName
+    blob: BlobInfo
+    form: UploadForm | None = None
+    signature: BlobInfo | None = None
+
+
+class Uploads:
+    """Takes distributions into one hosted repository."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    @property
+    def strict(self) -> bool:
+        """Whether only file names in today's spelling are taken (PEP 625)."""
+        return bool(self._policy.get("strict_filenames", False))
+
+    @property
+    def _policy(self) -> Mapping[str, Any]:
+        policy: Mapping[str, Any] = self._repository.settings.get("policy", {})
+        return policy
+
+    async def accept(self, staged: Staged, upload: Distribution, actor: Actor, *, may_overwrite: bool) -> Published:
+        """
+        Verify a staged distribution and publish it; replacing a file takes the repository's policy and leave to.
+
+        :raises Invalid: the file, or the form, is not what it should be; :raises DigestMismatch: nor its bytes
+        :raises FileExists, FileBurned: the name is taken by other content
+        """
+        if upload.form is not None:
+            _check_digests(upload.form, upload.blob)
+        inspected = await self._inspect(staged, upload)
+        name = upload.filename
+        path = file_path(name.project_key, name.version_key, name.filename)
+        if upload.form is not None:
+            upload.form.check(name, inspected.metadata)
+        companions: list[NewFile] = []
+        attrs: dict[str, Any] = {
+            "packagetype": name.kind,
+            "python_version": name.python_version,
+            "requires_python": inspected.metadata.requires_python,
+        }
+        if upload.form is not None and upload.form.comment:
+            attrs["comment"] = upload.form.comment
+        if name.kind == "bdist_wheel":
+            blob = await staged.store(inspected.metadata_bytes)
+            attrs["core_metadata"] = blob.sha256
+            companions.append(NewFile(path=path + METADATA, blob=blob, attrs={"role": METADATA}))
+        if upload.signature is not None:
+            attrs["signature"] = True
+            companions.append(NewFile(path=path + SIGNATURE, blob=upload.signature, attrs={"role": SIGNATURE}))
+        if upload.form is not None and upload.form.attestations:
+            document = provenance_document(upload.form.attestations, name.filename, upload.blob.sha256)
+            attrs["provenance"] = True
+            companions.append(
+                NewFile(
+                    path=path + PROVENANCE,
+                    blob=await staged.store(document),
+                    media_type="application/vnd.pypi.integrity.v1+json",
+                    attrs={"role": PROVENANCE},
+                )
+            )
+        overwrite = may_overwrite and bool(self._policy.get("allow_overwrite", False))
+        existing = self.find(path)
+        if existing is not None and existing.sha256 == upload.blob.sha256:
+            # The first upload's companions stay: an idempotent re-run brings nothing new.
+            companions = []
+        elif existing is not None and not overwrite:
+            raise FileExists(name.filename, existing.sha256)
+        release = Release(
+            package_key=name.project_key,
+            package_name=inspected.metadata.name,
+            version_key=name.version_key,
+            version_text=inspected.metadata.version,
+            sort=name.version_sort,
+            files=(NewFile(path=path, blob=upload.blob, attrs=attrs), *companions),
+            meta=meta_json(inspected.metadata),
+            overwrite=overwrite,
+        )
+        return await self._services.publisher.publish(self._repository, release, staged, actor, index_project)
+
+    def find(self, path: str) -> File | None:
+        """The stored file at a path of this repository."""
+        return self._services.catalog.look(files.find_file, self._repository.id, path)
+
+    def get(self, path: str) -> File:
+        """The stored file at a path. :raises NotFound: there is none"""
+        file = self.find(path)
+        if file is None:
+            raise NotFound("file", path.rsplit("/", 1)[-1])
+        return file
+
+    async def _inspect(self, staged: Staged, upload: Distribution) -> Inspected:
+        descriptor = staged.open(upload.blob).descriptor()
+        if descriptor is None:
+            raise Invalid("this storage cannot look into uploaded files")
+        try:
+            return await self._services.pools.cpu(inspect, descriptor, upload.filename)
+        finally:
+            os.close(descriptor)
+
+
+def _check_digests(form: UploadForm, blob: BlobInfo) -> None:
+    for field, algorithm in {"sha256_digest": "sha256", **DIGEST_FIELDS}.items():
+        announced = form.digests.get(field)
+        actual = blob.digests.get(algorithm)
+        if announced and actual and announced.lower() != actual:
+            raise DigestMismatch(algorithm, announced.lower(), actual)

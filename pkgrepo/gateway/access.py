@@ -1,0 +1,89 @@
+"""Who asks, and whether they may."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import IAuthenticator, IAuthorizer
+from pkgrepo.model import Action, Actor, Identity, Repository
+
+VERBS = {
+    Action.READ: "read",
+    Action.WRITE: "publish to",
+    Action.OVERWRITE: "replace files in",
+    Action.DELETE: "delete from",
+    Action.EDIT: "change the settings of",
+    Action.ADMIN: "administer",
+}
+
+
+class Access:
+    """The one way from a request to an identity, and from an identity to leave."""
+
+    def __init__(self, authenticator: IAuthenticator, authorizer: IAuthorizer) -> None:
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+
+    def recall(self, request: Request) -> Identity | None:
+        """The caller, when that is known without waiting."""
+        identity: Identity | None = self._authenticator.recall(request.header(b"authorization"), request.client_address)
+        return identity
+
+    async def identify(self, request: Request) -> Identity:
+        """
+        The caller.
+
+        :raises AuthenticationFailed, TooManyAttempts: the credentials are wrong, or guessed at
+        """
+        identity: Identity = await self._authenticator.authenticate(
+            request.header(b"authorization"), request.client_address
+        )
+        request.principal = identity.username
+        return identity
+
+    def may(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
+        """Whether the caller may do this; see L{IAuthorizer}."""
+        allowed: bool = self._authorizer.may(identity, action, repository, package)
+        return allowed
+
+    def require(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> None:
+        """
+        Let the caller pass, or say why not.
+
+        :raises RepositoryInactive: it is switched off
+        :raises AuthenticationRequired: an anonymous caller might do better with credentials
+        :raises Forbidden: the caller is known; :raises NotFound: ... and may not even know of the repository
+        """
+        if not self.may(identity, action, repository, package):
+            if identity.anonymous:
+                raise AuthenticationRequired
+            if action is not Action.READ and not self.may(identity, Action.READ, repository, package):
+                raise Forbidden(f"{identity.username!r} has no access to repository {repository.path}")
+            name = f"{package!r} in " if package else ""
+            verb = VERBS[action]
+            if package:
+                verb = verb.split(" ", 1)[0]
+            raise Forbidden(f"{identity.username!r} may not {verb} {name}repository {repository.path}")
+        if not repository.active:
+            raise RepositoryInactive(repository.path)
+
+    async def admit(
+        self, request: Request, action: Action, repository: Repository, package: str | None = None
+    ) -> Identity:
+        """The caller, once it is clear that they may do this."""
+        request.repository = repository.path
+        identity = await self.identify(request)
+        self.require(identity, action, repository, package)
+        return identity
+
+
+def actor_of(request: Request, identity: Identity) -> Actor:
+    """Who did it, for events and the audit."""
+    return Actor.of(identity, address=request.client_address, request_id=request.request_id)
+
+
+def missing(repository: str) -> NotFound:
+    """The error for a repository that does not exist, or not for this caller."""
+    return NotFound("repository", repository)

@@ -1,0 +1,100 @@
+"""Stored files and rendered documents as answers: the one download path."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+from pkgrepo.errors import BlobMissing
+from pkgrepo.http.answers import Answer, Content, Fields
+from pkgrepo.http.negotiate import best_encoding
+from pkgrepo.interfaces import IBlobStore
+from pkgrepo.model import Document, File, Repository, Visibility
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.stores import Stores
+
+Encoding = Literal["identity", "gzip", "zstd"]
+
+SMALL = 64 * 1024  # bytes; up to this a file is kept and sent from memory
+YEAR = 31_536_000
+
+# What a package holds is its publisher's: a browser must neither run it nor guess at it.
+SAFE: Fields = (
+    (b"Content-Disposition", b"attachment"),
+    (b"Content-Security-Policy", b"sandbox; default-src 'none'"),
+)
+
+
+def is_private(repository: Repository) -> bool:
+    """Whether answers may only be kept by the client that got them."""
+    return repository.visibility is not Visibility.PUBLIC or repository.auth_enabled
+
+
+def file_cache_control(repository: Repository) -> bytes:
+    """Files never change under their name."""
+    scope = b"private" if is_private(repository) else b"public"
+    return b"%s, max-age=%d, immutable" % (scope, YEAR)
+
+
+def document_cache_control(repository: Repository) -> bytes:
+    """Documents may change any moment: keep them, ask each time."""
+    return b"private, no-cache" if is_private(repository) else b"no-cache"
+
+
+class Files:
+    """Turns file rows into answers."""
+
+    def __init__(self, *, registry: Registry, stores: Stores) -> None:
+        self._registry = registry
+        self._stores = stores
+
+    async def answer(self, repository: Repository, file: File, headers: Fields = SAFE) -> Answer:
+        """
+        A file of a repository, as it is sent: ranges, validators, immutable.
+
+        :raises BlobMissing: the storage has lost the bytes
+        """
+        store = await self._stores.of(self._registry.storage(file.storage_id))
+        body: bytes | Content
+        if file.size <= SMALL:
+            body = await store.open(file.locator).read(0, file.size)
+            if len(body) != file.size:
+                raise BlobMissing(file.locator)
+        else:
+            body = Content(file.size, open=partial(_open, store, file.locator))
+        return Answer(
+            body=body,
+            content_type=file.media_type.encode("latin-1", "replace"),
+            etag=b'"%s"' % file.sha256.encode("ascii"),
+            last_modified=int(file.created_at.timestamp()),
+            headers=((b"Cache-Control", file_cache_control(repository)), *headers),
+            ranges=True,
+        )
+
+
+def _open(store: IBlobStore, locator: str) -> int:
+    descriptor: int | None = store.open(locator).descriptor()
+    if descriptor is None:
+        raise BlobMissing(locator)
+    return descriptor
+
+
+def document_answer(document: Document, encoding: Encoding, headers: Fields) -> Answer:
+    """A rendered document in one of its codings; each has its own strong validator."""
+    body, suffix = document.body, ""
+    if encoding == "gzip" and document.gzip is not None:
+        body, suffix = document.gzip, "-gz"
+    elif encoding == "zstd" and document.zstd is not None:
+        body, suffix = document.zstd, "-zst"
+    etag = f'{document.etag[:-1]}{suffix}"'.encode("ascii")
+    if suffix:
+        headers = (*headers, (b"Content-Encoding", encoding.encode("ascii")))
+    return Answer(body=body, content_type=document.content_type.encode("ascii"), etag=etag, headers=headers)
+
+
+
+
+def choose_encoding(accept_encoding: bytes | None) -> Encoding:
+    """The coding in which a client likes a document best; what it forbids altogether, it gets plain."""
+    best = best_encoding(accept_encoding, (b"zstd", b"gzip", b"identity"))
+    return "zstd" if best == b"zstd" else "gzip" if best == b"gzip" else "identity"

@@ -1,0 +1,53 @@
+"""Repository reads that are answered from memory, before any routing."""
+
+from __future__ import annotations
+
+from pkgrepo.http.hot import Prepared
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import Action
+from pkgrepo.repositories.downloads import DownloadRecorder
+
+from .access import Access
+from .hot import HotAnswers
+from .mounts import Mounts
+
+
+class EarlyReads:
+    """
+    The early answer of every repository read.
+
+    What is kept is asked about in the catalog only when some commit has happened since; permission is checked each
+    time.
+    """
+
+    def __init__(
+        self, *, catalog: ICatalog, mounts: Mounts, access: Access, downloads: DownloadRecorder, hot: HotAnswers
+    ) -> None:
+        self._catalog = catalog
+        self._mounts = mounts
+        self._access = access
+        self._downloads = downloads
+        self._hot = hot
+
+    def __call__(self, request: Request) -> Prepared | None:
+        """The kept answer for this request, if there is one and the caller may have it; never waits."""
+        found = self._mounts.find(request.raw_path)
+        if found is None:
+            return None
+        repository = found[0].repository
+        entry = self._hot.find(request, repository, self._catalog.generation())
+        if entry is None or not repository.active:
+            return None
+        identity = self._access.recall(request)
+        if identity is None or not self._access.may(identity, Action.READ, repository, entry.package):
+            return None
+        prepared = self._hot.choose(entry, request)
+        if prepared is None:
+            return None
+        request.principal = identity.username
+        request.repository = repository.path
+        request.cache = "hot"
+        if entry.file is not None and request.method == b"GET" and request.header(b"range") is None:
+            self._downloads.note(entry.file, identity)
+        return prepared

@@ -1,0 +1,91 @@
+"""
+What is kept in memory of answers that were given.
+
+An entry is what a format's handler once answered, with a way to ask the catalog whether it still holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import Factory, define
+
+from pkgrepo.http.answers import Answer
+from pkgrepo.http.hot import Prepared, ResponseCache, prepare
+from pkgrepo.http.request import Request
+from pkgrepo.model import File, Repository
+
+VARIANTS = 32  # spellings of the negotiating header fields that are remembered for one entry
+
+
+@define
+class Entry:
+    """
+    One resource in its variants.
+
+    ``package`` is the key that token globs are held against. ``fresh`` asks the catalog whether what is kept still
+    holds. ``negotiate`` makes the answer for a request; ``file`` is set when sending it counts as a download.
+    """
+
+    package: str | None
+    negotiate: Callable[[Request], Answer | None]
+    fresh: Callable[[], bool]
+    generation: int
+    file: File | None = None
+    variants: dict[tuple[bytes | None, bytes | None], Prepared] = Factory(dict)
+
+
+class HotAnswers:
+    """Remembers answers of repositories by the exact target of the request."""
+
+    def __init__(self, cache: ResponseCache[Entry]) -> None:
+        self._cache = cache
+
+    def keep(
+        self,
+        request: Request,
+        repository: Repository,
+        *,
+        package: str | None,
+        negotiate: Callable[[Request], Answer | None],
+        fresh: Callable[[], bool],
+        size: int,
+        generation: int,
+        file: File | None = None,
+    ) -> None:
+        """
+        Remember how this request is answered; ``generation`` is the catalog's from before the data was read.
+
+        Requests with a query are not remembered, since anybody can make up as many as they like. ``size`` is the
+        bytes that the entry holds, all variants together.
+        """
+        if request.raw_query:
+            return
+        entry = Entry(package=package, negotiate=negotiate, fresh=fresh, generation=generation, file=file)
+        self._cache.put((repository.id, request.uri), entry, size)
+
+    def find(self, request: Request, repository: Repository, generation: int) -> Entry | None:
+        """The entry for this request, if it still holds at this generation of the catalog."""
+        key = (repository.id, request.uri)
+        entry = self._cache.get(key)
+        if entry is None or entry.generation == generation:
+            return entry
+        if not entry.fresh():
+            self._cache.drop(key)
+            return None
+        entry.generation = generation
+        return entry
+
+    def choose(self, entry: Entry, request: Request) -> Prepared | None:
+        """The variant of an entry that this request gets, or None when only its handler can tell."""
+        wanted = (request.header(b"accept"), request.header(b"accept-encoding"))
+        prepared = entry.variants.get(wanted)
+        if prepared is None:
+            answer = entry.negotiate(request)
+            if answer is None:
+                return None
+            prepared = prepare(answer)
+            if len(entry.variants) >= VARIANTS:
+                entry.variants.clear()
+            entry.variants[wanted] = prepared
+        return prepared

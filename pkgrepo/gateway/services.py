@@ -1,0 +1,34 @@
+"""What a format is given to work with."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.derived import DerivedDocuments
+from pkgrepo.repositories.downloads import DownloadRecorder
+from pkgrepo.repositories.publish import Publisher
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.storage.pools import Pools
+
+from .access import Access
+from .content import Files
+from .hot import HotAnswers
+
+
+@frozen
+class Services:
+    """The shared mechanisms, as the composition root put them together."""
+
+    catalog: ICatalog
+    registry: Registry
+    publisher: Publisher
+    derived: DerivedDocuments
+    pools: Pools
+    clock: Clock
+    access: Access
+    files: Files
+    hot: HotAnswers
+    downloads: DownloadRecorder
+    max_upload: int

@@ -1,0 +1,71 @@
+"""Who fetched what: counted for everybody, and remembered per token for whoever must answer for one."""
+
+from __future__ import annotations
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import File, Identity
+from pkgrepo.storage.catalog import downloads
+
+from .clock import Clock
+
+log = Logger()
+
+FLUSH_S = 10.0  # at most this many seconds of downloads are forgotten by a crash
+FLUSH_ROWS = 5000
+
+
+class DownloadRecorder(Service):
+    """Gathers downloads in memory and writes them in batches."""
+
+    def __init__(self, *, catalog: ICatalog, clock: Clock, reactor: IReactorTime) -> None:
+        self._catalog = catalog
+        self._clock = clock
+        self._pending: list[downloads.Download] = []
+        self._loop = LoopingCall(self.flush)
+        self._loop.clock = reactor
+
+    def note(self, file: File, identity: Identity) -> None:
+        """One whole file was sent to this identity."""
+        self._pending.append(
+            downloads.Download(
+                file_id=file.id,
+                repository_id=file.repository_id,
+                package_id=file.package_id,
+                path=file.path,
+                user_id=identity.user_id,
+                token_id=identity.token_id,
+                at_ms=self._clock.now_ms(),
+            )
+        )
+
+    def startService(self) -> None:
+        """Begin to flush now and then."""
+        super().startService()
+        self._loop.start(FLUSH_S, now=False)
+
+    async def _stop(self) -> None:
+        if self._loop.running:
+            self._loop.stop()
+        await self.flush()
+
+    def stopService(self) -> Deferred[None]:
+        """Write what is left."""
+        super().stopService()
+        return Deferred.fromCoroutine(self._stop())
+
+    def flush(self) -> Deferred[None]:
+        """Write what has gathered; a failure is logged, and those downloads are lost."""
+        return Deferred.fromCoroutine(self._flush()).addErrback(
+            lambda failure: log.failure("downloads were not recorded", failure=failure)
+        )
+
+    async def _flush(self) -> None:
+        while self._pending:
+            batch, self._pending = self._pending[:FLUSH_ROWS], self._pending[FLUSH_ROWS:]
+            await self._catalog.write(downloads.record_downloads, batch)

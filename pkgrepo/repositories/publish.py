@@ -1,0 +1,259 @@
+"""
+Publishing: from bytes that arrive to a version that readers see.
+
+==================  ====================================================  =========================================
+step                what is true after it                                 what a crash leaves
+==================  ====================================================  =========================================
+receive, commit     the bytes are durable in the store under a locator    a copy that nothing names; swept later
+                    that no row names yet
+inspect             the format has looked into the file                   the same
+publish             one transaction: blob row, file, version, package,    either everything or nothing
+                    index documents and event
+answer              the client knows                                      -
+==================  ====================================================  =========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TypeVar
+
+from attrs import Factory, evolve, frozen
+from twisted.logger import Logger
+
+from pkgrepo.errors import Conflict
+from pkgrepo.interfaces import IBlob, IBlobStore, ICatalog, Transaction
+from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
+from pkgrepo.storage.catalog import blobs, events, files, packages, repositories, versions
+
+from .clock import Clock
+from .flight import shield
+from .index import Change, Indexer, PackageIndex
+from .registry import Registry
+from .stores import Stores
+
+log = Logger()
+
+T = TypeVar("T")
+
+
+@frozen
+class Release:
+    """What a format wants published: one version of one package, with the files that came now."""
+
+    package_key: str
+    package_name: str
+    version_key: str
+    version_text: str
+    sort: bytes
+    files: tuple[NewFile, ...]
+    meta: Mapping[str, Any] = Factory(dict)
+    package_meta: Mapping[str, Any] | None = None
+    overwrite: bool = False
+
+
+@frozen
+class Published:
+    """What became of a release. ``surplus`` are locators of copies that the catalog did not take."""
+
+    changed: bool
+    serial: int
+    files: tuple[File, ...]
+    surplus: tuple[str, ...] = ()
+
+
+class Staged:
+    """Blobs that are durable but not published yet; what is not published is removed again."""
+
+    def __init__(self, store: IBlobStore) -> None:
+        self._store = store
+        self._locators: list[str] = []
+
+    def release(self, release: Release) -> None:
+        """What becomes of these files is the transaction's business from here on."""
+        leaving = {each.blob.locator for each in release.files}
+        self._locators = [each for each in self._locators if each not in leaving]
+
+    async def delete(self, locators: Sequence[str]) -> None:
+        """Remove copies that no row names."""
+        for locator in locators:
+            await self._store.delete(locator)
+
+    async def receive(
+        self,
+        chunks: AsyncIterable[bytes],
+        *,
+        limit: int | None = None,
+        expect_size: int | None = None,
+        algorithms: Sequence[str] = (),
+        expected: Mapping[str, str] | None = None,
+    ) -> BlobInfo:
+        """
+        Store a stream of bytes durably.
+
+        :raises TooLarge, DigestMismatch, StorageFull, StorageFailed: see L{IBlobUpload}
+        """
+        async with self._store.begin(expect_size, algorithms, limit) as upload:
+            async for chunk in chunks:
+                upload.write(chunk)
+                await upload.drained()
+            info: BlobInfo = await upload.commit(expected)
+        self._locators.append(info.locator)
+        return info
+
+    async def store(self, data: bytes, algorithms: Sequence[str] = ()) -> BlobInfo:
+        """Store bytes that are already in memory."""
+        async with self._store.begin(len(data), algorithms) as upload:
+            upload.write(data)
+            await upload.drained()
+            info: BlobInfo = await upload.commit()
+        self._locators.append(info.locator)
+        return info
+
+    def open(self, info: BlobInfo) -> IBlob:
+        """A staged blob, to look into it."""
+        blob: IBlob = self._store.open(info.locator)
+        return blob
+
+    async def clear(self) -> None:
+        """Remove what was not published."""
+        leaving, self._locators = self._locators, []
+        await self.delete(leaving)
+
+
+class Observer(Protocol):
+    """Told, in the reactor thread, that something in a repository changed."""
+
+    def __call__(self, repository: Repository) -> None:
+        """Look for new events when convenient."""
+
+
+class Publisher:
+    """The one upload path of every format."""
+
+    def __init__(
+        self, *, catalog: ICatalog, registry: Registry, stores: Stores, clock: Clock, observer: Observer
+    ) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._stores = stores
+        self._clock = clock
+        self._observer = observer
+
+    @asynccontextmanager
+    async def stage(self, repository: Repository) -> AsyncIterator[Staged]:
+        """A place for the incoming bytes of one request; whatever is unpublished at its end is removed."""
+        store = await self._stores.of(self._registry.storage(repository.storage_id))
+        staged = Staged(store)
+        try:
+            yield staged
+        finally:
+            await staged.clear()
+
+    async def publish(
+        self, repository: Repository, release: Release, staged: Staged, actor: Actor, indexer: Indexer
+    ) -> Published:
+        """
+        Make a release visible, in one durable transaction.
+
+        Publishing the same bytes again changes nothing and succeeds. Once begun it is finished, also when the client
+        leaves: a transaction that is under way owns the staged bytes.
+
+        :raises FileExists: other content is published under that name; :raises FileBurned: was, and is deleted
+        """
+        staged.release(release)
+        return await shield(self._publish(repository, release, staged, actor, indexer))
+
+    async def _publish(
+        self, repository: Repository, release: Release, staged: Staged, actor: Actor, indexer: Indexer
+    ) -> Published:
+        mine = [each.blob.locator for each in release.files]
+        try:
+            published = await self._catalog.write(
+                publish_release, repository, release, actor, indexer, self._clock.now_ms()
+            )
+        except BaseException:
+            await staged.delete(mine)
+            raise
+        await staged.delete(published.surplus)
+        if published.changed:
+            self._observer(repository)
+            log.info(
+                "published {package} {version} in {repository}",
+                package=release.package_key,
+                version=release.version_text,
+                repository=repository.path,
+            )
+        return published
+
+    async def change(self, command: Callable[..., T], repository: Repository, *args: Any) -> T:
+        """Run a write command that changes a repository's content (see L{remove}), and tell the observer."""
+        result: T = await shield(self._catalog.write(command, repository, *args, self._clock.now_ms()))
+        self._observer(repository)
+        return result
+
+
+def publish_release(
+    tx: Transaction, repository: Repository, release: Release, actor: Actor, indexer: Indexer, now_ms: int
+) -> Published:
+    """The write command behind L{Publisher.publish}."""
+    claimed = [blobs.claim_blob(tx, repository.storage_id, each.blob, now_ms) for each in release.files]
+    surplus = tuple(
+        new.blob.locator
+        for new, taken in zip(release.files, claimed, strict=True)
+        if taken.locator != new.blob.locator
+    )
+    package, new_package = packages.ensure_package(
+        tx, repository.id, key=release.package_key, name=release.package_name, serial=0, now_ms=now_ms
+    )
+    version, new_version = versions.ensure_version(
+        tx,
+        package.id,
+        key=release.version_key,
+        text=release.version_text,
+        sort=release.sort,
+        meta=release.meta,
+        publisher=actor,
+        now_ms=now_ms,
+    )
+    added: list[File] = []
+    kept: list[File] = []
+    grown = 0
+    for new, blob in zip(release.files, claimed, strict=True):
+        before = files.find_file(tx, repository.id, new.path)
+        if before is not None and before.sha256 == blob.sha256:
+            kept.append(before)
+            continue
+        put = files.replace_file if before is not None and release.overwrite else files.add_file
+        file = put(tx, repository.id, repository.storage_id, evolve(new, blob=blob), package.id, version.id, now_ms)
+        grown += file.size - (before.size if before is not None else 0)
+        added.append(file)
+    if not added:
+        if new_version:
+            raise Conflict(f"{release.package_name} {release.version_text}: these files belong to another version")
+        return Published(changed=False, serial=package.serial, files=tuple(kept), surplus=surplus)
+    serial = repositories.bump_serial(tx, repository.id)
+    if new_package:
+        repositories.names_changed(tx, repository.id)
+    repositories.add_usage(tx, repository.id, grown, int(new_package))
+    packages.touch_package(
+        tx, package.id, serial=serial, now_ms=now_ms, name=release.package_name, meta=release.package_meta
+    )
+    package = evolve(package, name=release.package_name, serial=serial)
+    if not new_version and release.overwrite:
+        versions.set_meta(tx, version.id, release.meta)
+    index = PackageIndex(tx, package, now_ms)
+    indexer(index, Change(version=version, added=tuple(added)))
+    events.append_event(
+        tx,
+        repository_id=repository.id,
+        package_id=package.id,
+        package_key=package.key,
+        version_key=version.key,
+        kind="published",
+        data={"files": [{"path": file.path, "sha256": file.sha256, "size": file.size} for file in added]},
+        actor=actor,
+        now_ms=now_ms,
+    )
+    return Published(changed=True, serial=serial, files=tuple(added + kept), surplus=surplus)

@@ -1,0 +1,156 @@
+"""Taking things back: withdrawing and restoring a version, removing files, versions and packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import evolve
+
+from pkgrepo.errors import NotFound
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Actor, File, Package, Repository, Version, VersionState
+from pkgrepo.storage.catalog import documents, events, files, packages, repositories, versions
+
+from .index import Change, Indexer, PackageIndex
+
+
+def set_version_state(
+    tx: Transaction,
+    repository: Repository,
+    package_key: str,
+    version_key: str,
+    state: VersionState,
+    reason: str,
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> Version:
+    """
+    Yank, deprecate or restore a version; ``reason`` is shown to people who ask for it all the same.
+
+    :raises NotFound: no such package or version
+    """
+    package, version = _find(tx, repository, package_key, version_key)
+    if version.state == state and version.reason == reason:
+        return version
+    versions.set_state(tx, version.id, state, reason)
+    version = evolve(version, state=state, reason=reason)
+    package = _touch(tx, repository, package, now_ms)
+    indexer(PackageIndex(tx, package, now_ms), Change(version=version))
+    kind = {VersionState.LIVE: "restored", VersionState.YANKED: "yanked", VersionState.DEPRECATED: "deprecated"}[state]
+    _event(tx, package, version, kind, {"reason": reason}, actor, now_ms)
+    return version
+
+
+def remove_files(
+    tx: Transaction,
+    repository: Repository,
+    package_key: str,
+    version_key: str,
+    paths: Sequence[str] | None,
+    actor: Actor,
+    indexer: Indexer,
+    tombstone: bool,
+    now_ms: int,
+) -> list[str]:
+    """
+    Remove files of a version, all of them when ``paths`` is None; the paths that went.
+
+    A version without files goes too, and so does a package without versions. With ``tombstone`` the names stay
+    burned: only the same bytes may come back. The bytes themselves are left to garbage collection.
+
+    :raises NotFound: no such package, version or file
+    """
+    package, version = _find(tx, repository, package_key, version_key)
+    present = {file.path: file for file in files.files_of_version(tx, version.id)}
+    doomed: list[File] = []
+    for path in present if paths is None else paths:
+        if path not in present:
+            raise NotFound("file", path)
+        doomed.append(present[path])
+    for file in doomed:
+        files.remove_file(tx, file, actor=actor, tombstone=tombstone, now_ms=now_ms)
+    repositories.add_usage(tx, repository.id, -sum(file.size for file in doomed), 0)
+    _event(tx, package, version, "deleted", {"paths": [file.path for file in doomed]}, actor, now_ms)
+    if len(doomed) == len(present):
+        versions.remove_version(tx, version.id)
+    package = _touch(tx, repository, package, now_ms)
+    index = PackageIndex(tx, package, now_ms)
+    if index.version_texts():
+        indexer(index, Change(version=version, removed=tuple(doomed)))
+    else:
+        documents.remove_documents(tx, repository.id, package.key)
+        packages.remove_package(tx, package.id)
+        repositories.add_usage(tx, repository.id, 0, -1)
+        repositories.names_changed(tx, repository.id)
+    return [file.path for file in doomed]
+
+
+def set_package_meta(
+    tx: Transaction,
+    repository: Repository,
+    package_key: str,
+    meta: Mapping[str, Any],
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> Package:
+    """
+    Set keys of a package's own metadata, and render it anew.
+
+    :raises NotFound: no such package
+    """
+    package = packages.find_package(tx, repository.id, package_key)
+    if package is None:
+        raise NotFound("package", package_key)
+    merged = {**package.meta, **meta}
+    serial = repositories.bump_serial(tx, repository.id)
+    packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms, meta=merged)
+    package = evolve(package, serial=serial, meta=merged)
+    indexer(PackageIndex(tx, package, now_ms), Change())
+    _event(tx, package, None, "changed", dict(meta), actor, now_ms)
+    return package
+
+
+def present(reader: Reader, repository_id: int, paths: Sequence[str]) -> list[str]:
+    """Those of the paths that exist."""
+    return [path for path in paths if files.find_file(reader, repository_id, path) is not None]
+
+
+def _find(tx: Transaction, repository: Repository, package_key: str, version_key: str) -> tuple[Package, Version]:
+    package = packages.find_package(tx, repository.id, package_key)
+    if package is None:
+        raise NotFound("package", package_key)
+    version = versions.find_version(tx, package.id, version_key)
+    if version is None:
+        raise NotFound("version", f"{package_key} {version_key}")
+    return package, version
+
+
+def _touch(tx: Transaction, repository: Repository, package: Package, now_ms: int) -> Package:
+    serial = repositories.bump_serial(tx, repository.id)
+    packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms)
+    return evolve(package, serial=serial)
+
+
+def _event(
+    tx: Transaction,
+    package: Package,
+    version: Version | None,
+    kind: str,
+    data: dict[str, Any],
+    actor: Actor,
+    now_ms: int,
+) -> None:
+    events.append_event(
+        tx,
+        repository_id=package.repository_id,
+        package_id=package.id,
+        package_key=package.key,
+        version_key=version.key if version is not None else "",
+        kind=kind,
+        data=data,
+        actor=actor,
+        now_ms=now_ms,
+    )

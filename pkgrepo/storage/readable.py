@@ -1,0 +1,100 @@
+"""
+The readable layout: stored files under the names that people know them by.
+
+It is derived from the catalog and never read to answer a request. Every file is a hard link to its blob, or a copy
+where the file system refuses another link, so it costs directory entries only. A person may read it, copy from it
+and back it up; editing a file in place would change the blob, which is why files are read-only.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from pkgrepo.errors import Invalid
+
+TEMPORARY = ".tmp-"
+
+
+class ReadableLayout:
+    """The files below ``root``; every method blocks, so call it in a thread."""
+
+    def __init__(self, root: Path, blobs: Path) -> None:
+        self.root = root
+        self._blobs = blobs
+
+    def link(self, locator: str, path: str) -> bool:
+        """Put the blob at ``locator`` under ``path``; False when it is there already."""
+        source = self._blobs / locator
+        target = self._path(path)
+        if target.exists() and os.path.samefile(source, target):
+            return False
+        temporary = self._temporary(target)
+        try:
+            os.link(source, temporary)
+        except OSError as error:
+            if error.errno not in (errno.EMLINK, errno.EPERM, errno.EXDEV):
+                raise
+            shutil.copyfile(source, temporary)
+            temporary.chmod(0o444)
+        temporary.replace(target)
+        return True
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a document under ``path``, whole or not at all."""
+        target = self._path(path)
+        temporary = self._temporary(target)
+        temporary.write_bytes(data)
+        temporary.replace(target)
+
+    def read(self, path: str) -> bytes | None:
+        """The document under ``path``, or None."""
+        try:
+            return self._path(path).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def file(self, path: str) -> Path:
+        """Where ``path`` is on the disk."""
+        return self._path(path)
+
+    def files(self, directory: str) -> list[str]:
+        """The names of the files directly in a directory; none when it does not exist."""
+        try:
+            entries = list(os.scandir(self._path(directory)))
+        except FileNotFoundError:
+            return []
+        return sorted(e.name for e in entries if e.is_file() and not e.name.startswith(TEMPORARY))
+
+    def walk(self) -> Iterator[str]:
+        """Every file, as a path below the root with ``/`` between its parts."""
+        for directory, directories, names in os.walk(self.root):
+            directories.sort()
+            for name in sorted(names):
+                if not name.startswith(TEMPORARY):
+                    yield Path(directory, name).relative_to(self.root).as_posix()
+
+    def remove(self, path: str) -> None:
+        """Remove a file, and the directories that it leaves empty."""
+        target = self._path(path)
+        target.unlink(missing_ok=True)
+        with suppress(OSError):
+            for parent in target.parents:
+                if parent == self.root:
+                    break
+                parent.rmdir()
+
+    def _path(self, path: str) -> Path:
+        parts = path.split("/")
+        if any(part in ("", ".", "..") or "\0" in part for part in parts):
+            raise Invalid(f"{path!r} is no path of a readable layout")
+        return self.root.joinpath(*parts)
+
+    def _temporary(self, target: Path) -> Path:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f"{TEMPORARY}{os.urandom(6).hex()}")
+        return temporary
