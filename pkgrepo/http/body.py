@@ -125,22 +125,14 @@ class Body:
             self._failure = error
             self._wake()
 
-    def discard(self) -> None:
-        """Forget what is held and never pause again: nobody is going to read."""
-        self._held, self._held_size = [], 0
-        self._resume()
-
     def _take(self) -> bytes:
         held = self._held
         chunk = held[0] if len(held) == 1 else b"".join(held)
         self._held, self._held_size = [], 0
-        self._resume()
-        return chunk
-
-    def _resume(self) -> None:
         if self._paused:
             self._paused = False
             self._source.resume_body()
+        return chunk
 
     async def _more(self) -> None:
         waiting: Deferred[None] = Deferred(self._forget)

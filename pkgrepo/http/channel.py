@@ -132,6 +132,8 @@ class Channel(Protocol):
 
     def loseConnection(self) -> None:
         """Close when everything written has gone out."""
+        if self.state is CLOSED:
+            return
         self.state = CLOSED
         self._held = b""
         transport: Any = self.transport
@@ -303,6 +305,8 @@ class Channel(Protocol):
 
     def _steer(self) -> None:
         """Read, or stop reading."""
+        if self.state is CLOSED:
+            return
         reading = not (
             self._body_paused or len(self._held) > HELD_LIMIT or (self._blocked and self.state in (HEAD, HELD))
         )
@@ -361,10 +365,11 @@ class Channel(Protocol):
         lines = [b"%s: %s\r\n" % (name, value) for name, values in headers.getAllRawHeaders() for value in values]
         self.write(b"HTTP/1.1 %s %s\r\n%s%s" % (code, reason, b"".join(lines), self.common_fields(self.request)))
 
-    def requestDone(self, _request: Request) -> None:
+    def requestDone(self, request: Request) -> None:
         """The answer is written."""
         self.request = None
         if self.state is BODY or self.state is DEAF:
+            request.body.fail(BodyLost("the request has been answered before the end of its body"))
             self._drain()
         elif self.state is HELD:
             self._next()

@@ -17,6 +17,7 @@ from attrs import frozen
 
 _PAIR = re.compile(rb'[ \t]*([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^;,"\s]*))[ \t]*')
 _HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_PORT = re.compile(r":[0-9]{1,5}$")
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 
 
@@ -51,12 +52,11 @@ class Asked(Protocol):
 
 @frozen
 class _Hop:
-    """What the proxies say: the chain of addresses from the client to us, and the outer address of the server."""
+    """What one proxy says of the request it got: from whom it came, and which address of ours was asked for."""
 
-    chain: tuple[str, ...]
+    node: str
     scheme: str = ""
     host: str = ""
-    prefix: str = ""
 
 
 class TrustedProxies:
@@ -75,9 +75,12 @@ class TrustedProxies:
         host = (request.authority or b"").decode("ascii") or _local_host(request.host)
         if not self.trusts(peer):
             return Via(peer, f"{scheme}://{host}")
-        hop = _read_forwarded(request.fields) or _read_x_forwarded(request.fields, host, scheme)
-        client = self._client((*hop.chain, peer))
-        return Via(client, f"{hop.scheme or scheme}://{hop.host or host}{hop.prefix}")
+        hops = _read_forwarded(request.fields)
+        if hops is None:
+            hops = _read_x_forwarded(request.fields)
+        client, hop = self._look_through(hops, peer)
+        outer_host = _with_port(hop.host or host, hop.scheme or scheme, _last(request.fields, b"x-forwarded-port"))
+        return Via(client, f"{hop.scheme or scheme}://{outer_host}{_prefix(request.fields)}")
 
     def trusts(self, address: str) -> bool:
         """Whether a peer of this address is one of our proxies; an empty one means a Unix socket."""
@@ -93,15 +96,17 @@ class TrustedProxies:
         mapped = getattr(parsed, "ipv4_mapped", None)
         return any((mapped or parsed) in network for network in self._networks)
 
-    def _client(self, chain: tuple[str, ...]) -> str:
-        known = ""
-        for address in reversed(chain):
-            if address and not _is_address(address):
-                break  # "unknown" or an obfuscated name: the proxy behind it is all we know
-            known = address or known
-            if address and not self.trusts(address):
+    def _look_through(self, hops: list[_Hop], peer: str) -> tuple[str, _Hop]:
+        """The client, and what the outermost trusted proxy says; ``hops`` are in the order in which they were added."""
+        known, outer = peer, _Hop("")
+        for hop in reversed(hops):
+            outer = hop  # added by a proxy that is trusted, or we would not be here
+            if not _is_address(hop.node):
+                break  # "unknown" or an obfuscated name: the proxy that says so is all we know
+            known = hop.node
+            if not self.trusts(known):
                 break
-        return known
+        return known, outer
 
 
 def _is_address(text: str) -> bool:
@@ -126,56 +131,69 @@ def _bare(node: str) -> str:
     return node.partition(":")[0] if node.count(":") == 1 else node
 
 
-def _read_forwarded(fields: Mapping[bytes, bytes]) -> _Hop | None:
+def _read_forwarded(fields: Mapping[bytes, bytes]) -> list[_Hop] | None:
     """``Forwarded`` (RFC 7239); an unreadable one counts for nothing."""
     text = fields.get(b"forwarded")
     if text is None:
         return None
-    chain: list[str] = []
-    outer: dict[str, str] = {}
+    hops: list[_Hop] = []
     at, element = 0, dict[str, str]()
     while at < len(text):
         pair = _PAIR.match(text, at)
         if pair is None:
             return None
         value = pair[2] if pair[2] is not None else pair[3]
-        element[pair[1].decode().lower()] = value.decode("latin-1")
+        element[pair[1].decode("ascii").lower()] = value.decode("latin-1")
         at = pair.end()
-        if at == len(text) or text[at : at + 1] == b",":
-            chain.append(_bare(element.get("for", "unknown")))
-            outer = element  # the last one was added by the proxy next to us
+        separator = text[at : at + 1]
+        if separator in (b",", b""):
+            hops.append(_checked(element.get("for", ""), element.get("proto", ""), element.get("host", "")))
             element = {}
-        elif text[at : at + 1] != b";":
+        elif separator != b";":
             return None
         at += 1
-    return _checked(tuple(chain), outer.get("proto", ""), outer.get("host", ""), _prefix(fields))
+    return hops
 
 
-def _read_x_forwarded(fields: Mapping[bytes, bytes], host: str, scheme: str) -> _Hop:
-    """The ``X-Forwarded-*`` family; of a list in all but ``-For`` the last entry is our own proxy's."""
-    chain = fields.get(b"x-forwarded-for", b"").decode("latin-1")
-    outer_scheme = _last(fields, b"x-forwarded-proto") or scheme
-    outer_host = _last(fields, b"x-forwarded-host") or host
-    port = _last(fields, b"x-forwarded-port")
-    has_port = re.search(r":[0-9]+$", outer_host) is not None
-    if port.isdigit() and not has_port and port != {"http": "80", "https": "443"}.get(outer_scheme):
-        outer_host = f"{outer_host}:{port}"
-    nodes = tuple(_bare(node) for node in chain.split(",")) if chain else ()
-    return _checked(nodes, outer_scheme, outer_host, _prefix(fields))
+def _read_x_forwarded(fields: Mapping[bytes, bytes]) -> list[_Hop]:
+    """
+    The ``X-Forwarded-*`` family.
+
+    Most proxies replace ``-Proto`` and ``-Host`` rather than append to them, so a list that is not as long as the
+    list of addresses belongs, by its last entry, to all of them.
+    """
+    nodes = _list(fields, b"x-forwarded-for") or [""]
+    schemes, hosts = _list(fields, b"x-forwarded-proto"), _list(fields, b"x-forwarded-host")
+    count = len(nodes)
+    schemes = schemes if len(schemes) == count else [_last(fields, b"x-forwarded-proto")] * count
+    hosts = hosts if len(hosts) == count else [_last(fields, b"x-forwarded-host")] * count
+    return [_checked(*hop) for hop in zip(nodes, schemes, hosts, strict=True)]
 
 
-def _checked(chain: tuple[str, ...], scheme: str, host: str, prefix: str) -> _Hop:
+def _checked(node: str, scheme: str, host: str) -> _Hop:
     scheme = scheme.lower()
     return _Hop(
-        chain=chain,
+        node=_bare(node),
         scheme=scheme if scheme in ("http", "https") else "",
         host=host if _HOST.fullmatch(host) else "",
-        prefix=prefix,
     )
 
 
+def _with_port(host: str, scheme: str, port: str) -> str:
+    """``host`` with the outer port, if it names none itself and the port is not the scheme's own."""
+    if not _PORT.fullmatch(":" + port) or _PORT.search(host) or port == {"http": "80", "https": "443"}[scheme]:
+        return host
+    return f"{host}:{port}"
+
+
+def _list(fields: Mapping[bytes, bytes], name: bytes) -> list[str]:
+    text = fields.get(name, b"").decode("latin-1")
+    return [entry.strip() for entry in text.split(",")] if text else []
+
+
 def _last(fields: Mapping[bytes, bytes], name: bytes) -> str:
-    return fields.get(name, b"").decode("latin-1").rpartition(",")[2].strip()
+    entries = _list(fields, name)
+    return entries[-1] if entries else ""
 
 
 def _prefix(fields: Mapping[bytes, bytes]) -> str:

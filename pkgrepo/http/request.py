@@ -243,9 +243,9 @@ class Request(server.Request):
     def processingFailed(self, reason: Failure) -> Failure:
         """Say that something went wrong, without saying what: the log has it, under the request's id."""
         _log.failure("request {request_id} failed", failure=reason, request_id=self.request_id)
-        if self.startedWriting:
+        if self.startedWriting and not self.finished:
             self.abort()
-        else:
+        elif not self.startedWriting:
             respond(self, text_answer(f"internal error, request id {self.request_id}\n", status=500))
         return reason
 
@@ -259,8 +259,8 @@ class Request(server.Request):
         if self.chunked:
             self.channel.write(b"0\r\n\r\n")
         self.finished = 1
-        channel, self.channel = self.channel, None
         self.site.log(self)
+        channel, self.channel = self.channel, None
         channel.requestDone(self)
         if self.notifications:
             waiting, self.notifications = self.notifications, []

@@ -97,6 +97,7 @@ class Site(server.Site):
 
     def stopFactory(self) -> None:
         """The port is closed; connections live on, and so does their clock until the last one ends."""
+        self._rest()
 
     def acceptableProtocols(self) -> list[bytes]:
         """HTTP/1.1 only: HTTP/2 is left to a proxy in front."""
@@ -106,11 +107,15 @@ class Site(server.Site):
         """A connection has ended."""
         self.channels.discard(channel)
         if not self.channels:
-            if self._sweeping.running:
-                self._sweeping.stop()
+            if not self.numPorts:
+                self._rest()
             emptied, self._emptied = self._emptied, None
             if emptied is not None:
                 emptied.callback(None)
+
+    def _rest(self) -> None:
+        if self._sweeping.running and not self.channels:
+            self._sweeping.stop()
 
     # What answers need
 
@@ -130,7 +135,10 @@ class Site(server.Site):
         """A request is over."""
         self.request_count += 1
         if self.access_log is not None:
-            self.access_log.request(request)
+            try:
+                self.access_log.request(request)
+            except Exception:  # noqa: BLE001 - a request must not fail for its line in a log
+                _log.failure("the access log failed")
 
     def log_refused(self, channel: Channel, status: int, sentence: str) -> None:
         """A head made no request."""
@@ -149,6 +157,7 @@ class Site(server.Site):
         tick, self._swept_at = now - self._swept_at, now
         for channel in list(self.channels):
             channel.sweep(now, tick)
+        self._rest()
 
     def drain(self, deadline: float) -> Deferred[None]:
         """

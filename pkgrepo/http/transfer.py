@@ -69,6 +69,7 @@ class Transfer:
         """The client has left."""
         if not self._over:
             self._over = True
+            self.request.gone = True  # the transport tells us before it tells the channel
             self._close()
             self._fire()
 
@@ -296,4 +297,5 @@ async def deliver(request: Request, content: Content, start: int, end: int) -> N
         if consumer.left and not request.gone:
             _log.error("a body ended {left} bytes early", left=consumer.left)
             request.abort()
-        request.finish()
+        else:
+            request.finish()
