@@ -1,0 +1,67 @@
+# Sourced by the scripts beside it: finds a Python, makes the virtual environment, installs what a script needs.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=${PKGREPO_VENV:-$root/.venv}
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "error: $*"; exit 1; }
+
+# What a step needs of the system: "may_install" is true when we are root on Debian or Ubuntu.
+may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+# install_debian PACKAGE...: quietly, with one refresh of the package lists in a run at most.
+install_debian() {
+    if [ -z "${lists_are_fresh:-}" ]; then
+        DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2 || return
+        lists_are_fresh=1
+    fi
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# The first Python that is new enough; PKGREPO_PYTHON names one.
+find_python() {
+    local candidate
+    for candidate in ${PKGREPO_PYTHON:+"$PKGREPO_PYTHON"} python3.14 python3.13 python3.12 python3.11 python3; do
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    die "Python 3.11 or newer is needed (Debian and Ubuntu: apt-get install python3; or set PKGREPO_PYTHON)"
+}
+
+# make_venv FOLDER: a virtual environment with pip. Debian keeps what `python -m venv` needs in a package of its own.
+make_venv() {
+    local python version
+    python=$(find_python)
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    say "making a virtual environment with Python $version in $1"
+    "$python" -m venv --clear "$1" >/dev/null 2>&1 && return
+    if may_install; then
+        say "installing python$version-venv"
+        install_debian "python$version-venv" || install_debian python3-venv || true
+        "$python" -m venv --clear "$1" >/dev/null 2>&1 && return
+    fi
+    rm -rf "$1"
+    if command -v virtualenv >/dev/null; then
+        virtualenv --quiet --python "$python" "$1" && return
+    fi
+    die "$python cannot make virtual environments; install python$version-venv (Debian, Ubuntu) or virtualenv"
+}
+
+# install_project [EXTRAS]: the project from this checkout with its dependencies, unless that is done already.
+install_project() {
+    local extras=${1:-} stamp want
+    stamp=$venv/.installed${extras:+-${extras//,/-}}
+    want="$root $(sha256sum <"$root/pyproject.toml")"
+    [ -x "$venv/bin/python" ] && [ -f "$stamp" ] && [ "$(<"$stamp")" = "$want" ] && return
+    "$venv/bin/python" -m pip --version >/dev/null 2>&1 || make_venv "$venv"
+    say "installing pkgrepo${extras:+ with [$extras]}"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root${extras:+[$extras]}" ||
+        die "pip could not install the dependencies"
+    # twistd looks for plugins along the path, where an editable install does not put the checkout.
+    echo "$root" >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/pkgrepo-checkout.pth"
+    "$venv/bin/python" -c 'from twisted.plugin import IPlugin, getPlugins; list(getPlugins(IPlugin))'
+    printf '%s' "$want" >"$stamp"
+}
