@@ -1,0 +1,1 @@
+"""Stores of immutable bytes, all behind ``IBlobStore``."""

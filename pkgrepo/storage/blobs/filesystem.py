@@ -1,0 +1,261 @@
+"""
+Blobs as files under one directory.
+
+Any number of processes may use one root at a time: names are random, a file becomes visible by getting its final name,
+and nothing is remembered in a process but what can be read again from the disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFull, TooLarge
+from pkgrepo.interfaces import IBlobStore
+from pkgrepo.storage.blobs.digester import Digester
+from pkgrepo.storage.blobs.durability import Durability, Fsync, storage_error
+from pkgrepo.storage.blobs.lane import Lane
+from pkgrepo.storage.blobs.listing import scan_blobs, sweep_uploads
+from pkgrepo.storage.blobs.paths import StorePaths, is_locator, is_upload_id, new_upload_id
+from pkgrepo.storage.blobs.reading import FilesystemBlob
+from pkgrepo.storage.blobs.state import UploadState
+from pkgrepo.storage.blobs.temporary import Temporary
+from pkgrepo.storage.blobs.upload import SLICE, FilesystemUpload
+from pkgrepo.storage.pools import Pools
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+log = Logger()
+
+LOW_WATER = 1024**3  # bytes kept free for the catalog and for removing things; on a small disk 2 % of it
+CAPACITY_AGE_S = 1.0  # seconds for which the free space is believed
+WARM_UPLOADS = 1024  # suspended uploads whose hash state is kept, about 1 KiB each
+
+_ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+
+
+@implementer(IBlobStore)
+class FilesystemBlobStore:
+    """
+    The storage ``name`` under ``root``.
+
+    ``uid`` is the storage's id in the catalog; a root that belongs to another is refused. ``low_water`` is in bytes:
+    with less than that free no upload begins. ``fsync="never"`` gives up durability for speed. Call ``start`` first.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        name: str,
+        pools: Pools,
+        uid: str | None = None,
+        low_water: int | None = None,
+        fsync: Fsync = "always",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.uid = uid
+        self.paths = StorePaths(root)
+        self._pools = pools
+        self._low_water = low_water
+        self._durability = Durability(fsync)
+        self._clock = clock
+        self._capacity: tuple[float, tuple[int, int]] | None = None
+        self._nameless = False
+        self._active: set[str] = set()
+        self._warm: OrderedDict[str, Digester] = OrderedDict()
+
+    async def start(self) -> None:
+        """
+        Make the root ready, or recognise it.
+
+        :raises Conflict: it belongs to another storage, or is of a newer version, or spans two file systems
+        :raises StorageFailed: it cannot be written; :raises StorageFull: it is full
+        """
+        self.uid = await self._on_disk(self.paths.prepare, self._durability, self.uid)
+        self._nameless = await self._on_disk(self.paths.nameless_files)
+
+    def begin(
+        self, expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None
+    ) -> FilesystemUpload:
+        """
+        Start receiving a blob; nothing is visible until its ``commit``.
+
+        Beside ``hashlib``'s names ``algorithms`` may have ``blake2b_256``. Touches the disk only for the free space.
+
+        :raises StorageFull: no room for ``expect_size``, or the free space is under the low-water mark
+        :raises TooLarge: ``expect_size`` is over the limit; :raises ValueError: an unknown algorithm
+        """
+        if limit is not None and expect_size is not None and expect_size > limit:
+            raise TooLarge(limit)
+        free, total = self.capacity()
+        low_water = min(LOW_WATER, total // 50) if self._low_water is None else self._low_water
+        if free - (expect_size or 0) < low_water:
+            raise StorageFull(self.name)
+        # A body of one slice is written at once, which leaves nothing to reserve for.
+        reserve = expect_size if expect_size is not None and expect_size > SLICE else 0
+        upload_id = new_upload_id()
+        temporary = self._temporary(upload_id, reserve)
+        lane = Lane(self._pools.disk)
+        return self._upload(upload_id, lane=lane, temporary=temporary, digester=Digester(algorithms), limit=limit)
+
+    async def resume(self, upload_id: str, state: bytes) -> FilesystemUpload:
+        """
+        Continue a suspended upload, on any worker.
+
+        Bytes beyond the suspended offset are dropped. Two at a time on one upload spoil it: the caller keeps a lease.
+
+        :raises BlobMissing: the upload is gone, or the state is not one of ours
+        :raises StorageFailed: the file cannot be opened
+        """
+        try:
+            known = UploadState.decode(state)
+            digester = Digester(known.digests)
+        except ValueError:
+            raise BlobMissing(upload_id) from None
+        if not is_upload_id(upload_id):
+            raise BlobMissing(upload_id)
+        temporary = self._temporary(upload_id)
+        lane = Lane(self._pools.disk)
+        self._active.add(upload_id)
+        try:
+            await lane.run(temporary.reopen, known.offset)
+        except BaseException as error:
+            self._active.discard(upload_id)
+            if isinstance(error, OSError):
+                raise self._explain(error, upload_id) from error
+            # Cancelled: the thread may be about to open the file. The suspended upload itself stays.
+            lane.run(temporary.release)
+            raise
+        warm = self._warm.pop(upload_id, None)
+        recorded: Mapping[str, str] | None = None
+        if warm is not None and warm.digests() == known.digests:
+            digester = warm
+        elif known.offset:
+            recorded = known.digests
+        return self._upload(
+            upload_id, lane=lane, temporary=temporary, digester=digester, limit=known.limit, recorded=recorded
+        )
+
+    def open(self, locator: str) -> FilesystemBlob:
+        """
+        A stored blob, for reading. Opens the file in the calling thread, some microseconds.
+
+        :raises BlobMissing: nothing is stored under this locator; :raises StorageFailed: the file cannot be opened
+        """
+        if not is_locator(locator):
+            raise BlobMissing(locator)
+        try:
+            fd = os.open(self.paths.blob(locator), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise self._explain(error, locator) from error
+        return FilesystemBlob(fd, os.fstat(fd).st_size, storage=self.name, disk=self._pools.disk)
+
+    async def stat(self, locator: str) -> tuple[int, datetime] | None:
+        """Size in bytes and time of commit (aware UTC), or None when absent."""
+        if not is_locator(locator):
+            return None
+        try:
+            found = await self._pools.disk(os.lstat, self.paths.blob(locator))
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return None
+            raise self._explain(error) from error
+        return found.st_size, datetime.fromtimestamp(found.st_mtime, UTC)
+
+    async def delete(self, locator: str) -> None:
+        """
+        Remove the copy for good; absent is fine. Open readers finish undisturbed.
+
+        Not waited for on the disk: after a power cut the copy may be back, and ``scan`` shows it.
+
+        :raises StorageFailed: it is still there
+        """
+        if is_locator(locator):
+            await self._on_disk(self.paths.blob(locator).unlink, missing_ok=True)
+
+    async def scan(self, after: str = "", limit: int = 1000) -> Sequence[tuple[str, int, datetime]]:
+        """Up to ``limit`` copies as (locator, size, time of commit), ordered by locator, from after ``after``."""
+        return await self._on_disk(scan_blobs, self.paths, after, limit)
+
+    async def sweep_uploads(self, older_than: datetime, keep: Iterable[str]) -> int:
+        """
+        Remove unfinished uploads last touched before ``older_than`` unless ``keep`` names them; how many went.
+
+        Uploads under way in this process stay in any case; those of other processes are known by their age only.
+        """
+        kept = frozenset(keep)
+        return await self._on_disk(
+            sweep_uploads, self.paths, older_than, lambda upload_id: upload_id in kept or upload_id in self._active
+        )
+
+    def capacity(self) -> tuple[int, int]:
+        """
+        Free and total bytes of the storage, at most a second old.
+
+        :raises StorageFailed: the file system does not say
+        """
+        now = self._clock()
+        if self._capacity is None or now - self._capacity[0] >= CAPACITY_AGE_S:
+            try:
+                found = os.statvfs(self.paths.root)
+            except OSError as error:
+                raise storage_error(self.name, error) from error
+            self._capacity = now, (found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+        return self._capacity[1]
+
+    def _temporary(self, upload_id: str, reserve: int = 0) -> Temporary:
+        return Temporary(self.paths, self._durability, upload_id, nameless=self._nameless, reserve=reserve)
+
+    def _ended(self, upload_id: str, digester: Digester | None) -> None:
+        self._active.discard(upload_id)
+        if digester is not None:
+            self._warm[upload_id] = digester
+            if len(self._warm) > WARM_UPLOADS:
+                self._warm.popitem(last=False)
+
+    def _upload(
+        self,
+        upload_id: str,
+        *,
+        lane: Lane,
+        temporary: Temporary,
+        digester: Digester,
+        limit: int | None,
+        recorded: Mapping[str, str] | None = None,
+    ) -> FilesystemUpload:
+        self._active.add(upload_id)
+        return FilesystemUpload(
+            upload_id,
+            storage=self.name,
+            lane=lane,
+            temporary=temporary,
+            digester=digester,
+            limit=limit,
+            ended=self._ended,
+            recorded=recorded,
+        )
+
+    async def _on_disk(self, func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await self._pools.disk(func, *args, **kwargs)
+        except OSError as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: OSError, missing: str | None = None) -> PkgrepoError:
+        """The domain's error; that ``missing`` is not there, when that is what the error says."""
+        if missing is not None and error.errno in _ABSENT:
+            return BlobMissing(missing)
+        log.error("storage {storage} failed: {error}", storage=self.name, error=str(error))
+        return storage_error(self.name, error)

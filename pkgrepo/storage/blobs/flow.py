@@ -1,0 +1,119 @@
+"""Back-pressure of one upload: how much of it is in memory, and who waits for that to shrink."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IPullProducer, IPushProducer
+
+
+class Flow:
+    """
+    Counts bytes between ``took`` and ``released``; from ``high`` on, it holds the producer until ``low`` is reached.
+
+    Both kinds of producer work: a push producer is paused and resumed, a pull producer is asked while there is room.
+    """
+
+    def __init__(self, *, high: int, low: int) -> None:
+        self.held = 0
+        self._high = high
+        self._low = low
+        self._taken = 0
+        self._error: Exception | None = None
+        self._waiting: list[Deferred[None]] = []
+        self._push: IPushProducer | None = None
+        self._pull: IPullProducer | None = None
+        self._paused = False
+        self._pulling = False
+
+    @property
+    def error(self) -> Exception | None:
+        """Why nothing more can be taken, or None."""
+        return self._error
+
+    def register(self, producer: object, streaming: bool) -> None:
+        """
+        Start governing a producer.
+
+        :raises RuntimeError: there is one already
+        """
+        if self._push is not None or self._pull is not None:
+            raise RuntimeError("a producer is registered already")
+        if self._error is not None:
+            cast("IPullProducer", producer).stopProducing()
+            return
+        if not streaming:
+            self._pull = cast("IPullProducer", producer)
+            self._ask()
+            return
+        self._push = cast("IPushProducer", producer)
+        self._paused = False
+        self._hold()
+
+    def unregister(self) -> None:
+        """Let the producer go; it has given everything."""
+        self._push = None
+        self._pull = None
+
+    def took(self, count: int) -> None:
+        """Note bytes that are in memory now."""
+        self.held += count
+        self._taken += count
+        self._hold()
+        self._ask()
+
+    def released(self, count: int) -> None:
+        """Note bytes that are out of memory again."""
+        self.held -= count
+        if self.held > self._low:
+            return
+        self._wake()
+        if self._push is not None and self._paused:
+            self._paused = False
+            self._push.resumeProducing()
+        self._ask()
+
+    def fail(self, error: Exception) -> None:
+        """Take nothing more: stop the producer, and raise ``error`` from ``drained``. The first error stays."""
+        if self._error is not None:
+            return
+        self._error = error
+        producer = self._push or self._pull
+        self.unregister()
+        if producer is not None:
+            producer.stopProducing()
+        self._wake()
+
+    async def drained(self) -> None:
+        """Wait until there is room."""
+        if self._error is None and self.held >= self._high:
+            waiter: Deferred[None] = Deferred()
+            self._waiting.append(waiter)
+            await waiter
+        if self._error is not None:
+            raise self._error
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            waiter.callback(None)
+
+    def _hold(self) -> None:
+        if self._push is not None and not self._paused and self.held >= self._high:
+            self._paused = True
+            self._push.pauseProducing()
+
+    def _ask(self) -> None:
+        """Ask a pull producer for more while there is room; its write may come at once or later."""
+        if self._pulling:
+            return
+        self._pulling = True
+        try:
+            while self._pull is not None and self.held < self._high:
+                before = self._taken
+                self._pull.resumeProducing()
+                if self._taken == before:
+                    return
+        finally:
+            self._pulling = False

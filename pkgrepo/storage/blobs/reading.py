@@ -1,0 +1,136 @@
+"""A stored copy on its way out."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IConsumer, IPushProducer
+from zope.interface import implementer
+
+from pkgrepo.errors import StorageFailed
+from pkgrepo.interfaces import IBlob
+from pkgrepo.storage.blobs.durability import storage_error
+from pkgrepo.storage.blobs.kernel import read_cached
+from pkgrepo.storage.pools import Pool
+
+PIECE = 256 * 1024  # bytes read at once
+INLINE = 4  # cached pieces delivered in a row before other connections get a turn
+
+
+@implementer(IBlob)
+class FilesystemBlob:
+    """
+    One stored copy; ``FilesystemBlobStore.open`` makes them.
+
+    It owns ``fd`` from ``open`` on, so that a removal in between does no harm, and closes it when the last reference to
+    the blob goes; none should therefore be kept for longer than an answer takes.
+    """
+
+    def __init__(self, fd: int, size: int, *, storage: str, disk: Pool) -> None:
+        self._fd = fd
+        self.size = size
+        self._storage = storage
+        self._disk = disk
+
+    def __del__(self) -> None:
+        with suppress(OSError):
+            os.close(self._fd)
+
+    def descriptor(self) -> int | None:
+        """A new read-only file descriptor that the caller closes."""
+        return os.dup(self._fd)
+
+    async def deliver(self, consumer: IConsumer, start: int, end: int) -> None:
+        """
+        Push bytes ``start`` to ``end`` (exclusive) to the consumer as a push producer; done when all were taken.
+
+        :raises StorageFailed: the bytes cannot be read; what was delivered must not look complete
+        :raises CancelledError: the consumer stopped the delivery
+        """
+        if not 0 <= start <= end <= self.size:
+            raise ValueError(f"no bytes {start} to {end} in a blob of {self.size}")
+        gate = _Gate()
+        consumer.registerProducer(gate, True)
+        inline = 0
+        try:
+            while start < end:
+                await gate.passed()
+                count = min(PIECE, end - start)
+                data = read_cached(self._fd, start, count) if inline < INLINE else None
+                inline += 1
+                if data is None:
+                    inline = 0
+                    data = await self._read_waiting(start, count)
+                    await gate.passed()
+                if not data:
+                    raise StorageFailed(self._storage)
+                consumer.write(data)
+                start += len(data)
+        finally:
+            # A consumer that stopped the producer has let go of it already.
+            if not gate.stopped:
+                consumer.unregisterProducer()
+
+    async def read(self, start: int, count: int) -> bytes:
+        """
+        At most ``count`` bytes from ``start``; fewer only at the end.
+
+        :raises StorageFailed: the bytes cannot be read
+        """
+        count = max(0, min(count, self.size - start))
+        pieces = []
+        while count:
+            data = read_cached(self._fd, start, count) if count <= PIECE else None
+            if data is None:
+                data = await self._read_waiting(start, count)
+            if not data:
+                raise StorageFailed(self._storage)
+            pieces.append(data)
+            start += len(data)
+            count -= len(data)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def _read_waiting(self, start: int, count: int) -> bytes:
+        try:
+            return await self._disk(os.pread, self._fd, count, start)
+        except OSError as error:
+            raise storage_error(self._storage, error) from error
+
+
+@implementer(IPushProducer)
+class _Gate:
+    """The consumer's say over a delivery."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self._waiting: Deferred[None] | None = None
+        self._paused = False
+
+    def pauseProducing(self) -> None:
+        """Hold the delivery."""
+        self._paused = True
+
+    def resumeProducing(self) -> None:
+        """Let it go on."""
+        self._paused = False
+        self._wake()
+
+    def stopProducing(self) -> None:
+        """End it."""
+        self.stopped = True
+        self._wake()
+
+    async def passed(self) -> None:
+        """Wait while held. :raises CancelledError: ended"""
+        while self._paused and not self.stopped:
+            self._waiting = Deferred()
+            await self._waiting
+        if self.stopped:
+            raise CancelledError
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.callback(None)

@@ -1,0 +1,182 @@
+"""
+The file that an upload is written to, until it is a blob or gone.
+
+=========  =======================================  ==================================  ==========================
+state      what is on the disk                      left by                             after a crash
+=========  =======================================  ==================================  ==========================
+unmade     nothing                                  ``append``, ``keep``, ``place``     nothing
+nameless   a file without a name                    ``keep``, ``place``, ``discard``    freed by the kernel
+named      ``uploads/<id>/data``                    ``place``, ``discard``, a sweep     there; swept when forgotten
+placed     ``blobs/ab/<sha256>.<generation>``       ``discard`` (the commit was         there; collected, as nothing
+                                                    abandoned), otherwise final         refers to it
+=========  =======================================  ==================================  ==========================
+
+Where the file system has no nameless files, an upload is named from the start. Everything here blocks and is called on
+one thread at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from pkgrepo.storage.blobs.durability import Durability
+from pkgrepo.storage.blobs.kernel import link_descriptor, reserve
+from pkgrepo.storage.blobs.paths import StorePaths
+
+_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Temporary:
+    """
+    The bytes of one upload on the disk.
+
+    ``reserve`` is the room in bytes to ask for when the file is made. An error of the disk is kept and raised again
+    from every later call but ``discard``: what the file holds after it is not known.
+    """
+
+    def __init__(
+        self, paths: StorePaths, durability: Durability, upload_id: str, *, nameless: bool, reserve: int = 0
+    ) -> None:
+        self._paths = paths
+        self._durability = durability
+        self._folder = paths.upload(upload_id)
+        self._nameless = nameless
+        self._reserve = reserve
+        self._fd: int | None = None
+        self._named = False
+        self._name_durable = False
+        self._placed: Path | None = None
+        self._error: OSError | None = None
+        self.size = 0
+
+    def reopen(self, size: int) -> None:
+        """
+        Go on with a named file of which ``size`` bytes count; what lies beyond was never acknowledged and goes.
+
+        With a ``size`` of 0 there need not be a file.
+
+        :raises FileNotFoundError: there is no such file, or it is shorter
+        """
+        try:
+            fd = os.open(self._folder / "data", _FLAGS)
+        except FileNotFoundError:
+            if size:
+                raise
+            return
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_size < size:
+                raise FileNotFoundError(self._folder)
+            os.ftruncate(fd, size)
+            os.utime(fd)  # a sweep goes by this time
+        except BaseException:
+            os.close(fd)
+            raise
+        self._fd, self.size = fd, size
+        self._named = self._name_durable = True
+
+    def append(self, data: bytes) -> None:
+        """Write at the end."""
+        fd = self._ready()
+        try:
+            rest = memoryview(data)
+            while rest:
+                written = os.pwrite(fd, rest, self.size)
+                self.size += written
+                rest = rest[written:]
+        except OSError as error:
+            self._error = error
+            raise
+
+    def read(self, start: int, count: int) -> bytes:
+        """Bytes that were written before; fewer only at the end."""
+        return os.pread(self._ready(), count, start)
+
+    def keep(self) -> None:
+        """Make the bytes durable under the upload's name and close the file."""
+        fd = self._ready()
+        try:
+            self._durability.sync_data(fd)
+            if not self._named:
+                self._name_folder()
+                link_descriptor(fd, str(self._folder / "data"))
+            if not self._name_durable:
+                self._durability.sync_own_directory(self._folder)
+                self._durability.sync_directory(self._paths.uploads)
+        except OSError as error:
+            self._error = error
+            raise
+        self.release()
+
+    def place(self, locator: str) -> None:
+        """Make the bytes durable as the blob of this locator and close the file."""
+        fd = self._ready()
+        target = self._paths.blob(locator)
+        try:
+            if self._reserve > self.size:
+                os.ftruncate(fd, self.size)  # gives back what was reserved and not used
+            os.utime(fd)  # the time of commit, also of an upload that was suspended for long
+            os.fchmod(fd, 0o444)
+            self._durability.sync_data(fd)
+            self._placed = target
+            if self._named:
+                (self._folder / "data").rename(target)
+                self._named = False
+                with suppress(OSError):
+                    self._folder.rmdir()
+            else:
+                link_descriptor(fd, str(target))
+            self._durability.sync_directory(target.parent)
+        except OSError as error:
+            self._error = error
+            raise
+        self.release()
+
+    def discard(self) -> None:
+        """Leave no trace, in whatever state; also twice. Errors are left to the next sweep."""
+        self.release()
+        if self._placed is not None:
+            with suppress(OSError):
+                self._placed.unlink()
+            self._placed = None
+        if self._named:
+            with suppress(OSError):
+                (self._folder / "data").unlink(missing_ok=True)
+                self._folder.rmdir()
+            self._named = False
+
+    def release(self) -> None:
+        """Close the file and leave on the disk what is there; also twice."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            with suppress(OSError):
+                os.close(fd)
+
+    def _ready(self) -> int:
+        """The descriptor of the file, made now if need be."""
+        if self._error is not None:
+            raise self._error
+        if self._fd is not None:
+            return self._fd
+        try:
+            self._fd = self._make()
+            if self._reserve:
+                reserve(self._fd, self._reserve)
+        except OSError as error:
+            self._error = error
+            raise
+        return self._fd
+
+    def _make(self) -> int:
+        if self._nameless:
+            return os.open(self._paths.uploads, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        self._name_folder()
+        return os.open(self._folder / "data", _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
+
+    def _name_folder(self) -> None:
+        # There already when a crash came between this and the file's name.
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._named = True

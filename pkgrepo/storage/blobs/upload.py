@@ -1,0 +1,285 @@
+"""
+Bytes on their way into a filesystem store.
+
+=========  ==========================================  ========================================================
+phase      ``write`` does                              left by
+=========  ==========================================  ========================================================
+taking     gather, hand slices to the disk threads     ``commit``, ``suspend``: ending; ``abort``: gone
+ending     refuse                                      success: done; any error or cancellation: gone
+done       refuse                                      nothing; ``abort`` does nothing
+gone       drop the bytes                              nothing; the disk holds no trace once ``abort`` returned
+=========  ==========================================  ========================================================
+
+The reactor's thread only moves references. Everything that blocks goes through the upload's ``Lane``, in order, so that
+``abort`` needs no lock: its clean-up runs after whatever was under way, a commit included, and undoes that too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
+from errno import EIO
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+from twisted.internet.defer import CancelledError
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from pkgrepo.errors import PkgrepoError, SizeMismatch, StorageFailed, TooLarge
+from pkgrepo.interfaces import IBlobUpload
+from pkgrepo.model import BlobInfo
+from pkgrepo.storage.blobs.digester import Digester, check_digests
+from pkgrepo.storage.blobs.durability import storage_error
+from pkgrepo.storage.blobs.flow import Flow
+from pkgrepo.storage.blobs.lane import Lane
+from pkgrepo.storage.blobs.paths import new_locator
+from pkgrepo.storage.blobs.state import UploadState
+from pkgrepo.storage.blobs.temporary import Temporary
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+log = Logger()
+
+SLICE = 256 * 1024  # bytes handed to a thread at once; a hop costs about 50 us, writing and hashing these 200 us
+HIGH_WATER = 4 * SLICE  # bytes in memory at which the producer is paused; a hundred uploads stay near 100 MiB
+LOW_WATER = 2 * SLICE  # bytes in memory at which it is resumed: enough for the threads to go on meanwhile
+REREAD = 4 * 1024 * 1024  # bytes read again at once when an upload has moved; others' slices get between
+
+
+class Phase(Enum):
+    """Where an upload is in its life."""
+
+    TAKING = "taking"
+    ENDING = "ending"
+    DONE = "done"
+    GONE = "gone"
+
+
+@implementer(IBlobUpload)
+class FilesystemUpload:
+    """
+    One upload; ``FilesystemBlobStore`` makes them.
+
+    ``recorded`` are the digests of what a resumed file holds, given when ``digester`` has not seen those bytes.
+    ``ended`` is called once, with the digester when the upload was suspended and None otherwise.
+    """
+
+    def __init__(
+        self,
+        upload_id: str,
+        *,
+        storage: str,
+        lane: Lane,
+        temporary: Temporary,
+        digester: Digester,
+        limit: int | None,
+        ended: Callable[[str, Digester | None], None],
+        recorded: Mapping[str, str] | None = None,
+    ) -> None:
+        self.id = upload_id
+        self.offset = temporary.size
+        self._storage = storage
+        self._lane = lane
+        self._temporary = temporary
+        self._digester = digester
+        self._limit = limit
+        self._ended = ended
+        self._recorded = recorded
+        self._flow = Flow(high=HIGH_WATER, low=LOW_WATER)
+        self._gathered: list[bytes] = []
+        self._gathered_size = 0
+        self._spoiled: OSError | None = None
+        self._phase = Phase.TAKING
+
+    async def __aenter__(self) -> FilesystemUpload:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.abort()
+
+    def registerProducer(self, producer: object, streaming: bool) -> None:
+        """Govern the producer that feeds ``write``; it is stopped when the upload fails or is aborted."""
+        self._flow.register(producer, streaming)
+
+    def unregisterProducer(self) -> None:
+        """Let the producer go; it has given everything."""
+        self._flow.unregister()
+
+    def write(self, data: bytes) -> None:
+        """Take the next bytes. :raises TooLarge: past the limit"""
+        if self._phase is Phase.GONE or not data:
+            return
+        if self._phase is not Phase.TAKING:
+            raise RuntimeError("the upload was ended already")
+        if self._limit is not None and self.offset + len(data) > self._limit:
+            raise TooLarge(self._limit)
+        self.offset += len(data)
+        if self._flow.error is not None:
+            return  # commit will raise it; what comes until then must not fill the memory
+        self._gathered.append(data)
+        self._gathered_size += len(data)
+        if self._gathered_size >= SLICE:
+            self._hand_over()
+        self._flow.took(len(data))
+
+    def drained(self) -> Awaitable[None]:
+        """Wait until few enough bytes are in flight to take more. :raises StorageFull: or ``StorageFailed``"""
+        return self._flow.drained()
+
+    async def commit(self, expected: Mapping[str, str] | None = None, size: int | None = None) -> BlobInfo:
+        """
+        Make the bytes durable and visible, or leave nothing.
+
+        :raises DigestMismatch: some digest differs; :raises SizeMismatch: ``size`` differs
+        :raises ValueError: ``expected`` names an algorithm that was not asked for at the beginning
+        :raises StorageFull: or ``StorageFailed``; :raises CancelledError: ``abort`` came in between
+        """
+        self._begin_end()
+        try:
+            if size is not None and size != self.offset:
+                raise SizeMismatch(size, self.offset)
+            unknown = set(expected or ()) - set(self._digester.algorithms)
+            if unknown:
+                raise ValueError(f"{sorted(unknown)} were not asked for when the upload began")
+            info = await self._end(self._finish, dict(expected or {}))
+        except BaseException:
+            await self.abort()
+            raise
+        self._phase = Phase.DONE
+        self._ended(self.id, None)
+        return info
+
+    async def suspend(self) -> bytes:
+        """
+        Make what was received durable and return the state (at most 4 KiB) from which ``resume`` goes on.
+
+        An upload without a byte leaves nothing on the disk.
+
+        :raises StorageFull: or ``StorageFailed``, and nothing is left; :raises CancelledError: ``abort`` came between
+        """
+        self._begin_end()
+        try:
+            state = await self._end(self._keep)
+        except BaseException:
+            await self.abort()
+            raise
+        self._phase = Phase.DONE
+        self._ended(self.id, self._digester if self._recorded is None else None)
+        return state.encode()
+
+    async def abort(self) -> None:
+        """Remove every trace; safe to call at any time, also twice, and without effect after success."""
+        if self._phase is Phase.DONE:
+            return
+        if self._phase is not Phase.GONE:
+            self._phase = Phase.GONE
+            self._gathered.clear()
+            self._flow.fail(CancelledError())
+        await self._lane.run(self._temporary.discard)
+        # After the clean-up: while it waits its turn, a sweep must take the file for one in use.
+        self._ended(self.id, None)
+
+    def _begin_end(self) -> None:
+        if self._phase is not Phase.TAKING:
+            raise RuntimeError("the upload was ended already")
+        self._phase = Phase.ENDING
+
+    async def _end(self, func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run the last call of the upload after everything that was written."""
+        if self._flow.error is not None:
+            raise self._flow.error
+        if self._gathered:
+            self._hand_over()
+        try:
+            result = await self._lane.run(func, *args, **kwargs)
+        except OSError as error:
+            raise self._explain(error) from error
+        if self._is_gone():
+            raise CancelledError
+        return result
+
+    def _is_gone(self) -> bool:
+        return self._phase is Phase.GONE
+
+    def _hand_over(self) -> None:
+        if self._recorded is not None:
+            self._hand_over_rereading(self._recorded)
+            self._recorded = None
+        data = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)
+        size = self._gathered_size
+        self._gathered.clear()
+        self._gathered_size = 0
+        self._lane.run(self._take, data).addCallbacks(lambda _: self._flow.released(size), self._fail)
+
+    def _hand_over_rereading(self, recorded: Mapping[str, str]) -> None:
+        """Let the digester see what another process wrote, before what is written now."""
+        end = self._temporary.size
+        for start in range(0, end, REREAD):
+            self._lane.run(self._reread, start, min(start + REREAD, end)).addErrback(self._fail)
+        self._lane.run(self._compare, recorded).addErrback(self._fail)
+
+    def _fail(self, failure: Failure) -> None:
+        error = failure.value
+        if isinstance(error, OSError):
+            error = self._explain(error)
+        elif not isinstance(error, PkgrepoError):
+            log.failure("upload to storage {storage} failed", failure, storage=self._storage)
+        self._flow.fail(error if isinstance(error, Exception) else StorageFailed(self._storage))
+
+    def _explain(self, error: OSError) -> PkgrepoError:
+        explained = storage_error(self._storage, error)
+        if self._flow.error is None and self._phase is not Phase.GONE:
+            log.error("storage {storage} failed an upload: {error}", storage=self._storage, error=str(error))
+        return explained
+
+    # What follows runs on a disk thread.
+
+    def _take(self, data: bytes) -> None:
+        if self._is_gone():
+            return
+        self._temporary.append(data)
+        self._digester.update(data)
+
+    def _reread(self, start: int, end: int) -> None:
+        while start < end and not self._is_gone():
+            data = self._temporary.read(start, min(SLICE, end - start))
+            if not data:
+                raise self._spoil("an unfinished upload has become shorter")
+            self._digester.update(data)
+            start += len(data)
+
+    def _compare(self, recorded: Mapping[str, str]) -> None:
+        if not self._is_gone() and self._digester.digests() != recorded:
+            raise self._spoil("an unfinished upload does not hold what was written")
+
+    def _spoil(self, reason: str) -> OSError:
+        """The error, kept so that a commit already in the lane raises it too."""
+        self._spoiled = OSError(EIO, reason)
+        return self._spoiled
+
+    def _finish(self, expected: Mapping[str, str]) -> BlobInfo:
+        if self._is_gone():
+            raise CancelledError
+        digests = self._digests()
+        check_digests(digests, expected)
+        locator = new_locator(digests["sha256"])
+        self._temporary.place(locator)
+        return BlobInfo(digests["sha256"], self._temporary.size, locator, digests)
+
+    def _keep(self) -> UploadState:
+        digests = self._digests()
+        if self._temporary.size:
+            self._temporary.keep()
+        return UploadState(self._temporary.size, self._limit, digests)
+
+    def _digests(self) -> dict[str, str]:
+        if self._spoiled is not None:
+            raise self._spoiled
+        if self._recorded is not None:
+            return dict(self._recorded)
+        return self._digester.digests()

@@ -1,0 +1,47 @@
+"""The blob stores that the contract suite and the fault tests run against."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from twisted.internet import reactor
+
+from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
+from pkgrepo.storage.pools import Pools
+
+
+class FilesystemCase:
+    """Filesystem stores over one directory, as several workers would have them; ``nameless`` is about temporaries."""
+
+    def __init__(self, root: Path, *, nameless: bool = True) -> None:
+        self.root = root
+        self.nameless = nameless
+        self.pools = Pools(reactor)
+
+    async def start(self) -> FilesystemBlobStore:
+        self.pools.start()
+        return await self.another()
+
+    async def another(self) -> FilesystemBlobStore:
+        """A further store object on the same storage: another worker."""
+        store = FilesystemBlobStore(self.root, name="main", pools=self.pools, low_water=0)
+        await store.start()
+        store._nameless = store._nameless and self.nameless
+        return store
+
+    async def stop(self) -> None:
+        await self.pools.stop()
+
+
+def open_descriptors() -> set[str]:
+    """What this process has open, as far as it concerns blobs."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            continue
+        if "/uploads" in target or "/blobs" in target:
+            found.add(target)
+    return found
