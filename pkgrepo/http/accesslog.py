@@ -42,7 +42,8 @@ class LineLog:
     ) -> None:
         self._file = file
         self._reactor = reactor
-        self._write = self._write_json if style == "json" else self._write_text
+        self._json = style == "json"
+        self._write = self._write_json if self._json else self._write_text
         self._scrub = scrub
         self._lines: list[bytes] = []
         self._size = 0
@@ -61,8 +62,12 @@ class LineLog:
 
     def refused(self, client_address: str, status: int, sentence: str) -> None:
         """A head made no request; its bytes are not repeated."""
-        text = f"{self._now()} - {client_address or '-'} - - - {status} 0 0.0 - - {sentence}\n"
-        self._add(text.encode("utf-8"))
+        if self._json:
+            event = {"time": self._now(), "client": client_address, "status": status, "refused": sentence}
+            self._add(_encode(event) + b"\n")
+        else:
+            text = f"{self._now()} - {client_address or '-'} - - - {status} 0 0.0 - - {sentence}\n"
+            self._add(text.encode("utf-8"))
 
     def flush(self) -> None:
         """Write what has been collected."""

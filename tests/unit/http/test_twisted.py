@@ -1,0 +1,51 @@
+"""The names of Twisted that it does not promise to keep: each is used here as we use it."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from twisted.internet import reactor, tcp
+from twisted.internet.testing import StringTransport
+
+from pkgrepo.http._twisted import ChunkedDecoder, MalformedChunks, PullToPush, is_plain_tcp, socket_of, unsent
+
+
+def test_chunks_are_decoded_and_what_follows_comes_back() -> None:
+    data: list[bytes] = []
+    rest: list[bytes] = []
+    decoder = ChunkedDecoder(data.append, rest.append)
+    decoder.dataReceived(b"3\r\nabc\r\n0\r\n\r\nmore")
+    assert (data, rest) == ([b"abc"], [b"more"])
+
+
+def test_malformed_chunks_raise() -> None:
+    with pytest.raises(MalformedChunks):
+        ChunkedDecoder(lambda _: None, lambda _: None).dataReceived(b"xyz\r\n")
+
+
+def test_transport_says_what_it_has_not_sent() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.setblocking(False)
+        connection = tcp.Connection(ours, None, reactor)  # type: ignore[arg-type]
+        connection.connected = True
+        assert is_plain_tcp(connection)
+        assert socket_of(connection) is connection
+        assert unsent(connection) == 0
+        connection.write(b"12345")
+        assert unsent(connection) == 5
+        assert connection.writeSomeData(b"abc") == 3
+        connection.doWrite()
+        assert unsent(connection) == 0
+        connection.stopWriting()
+        ours.close()
+
+
+def test_other_transports_have_no_socket() -> None:
+    assert socket_of(StringTransport()) is None
+    assert not is_plain_tcp(StringTransport())
+
+
+def test_pull_producers_can_be_driven() -> None:
+    assert {"startStreaming", "stopStreaming", "pauseProducing", "resumeProducing"} <= set(dir(PullToPush))
