@@ -1,0 +1,227 @@
+"""
+Short-lived signed tokens: what the token service hands to container clients.
+
+A token is a JWT (RFC 7519) signed with HMAC-SHA-256 under a server secret. It says who asked (``sub``, the user's
+public id), by which means (``am``, and ``tid`` for an access token), what was granted (``access``, in the shape
+that container clients know), and the user's generation (``gen``) at that time.
+
+=============================  ==================================================================================
+what ends it                   how
+=============================  ==================================================================================
+time                           ``exp``, never after the end of the access token that it was issued for
+password change, deactivation  the user's generation grows, ``gen`` no longer matches
+access token revoked, changed  the owner's generation grows
+server secret replaced         ``kid`` names a secret that is gone
+=============================  ==================================================================================
+
+An admin's token (``adm``) is not narrowed to ``access``: the same one opens the management API. Everybody else's
+grants nothing outside of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import jwt
+from attrs import Factory, field, frozen
+
+from pkgrepo.errors import AuthenticationFailed
+from pkgrepo.interfaces import IAuthorizer, ICatalog
+from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits
+from pkgrepo.storage.catalog.identity import get_user
+
+from .limits import NOWHERE, SERVER_SCOPES, literal
+
+ALGORITHM = "HS256"
+SKEW_S = 60  # seconds that the clocks of two servers may differ
+LIFETIME_S = 900  # seconds; containers' clients fetch a new one when it ends
+
+# The words of container clients' scopes, and what they cap.
+WORDS: Mapping[str, frozenset[Action]] = {
+    "pull": frozenset({Action.READ}),
+    "push": frozenset({Action.WRITE, Action.OVERWRITE}),
+    "delete": frozenset({Action.DELETE}),
+}
+_ASKED = {"pull": Action.READ, "push": Action.WRITE, "delete": Action.DELETE}
+
+
+@frozen
+class Access:
+    """
+    One granted scope: ``name`` as the client wrote it, and the package that it means.
+
+    ``repository`` is ``storage/name``, ``package`` the package's key (empty: the repository as a whole), ``words``
+    are keys of ``WORDS``.
+    """
+
+    name: str
+    repository: str
+    package: str
+    words: tuple[str, ...]
+
+
+@frozen
+class SigningKeys:
+    """Secrets by key id; new tokens are signed with ``current``. Keep the old one for as long as a token lives."""
+
+    current: str
+    secrets: Mapping[str, bytes] = field(repr=False)
+
+    @classmethod
+    def single(cls, secret: str) -> SigningKeys:
+        """One secret, of at least 32 random bytes in any text form."""
+        key = hashlib.sha256(b"bearer" + secret.encode()).digest()
+        kid = hashlib.sha256(key).hexdigest()[:8]
+        return cls(current=kid, secrets={kid: key})
+
+
+@frozen
+class IssuedToken:
+    """A new bearer token, for the answer of the token service."""
+
+    text: str = field(repr=False)
+    issued_at: datetime
+    expires_in: int
+    access: tuple[Access, ...]
+
+
+@frozen
+class Claims:
+    """What a genuine, unexpired token says. ``user_uid`` is empty for an anonymous caller's."""
+
+    user_uid: str
+    token_id: int | None
+    generation: int
+    limits: TokenLimits = Factory(TokenLimits)
+
+
+class BearerTokens:
+    """Issues and reads bearer tokens; ``clock`` tells seconds since the epoch."""
+
+    def __init__(
+        self,
+        catalog: ICatalog,
+        keys: SigningKeys,
+        *,
+        service: str = "pkgrepo",
+        lifetime_s: int = LIFETIME_S,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._catalog = catalog
+        self._keys = keys
+        self._service = service
+        self._lifetime_s = lifetime_s
+        self._clock = clock
+
+    def issue(self, identity: Identity, access: Sequence[Access]) -> IssuedToken:
+        """
+        A token for an authenticated (or anonymous) caller.
+
+        ``access`` must be what the caller may do now (see ``allowed_words``).
+
+        :raises NotFound: the user was removed a moment ago
+        """
+        now = int(self._clock())
+        expires = now + self._lifetime_s
+        limits = identity.limits
+        if limits is not None and limits.expires_at is not None:
+            expires = min(expires, int(limits.expires_at.timestamp()))
+        claims: dict[str, Any] = {
+            "iss": self._service,
+            "aud": self._service,
+            "sub": "",
+            "iat": now,
+            "exp": expires,
+            "access": [
+                {
+                    "type": "repository",
+                    "name": each.name,
+                    "actions": list(each.words),
+                    "repository": each.repository,
+                    "package": each.package,
+                }
+                for each in access
+            ],
+            "am": "anonymous",
+            "gen": identity.generation,
+        }
+        if identity.user_id is not None:
+            claims["sub"] = self._catalog.look(get_user, identity.user_id).uid
+            claims["am"] = "password" if identity.token_id is None else "token"
+            if identity.token_id is not None:
+                claims["tid"] = identity.token_id
+            if identity.admin and not (limits and (limits.repositories or limits.packages)):
+                claims["adm"] = sorted(SERVER_SCOPES if limits is None else limits.scopes)
+        text = jwt.encode(
+            claims, self._keys.secrets[self._keys.current], ALGORITHM, headers={"kid": self._keys.current}
+        )
+        return IssuedToken(
+            text=text, issued_at=datetime.fromtimestamp(now, UTC), expires_in=expires - now, access=tuple(access)
+        )
+
+    def read(self, text: str) -> Claims:
+        """
+        What a token says, once its signature and its times are right; whether its user still stands is not asked.
+
+        :raises AuthenticationFailed: not ours, tampered with, or expired
+        """
+        try:
+            key = self._keys.secrets[jwt.get_unverified_header(text)["kid"]]
+            claims = jwt.decode(
+                text,
+                key,
+                algorithms=[ALGORITHM],  # never what the token itself names: RFC 8725 3.1
+                audience=self._service,
+                issuer=self._service,
+                options={
+                    "require": ["sub", "iat", "exp", "access", "gen"],
+                    "verify_exp": False,  # by our clock, below
+                    "verify_iat": False,
+                },
+            )
+        except (jwt.PyJWTError, KeyError):
+            raise AuthenticationFailed from None
+        now = self._clock()
+        if claims["exp"] + SKEW_S <= now or claims["iat"] - SKEW_S > now:
+            raise AuthenticationFailed
+        return _claims(claims)
+
+
+def allowed_words(
+    authorizer: IAuthorizer, identity: Identity, repository: Repository, package: str, asked: Iterable[str]
+) -> tuple[str, ...]:
+    """
+    The subset of a scope's words that the caller may have, each once, in the order of ``WORDS``; ``*`` asks for all.
+
+    Never an error: docker asks for ``push,pull`` even where its user may only pull.
+    """
+    wanted = set(asked)
+    return tuple(
+        word
+        for word, action in _ASKED.items()
+        if (word in wanted or "*" in wanted) and authorizer.may(identity, action, repository, package)
+    )
+
+
+def _claims(claims: Mapping[str, Any]) -> Claims:
+    expires_at = datetime.fromtimestamp(claims["exp"] + SKEW_S, UTC)
+    if "adm" in claims:
+        limits = TokenLimits(scopes=frozenset(claims["adm"]), expires_at=expires_at)
+    else:
+        limits = TokenLimits(
+            repositories=tuple(map(_scope, claims["access"])) or (NOWHERE,),  # none would mean everywhere
+            expires_at=expires_at,
+        )
+    return Claims(user_uid=claims["sub"], token_id=claims.get("tid"), generation=claims["gen"], limits=limits)
+
+
+def _scope(access: Mapping[str, Any]) -> RepositoryScope:
+    return RepositoryScope(
+        repository=literal(access["repository"]),
+        actions=frozenset[Action]().union(*(WORDS[word] for word in access["actions"])),
+        packages=(literal(access["package"]),) if access["package"] else (),
+    )

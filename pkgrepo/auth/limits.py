@@ -1,0 +1,116 @@
+"""
+What a token caps, whoever its owner is.
+
+Globs are those of ``fnmatch``: ``*`` also crosses slashes, so ``@acme/*`` and ``main/*`` mean what they look like.
+Repository globs are compared without regard to case, as repository names are; package globs with the package's key.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from pkgrepo.errors import Invalid
+from pkgrepo.model import Action, RepositoryScope, TokenLimits
+
+SERVER_SCOPES = frozenset({"api:read", "api:write", "users", "system", "metrics", "audit"})
+
+# Asked before the name is known (twine and gem send it inside the body) and asked again once it is.
+NAMED_LATER = frozenset({Action.WRITE, Action.OVERWRITE, Action.DELETE})
+
+NOWHERE = RepositoryScope(repository="", actions=frozenset())  # a scope that no repository matches
+
+
+def in_force(limits: TokenLimits, now: datetime) -> bool:
+    """Whether the limits have not expired."""
+    return limits.expires_at is None or now < limits.expires_at
+
+
+def allows(limits: TokenLimits, action: Action, path: str, package: str | None) -> bool:
+    """
+    Whether the limits let an action pass in the repository ``storage/name``.
+
+    Without a package, limits to certain packages let pass what is asked again with the name, and nothing else: what
+    speaks of the repository as a whole, its list of names included, is more than those packages.
+    """
+    if not _covers(limits.packages, action, package):
+        return False
+    if not limits.repositories:
+        return True
+    path = path.casefold()
+    return any(
+        action in scope.actions
+        and _glob(scope.repository.casefold())(path)
+        and _covers(scope.packages, action, package)
+        for scope in limits.repositories
+    )
+
+
+def address_allowed(limits: TokenLimits, address: str) -> bool:
+    """Whether a client address is among the networks of the limits; an unreadable one is only where none are named."""
+    if not limits.cidrs:
+        return True
+    found = _address(address)
+    return found is not None and any(found in _network(cidr) for cidr in limits.cidrs)
+
+
+def check_limits(limits: TokenLimits) -> TokenLimits:
+    """
+    The limits, if they can be kept.
+
+    :raises Invalid: an unknown server scope, an unreadable network, or an empty glob
+    """
+    for scope in sorted(limits.scopes - SERVER_SCOPES):
+        raise Invalid(f"unknown scope {scope!r}; there are {', '.join(sorted(SERVER_SCOPES))}", "/scopes")
+    for index, cidr in enumerate(limits.cidrs):
+        try:
+            _network(cidr)
+        except ValueError:
+            raise Invalid(f"{cidr!r} is not an IP network", f"/cidrs/{index}") from None
+    for index, glob in enumerate(limits.packages):
+        if not glob:
+            raise Invalid("an empty pattern matches no package", f"/packages/{index}")
+    for index, each in enumerate(limits.repositories):
+        if not each.repository:
+            raise Invalid("an empty pattern matches no repository", f"/repositories/{index}/repository")
+    return limits
+
+
+def literal(name: str) -> str:
+    """The glob that matches exactly this name."""
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
+def _covers(globs: Sequence[str], action: Action, package: str | None) -> bool:
+    if not globs:
+        return True
+    if package is None:
+        return action in NAMED_LATER
+    return any(_glob(glob)(package) for glob in globs)
+
+
+@lru_cache(maxsize=4096)
+def _matcher(glob: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(glob))
+
+
+def _glob(glob: str) -> Callable[[str], object]:
+    return _matcher(glob).match
+
+
+@lru_cache(maxsize=1024)
+def _network(cidr: str) -> IPv4Network | IPv6Network:
+    return ip_network(cidr, strict=False)
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    # a socket that listens on both families reports IPv4 clients so
+    return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address
