@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import reduce
 
 from attrs import frozen
 
-from .keys import Key, iter_keys, keys_of, sections_of
+from .keys import REQUIRED, Key, iter_keys, keys_of, sections_of
+from .kinds import toml
 from .settings import Config
 
 
@@ -35,19 +35,36 @@ def template() -> str:
 
 
 def _shown(key: Key, value: object) -> str:
-    if value is None:
+    if value is None and key.default is None:
         return ""
     return "***" if key.kind.secret else key.kind.show(value)
 
 
 def _template(owner: type, prefix: str) -> Iterator[str]:
-    keys = keys_of(owner)
     if prefix:
-        yield f"\n# {' '.join((owner.__doc__ or '').split())}"
-    if keys:
+        yield f"\n# {_summary(owner)}"
+    keys = keys_of(owner)
+    plain = [key for key in keys.values() if key.kind.item is None]
+    if plain and prefix:
         yield f"[{prefix}]"
+    for key in plain:
+        yield from _template_of_key(key)
     for key in keys.values():
-        yield f"# {key.explanation}: {key.kind.what}"
-        yield f"#{key.name} = {'' if key.default is None else json.dumps(key.default)}".rstrip()
-    for name, inner in sections_of(owner).items():
-        yield from _template(inner, f"{prefix}.{name}" if prefix else name)
+        if key.kind.item is not None:
+            yield f"\n# {_summary(key.kind.item)}"
+            yield f"#[[{prefix}.{key.name}]]"
+            for inner in keys_of(key.kind.item).values():
+                yield from _template_of_key(inner)
+    for name, section in sections_of(owner).items():
+        yield from _template(section, f"{prefix}.{name}" if prefix else name)
+
+
+def _template_of_key(key: Key) -> Iterator[str]:
+    needed = "needed; " if key.default is REQUIRED else ""
+    yield f"# {key.explanation} ({needed}{key.kind.what})"
+    default = "" if key.default is None or key.default is REQUIRED else toml(key.default)
+    yield f"#{key.name} = {default}".rstrip()
+
+
+def _summary(owner: type) -> str:
+    return (owner.__doc__ or "").replace("``", "").strip().partition("\n")[0]

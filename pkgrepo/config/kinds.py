@@ -26,7 +26,8 @@ class Kind:
 
     ``read`` takes the value as TOML has it and the folder that relative paths start from, and returns the checked
     value or raises ``SettingError``. With ``bare`` the text of an environment variable is the value; otherwise it is a
-    TOML literal. ``show`` writes a value for people; a ``secret`` is never shown.
+    TOML literal. ``show`` writes a value for people; a ``secret`` is never shown. ``item`` is the class behind each
+    table, where the value is a list of tables.
     """
 
     what: str
@@ -34,6 +35,7 @@ class Kind:
     bare: bool = True
     secret: bool = False
     show: Callable[[Any], str] = json.dumps
+    item: type | None = None
 
 
 class SettingError(ValueError):
@@ -127,7 +129,7 @@ def choice(*options: str) -> Kind:
 
 def duration(low_s: float, high_s: float) -> Kind:
     """A length of time, as seconds."""
-    what = "a duration such as 500ms, 60s, 5m, 12h or 7d (a bare number is seconds)"
+    what = "a duration such as 500ms, 60s, 5m, 12h or 7d; a bare number is seconds"
 
     def read(value: object, _folder: Path) -> float:
         seconds = _amount(value, DURATION, SECONDS)
@@ -142,7 +144,7 @@ def duration(low_s: float, high_s: float) -> Kind:
 
 def size(low: int, high: int = 2**63 - 1, *, automatic: bool = False) -> Kind:
     """A number of bytes; with ``automatic`` also the word "auto", which is read as None."""
-    what = "a size such as 64KiB, 500MB or 10GiB (a bare number is bytes)" + (' or "auto"' if automatic else "")
+    what = "a size such as 64KiB, 500MB or 10GiB; a bare number is bytes" + (' or "auto"' if automatic else "")
 
     def read(value: object, _folder: Path) -> int | None:
         if automatic and value == "auto":
@@ -219,7 +221,7 @@ def endpoint() -> Kind:
 
 def base_url() -> Kind:
     """An http(s) address without query, returned without its last slash; empty means none."""
-    what = 'an address such as "https://packages.example" (or empty)'
+    what = 'an address such as "https://packages.example", or empty'
 
     def read(value: object, _folder: Path) -> str:
         if value == "":
@@ -259,7 +261,16 @@ def table() -> Kind:
             raise SettingError("must be a table")
         return dict(value)
 
-    return Kind("a table", read, bare=False)
+    return Kind("a table", read, bare=False, show=toml)
+
+
+def toml(value: object) -> str:
+    """A value as TOML has it inline; there is no null in TOML, so none may be inside."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{json.dumps(str(name))} = {toml(each)}' for name, each in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml, value))}]"
+    return json.dumps(value, default=str)
 
 
 def show_duration(seconds: float) -> str:
@@ -267,7 +278,7 @@ def show_duration(seconds: float) -> str:
     for unit in ("d", "h", "m", "s"):
         if seconds >= SECONDS[unit] and seconds % SECONDS[unit] == 0:
             return f"{seconds / SECONDS[unit]:g}{unit}"
-    return f"{seconds:g}s"
+    return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
 
 
 def show_size(count: int) -> str:

@@ -35,7 +35,7 @@ from .tables import tables
 
 NAME = text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "1 to 64 letters, digits, dots, dashes or underscores")
 USER = text(r"[A-Za-z0-9][A-Za-z0-9._-]{2,31}", "3 to 32 letters, digits, dots, dashes or underscores")
-SHA256 = text(r"[0-9a-f]{64}", "the sha256 of the token's text, as 64 lower-case hex digits")
+SHA256 = text(r"[0-9a-f]{64}", "64 lower-case hex digits")
 
 
 @frozen
@@ -81,7 +81,7 @@ class Data:
 
     dir: Path = setting(path(), "data", "folder of the database and of the storages")
     fsync: str = setting(
-        choice("always", "never"), "always", "never loses acknowledged uploads when the machine loses power"
+        choice("always", "never"), "always", "never: acknowledged uploads may be lost when the machine loses power"
     )
     low_water: int | None = setting(
         size(0, automatic=True),
@@ -97,7 +97,7 @@ class Database:
     url: str = setting(
         text(r"sqlite:///.+", '"sqlite:///" with a path; {dir} in it is the value of data.dir'),
         "sqlite:///{dir}/pkgrepo.db",
-        "the database; {dir} is data.dir",
+        "the database",
     )
 
 
@@ -152,7 +152,7 @@ class Admin:
     user: str = setting(USER, "admin", "its name")
     password: Secret | None = setting(secret(), None, "its password")
     password_hash: Secret | None = setting(
-        secret("an argon2 hash"), None, "its password as an argon2id hash ($argon2id$...), instead of the password"
+        secret("a hash"), None, "its password as an argon2id hash, $argon2id$..., instead of the password"
     )
 
 

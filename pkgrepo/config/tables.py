@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,21 @@ def tables(item: type) -> Kind:
             raise SettingError(inner=tuple(problems))
         return tuple(found)
 
-    return Kind("a list of tables", read, bare=False, show=lambda values: json.dumps([each.name for each in values]))
+    return Kind("a list of tables", read, bare=False, show=_show_tables, item=item)
+
+
+def _show_tables(values: Sequence[Any]) -> str:
+    """The tables' keys as they stand in a TOML array; what is unset is left out."""
+    return f"[{', '.join(_show_table(each) for each in values)}]"
+
+
+def _show_table(value: Any) -> str:
+    pairs = [
+        f"{name} = {key.kind.show(getattr(value, key.attribute))}"
+        for name, key in keys_of(type(value)).items()
+        if getattr(value, key.attribute) is not None
+    ]
+    return f"{{{', '.join(pairs)}}}"
 
 
 def _read_table(

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pkgrepo.config import Config, ConfigError, read_config
+from pkgrepo.config.kinds import SettingError, duration, show_duration, show_size, size
+from pkgrepo.config.reading import KEYS
+
+
+def problems_of(**arguments: object) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        read_config(**arguments)
+    return caught.value.problems
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def write(content: str) -> Path:
+        file = tmp_path / "pkgrepo.toml"
+        file.write_text(content)
+        return file
+
+    return write
+
+
+def test_without_any_source_every_default_holds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = read_config()
+    assert config == Config()
+    assert config.server.listen == ("tcp:8081:interface=127.0.0.1",)
+    assert config.data.dir == tmp_path / "data"
+    assert config.database_path == tmp_path / "data" / "pkgrepo.db"
+    assert config.server.max_upload == 10 * 2**30
+    assert config.data.low_water is None
+    assert config.origins == {}
+
+
+def test_options_win_over_the_environment_and_that_over_the_file(write):
+    file = write("[server]\nidle_timeout = 1\nshutdown_grace = 1\nmax_upload = 1\n")
+    config = read_config(
+        file,
+        environ={"PKGREPO_SERVER__IDLE_TIMEOUT": "2", "PKGREPO_SERVER__SHUTDOWN_GRACE": "2"},
+        overrides={"server.idle_timeout": "3"},
+    )
+    assert (config.server.idle_timeout_s, config.server.shutdown_grace_s, config.server.max_upload) == (3, 2, 1)
+    assert config.origins == {
+        "server.idle_timeout": "command line",
+        "server.shutdown_grace": "environment PKGREPO_SERVER__SHUTDOWN_GRACE",
+        "server.max_upload": str(file),
+    }
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "name", "value"),
+    [
+        ("SERVER__LISTEN", '["tcp:9000:interface=127.0.0.1"]', "listen", ("tcp:9000:interface=127.0.0.1",)),
+        ("SERVER__LISTEN", "tcp:9000", "listen", ("tcp:9000",)),
+        ("SERVER__LISTEN", '["tcp:1", "unix:/run/x"]', "listen", ("tcp:1", "unix:/run/x")),
+        ("SERVER__TRUSTED_PROXIES", "10.0.0.0/8", "trusted_proxies", ("10.0.0.0/8",)),
+        ("SERVER__TRUSTED_PROXIES", '["::1"]', "trusted_proxies", ("::1/128",)),
+        ("SERVER__HEADER_COUNT", "77", "header_count", 77),
+        ("SERVER__MAX_UPLOAD", "1.5GiB", "max_upload", 3 * 2**29),
+        ("SERVER__MAX_UPLOAD", "1000", "max_upload", 1000),
+        ("SERVER__PUBLIC_URL", "https://a.example/sub/", "public_url", "https://a.example/sub"),
+        ("SERVER__WRITE_STALL", "1.5h", "write_stall_s", 5400),
+    ],
+)
+def test_a_variable_is_read_as_its_key_wants(variable, text, name, value):
+    assert getattr(read_config(environ={f"PKGREPO_{variable}": text}).server, name) == value
+
+
+def test_the_short_variables_name_the_first_admin(tmp_path):
+    (tmp_path / "secret").write_text('"quoted" and spaced \n')
+    admin = read_config(
+        environ={"PKGREPO_ADMIN_USER": "root", "PKGREPO_ADMIN_PASSWORD_FILE": str(tmp_path / "secret")}
+    ).bootstrap.admin
+    assert admin.user == "root"
+    assert admin.password.reveal() == '"quoted" and spaced '
+
+
+@pytest.mark.parametrize("password", ["true", "12", '["x"]', '"q"', "p=ss wörd", "'", "a\nb"])
+def test_a_password_in_the_environment_is_taken_as_it_is(password):
+    assert read_config(environ={"PKGREPO_ADMIN_PASSWORD": password}).bootstrap.admin.password.reveal() == password
+
+
+def test_any_variable_may_name_a_file_but_a_key_that_ends_so_is_itself(tmp_path):
+    (tmp_path / "listen").write_text('["tcp:1"]\n')
+    config = read_config(
+        environ={
+            "PKGREPO_SERVER__LISTEN_FILE": str(tmp_path / "listen"),
+            "PKGREPO_LOG__AUDIT_FILE": str(tmp_path / "audit"),
+        }
+    )
+    assert config.server.listen == ("tcp:1",)
+    assert config.log.audit_file == tmp_path / "audit"
+    assert str(tmp_path / "listen") in config.origins["server.listen"]
+
+
+def test_only_secrets_come_from_files_in_the_file(write, tmp_path):
+    (tmp_path / "pw").write_text("from beside the file\n")
+    config = read_config(write('[bootstrap.admin]\npassword_file = "pw"\n'))
+    assert config.bootstrap.admin.password.reveal() == "from beside the file"
+    (problem,) = problems_of(file=write('[server]\nlisten_file = "pw"\n'))
+    assert "server.listen_file is not a setting; did you mean server.listen?" in problem
+
+
+def test_relative_paths_start_where_they_are_written(write, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    file = write('[data]\ndir = "d"\n[log]\naudit_file = "a"\n')
+    monkeypatch.chdir(elsewhere)
+    config = read_config(file, environ={"PKGREPO_LOG__AUDIT_FILE": "b"})
+    assert config.data.dir == tmp_path / "d"
+    assert config.log.audit_file == elsewhere / "b"
+
+
+def test_every_problem_is_told_at_once_with_key_and_origin(write):
+    file = write(
+        '[server]\nlisten = []\nidle_timeout = "soon"\nheader_count = true\n[tls]\ncert = "none.pem"\n'
+        '[sever]\nx = 1\n[metrics]\nenabled = 1\n[log]\nlevel = "loud"\n[auth]\nanonymus = false\n'
+    )
+    problems = problems_of(file=file, environ={"PKGREPO_DATA_DIR": "x", "PKGREPO_SERVER__MAX_UPLOAD": "0"})
+    told = "\n".join(problems)
+    for expected in (
+        "server.idle_timeout: must be a duration",
+        "server.header_count: must be a whole number from 10 to 10000",
+        "tls.cert: must be the path of a file",
+        "sever.x is not a setting",
+        "metrics.enabled: must be true or false",
+        'log.level: must be "debug" or "info" or "warn" or "error"',
+        "auth.anonymus is not a setting; did you mean auth.anonymous?",
+        "PKGREPO_DATA_DIR is not a setting; did you mean PKGREPO_DATA__DIR?",
+        "server.max_upload: must be from 1B to",
+        "(set by environment PKGREPO_SERVER__MAX_UPLOAD)",
+        f"(set by {file})",
+    ):
+        assert expected in told
+    assert len(problems) == 9
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ({"server.listen": []}, "server.listen: must name at least one address"),
+        ({"server.listen": ["8081"]}, "is not an endpoint"),
+        ({"server.listen": ["tcp:http:x=1"]}, "is not an endpoint"),
+        ({"server.public_url": "ftp://x"}, "must be an address"),
+        ({"server.public_url": "https://user@x/"}, "must be an address"),
+        ({"server.public_url": "https://x:99999/"}, "must be an address"),
+        ({"server.public_url": "https://x/?a"}, "must be an address"),
+        ({"server.trusted_proxies": ["10.0.0.1/8"]}, "is not a network"),
+        ({"database.url": "postgresql://x/y"}, "sqlite:///"),
+        ({"data.dir": ""}, "must be a path"),
+        ({"data.fsync": "batch"}, '"always" or "never"'),
+        ({"server.workers": 2}, "server.workers is not a setting"),
+        ({"bootstrap.admin.user": "a b"}, "bootstrap.admin.user: must be 3 to 32 letters"),
+        ({"bootstrap.admin.password_hash": "$2b$x"}, "must begin with $argon2id$"),
+        ({"bootstrap.admin.password": ""}, "bootstrap.admin.password: must be a text"),
+        ({"bootstrap.repositories": "py"}, "must be a list of tables"),
+        ({"bootstrap.repositories": [{"name": "py"}]}, "bootstrap.repositories[0].format: is missing"),
+        ({"bootstrap.tokens": [{"name": "x", "user": "ann"}]}, "bootstrap.tokens[0]: give either hash or file"),
+        (
+            {
+                "bootstrap.tokens": [
+                    {"name": "x", "user": "ann", "hash": "0" * 64, "repositories": [{"actions": "fly"}]}
+                ]
+            },
+            "bootstrap.tokens[0].repositories[0].actions: must be a list of actions; 'fly' must be",
+        ),
+        (
+            {"bootstrap.storages": [{"name": "main"}, {"name": "MAIN"}]},
+            "bootstrap.storages: main is there more than once",
+        ),
+    ],
+)
+def test_values_that_will_not_do_are_refused_by_name(overrides, expected):
+    assert expected in "\n".join(problems_of(overrides=overrides))
+
+
+def test_a_key_said_twice_in_one_place_is_refused(tmp_path):
+    (tmp_path / "pw").write_text("x")
+    environ = {"PKGREPO_ADMIN_PASSWORD": "x", "PKGREPO_ADMIN_PASSWORD_FILE": str(tmp_path / "pw")}
+    (problem,) = problems_of(environ=environ)
+    assert "bootstrap.admin.password: is said twice" in problem
+
+
+def test_a_secret_file_that_cannot_be_read_is_named():
+    (problem,) = problems_of(environ={"PKGREPO_ADMIN_PASSWORD_FILE": "/nonexistent/pw"})
+    assert problem == "PKGREPO_ADMIN_PASSWORD_FILE: cannot read /nonexistent/pw: No such file or directory"
+
+
+def test_a_file_that_is_no_toml_is_told_with_its_line(write):
+    (problem,) = problems_of(file=write("[server\n"))
+    assert "line 1" in problem
+    (problem,) = problems_of(file=Path("/nonexistent/pkgrepo.toml"))
+    assert problem == "/nonexistent/pkgrepo.toml: No such file or directory"
+
+
+def test_variables_of_kubernetes_and_of_the_scripts_are_no_settings():
+    environ = {
+        "PKGREPO_PORT": "tcp://10.0.0.1:80",
+        "PKGREPO_PORT_8081_TCP_ADDR": "10.0.0.1",
+        "PKGREPO_SERVICE_HOST": "10.0.0.1",
+        "PKGREPO_SERVICE_PORT_HTTP": "80",
+        "PKGREPO_CONFIG": "x",
+        "PKGREPO_REQUIRE_CLIENTS": "1",
+        "OTHER": "y",
+    }
+    assert read_config(environ=environ).origins == {}
+
+
+def test_tls_needs_both_of_its_files(tmp_path):
+    (tmp_path / "c.pem").write_text("x")
+    (problem,) = problems_of(overrides={"tls.cert": str(tmp_path / "c.pem")})
+    assert problem == "tls.key: is missing, since tls.cert is set"
+    (problem,) = problems_of(overrides={"tls.key": str(tmp_path / "c.pem")})
+    assert problem == "tls.cert: is missing, since tls.key is set"
+
+
+def test_a_token_file_is_kept_as_the_hash_of_its_text(write, tmp_path):
+    (tmp_path / "token").write_text("pkgr_p_abc\n")
+    config = read_config(write('[[bootstrap.tokens]]\nname = "ci"\nuser = "admin"\nfile = "token"\n'))
+    (token,) = config.bootstrap.tokens
+    assert token.hash == hashlib.sha256(b"pkgr_p_abc").hexdigest()
+    assert token.file is None
+    (tmp_path / "token").write_text("something else\n")
+    assert "holds no token" in "\n".join(problems_of(file=tmp_path / "pkgrepo.toml"))
+
+
+def test_declared_objects_are_read_from_tables_and_from_a_variable(write):
+    file = write(
+        '[[bootstrap.storages]]\nname = "main"\n'
+        '[[bootstrap.repositories]]\nname = "py"\nformat = "python"\nvisibility = "private"\n'
+    )
+    bootstrap = read_config(file).bootstrap
+    assert [each.name for each in bootstrap.storages] == ["main"]
+    (repository,) = bootstrap.repositories
+    assert (repository.storage, repository.format, repository.visibility) == ("main", "python", "private")
+    assert repository.config == {"type": "Hosted"}
+    environ = {"PKGREPO_BOOTSTRAP__REPOSITORIES": '[{name = "gems", format = "ruby"}]'}
+    assert [each.name for each in read_config(file, environ=environ).bootstrap.repositories] == ["gems"]
+
+
+def test_no_secret_is_ever_shown():
+    config = read_config(environ={"PKGREPO_ADMIN_PASSWORD": "hunter2-hunter2"})
+    assert "hunter2" not in repr(config) + str(config)
+    told = problems_of(environ={"PKGREPO_ADMIN_PASSWORD": "hunter2-hunter2", "PKGREPO_AUTH__ANONYMOUS": "x"})
+    assert "hunter2" not in "\n".join(told)
+
+
+def test_every_key_is_explained_and_spelled_in_one_way():
+    for name, key in KEYS.items():
+        assert key.explanation, name
+        assert name == name.lower()
+
+
+@given(st.integers(0, 10**7))
+def test_a_shown_duration_reads_back(milliseconds):
+    seconds = milliseconds / 1000
+    assert duration(0, 10**9).read(show_duration(seconds), Path()) == pytest.approx(seconds)
+
+
+@given(st.integers(0, 2**50))
+def test_a_shown_size_reads_back(count):
+    assert size(0).read(show_size(count), Path()) == count
+
+
+@given(st.one_of(st.text(), st.floats(), st.integers(), st.booleans(), st.none(), st.lists(st.integers())))
+def test_any_value_is_read_or_refused_but_never_breaks_the_reader(value):
+    for key in KEYS.values():
+        with contextlib.suppress(SettingError):
+            key.kind.read(value, Path("/nonexistent"))
