@@ -1,0 +1,56 @@
+"""Servers for tests, in this process and beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from tests.support.processes import ServerProcess, twistd_process
+from tests.support.server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
+
+
+@pytest_twisted.async_yield_fixture
+async def make_server(tmp_path: Path) -> Any:
+    """
+    Starts whole servers in this process: ``await make_server(section__key=value)``.
+
+    Afterwards they are stopped, and nothing may be left in the reactor or have failed in the log.
+    """
+    before = watched()
+    servers: list[RunningServer] = []
+
+    async def make(**overrides: object) -> RunningServer:
+        server = RunningServer(server_config(tmp_path, **overrides))
+        servers.append(server)
+        await server.start()
+        return server
+
+    with no_failures():
+        yield make
+        for server in servers:
+            await server.stop()
+        await assert_reactor_rests(before)
+
+
+@pytest_twisted.async_yield_fixture
+async def server(make_server: Any) -> Any:
+    """A whole server in this process, with the default configuration."""
+    yield await make_server()
+
+
+@pytest.fixture
+def run_twistd(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
+    """Starts ``twistd -n pkgrepo`` in processes of their own; see ``twistd_process``."""
+    processes: list[ServerProcess] = []
+
+    def run(*options: str, **arguments: Any) -> ServerProcess:
+        processes.append(twistd_process(tmp_path, *options, **arguments))
+        return processes[-1]
+
+    yield run
+    for process in processes:
+        process.kill()

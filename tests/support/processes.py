@@ -1,0 +1,118 @@
+"""A server in a process of its own, started as its users start it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ADDRESS = re.compile(r"answers at (\S+?)/? ")
+TWISTD = Path(sys.executable).with_name("twistd")
+ROOT = Path(__file__).parents[2]
+START_S = 60  # a bound for a broken start, not an expectation
+
+
+def clean_environment(**variables: str) -> dict[str, str]:
+    """This process's environment without anything that would configure a server or speak to a service manager."""
+    ours = re.compile(r"(PKGREPO_|NOTIFY_SOCKET$|LISTEN_|WATCHDOG_)")
+    return {name: value for name, value in os.environ.items() if not ours.match(name)} | variables
+
+
+class ServerProcess:
+    """
+    A running command that announces an address on its standard output.
+
+    ``url`` is that address without its last slash; ``output`` is all that it has written so far.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        environ: Mapping[str, str],
+        folder: Path,
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        self.output = ""
+        self._announced = threading.Event()
+        self._process = subprocess.Popen(
+            command,
+            env=dict(environ),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            pass_fds=pass_fds,
+        )
+        self.pid = self._process.pid
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def wait_ready(self) -> str:
+        """The address, once it was announced; an AssertionError with the output when the process ends before that."""
+        self._announced.wait(START_S)
+        found = ADDRESS.search(self.output)
+        if found is None:
+            self.kill()
+            raise AssertionError(f"the server announced no address:\n{self.output}")
+        return found[1]
+
+    @property
+    def url(self) -> str:
+        return self.wait_ready()
+
+    def stop(self) -> int:
+        """Ask it to end as a service manager would; its exit status."""
+        return self.end(signal.SIGTERM)
+
+    def kill(self) -> int:
+        """End it without warning."""
+        return self.end(signal.SIGKILL)
+
+    def end(self, number: int) -> int:
+        """Send the signal unless it has ended already; its exit status, negative for a signal."""
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        status = self._process.wait(START_S)
+        self._reader.join(START_S)
+        return status
+
+    def wait(self) -> int:
+        """Its exit status, once it ends by itself."""
+        status = self._process.wait(START_S)
+        self._reader.join(START_S)
+        return status
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self.output += line
+                if ADDRESS.search(line):
+                    self._announced.set()
+        self._announced.set()
+
+
+def twistd_process(
+    folder: Path, *options: str, environ: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
+) -> ServerProcess:
+    """``twistd -n pkgrepo`` from this checkout, data below ``folder``, a free port unless told otherwise."""
+    defaults = {
+        "PYTHONPATH": str(ROOT),
+        "PKGREPO_DATA__DIR": str(folder / "data"),
+        "PKGREPO_SERVER__LISTEN": "tcp:0:interface=127.0.0.1",
+        "PKGREPO_ADMIN_PASSWORD": "correct horse battery",
+    }
+    return ServerProcess(
+        [str(TWISTD), "--nodaemon", "--pidfile=", "pkgrepo", *options],
+        environ=clean_environment(**defaults) | dict(environ or {}),
+        folder=folder,
+        pass_fds=pass_fds,
+    )
