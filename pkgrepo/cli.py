@@ -1,0 +1,206 @@
+"""
+The administrator's command line.
+
+Commands that touch the catalog open it themselves, whether a server runs on it or not: the catalog is made for
+several processes. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 not found, 4 refused, 5 conflict.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NoReturn
+
+import click
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+
+from pkgrepo import __version__
+from pkgrepo.config import Config, ConfigError, explain, read_config, template
+from pkgrepo.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, PkgrepoError
+from pkgrepo.storage.catalog import identity
+
+if TYPE_CHECKING:
+    from pkgrepo.assembly import Core
+
+EXIT_CODES: dict[type[PkgrepoError], int] = {Invalid: 2, NotFound: 3, Forbidden: 4, AlreadyExists: 5, Conflict: 5}
+TWISTD = "from twisted.scripts.twistd import run; run()"
+
+
+class Sources:
+    """Where this call's settings come from; they are read when a command first wants them."""
+
+    def __init__(self, file: Path | None, assignments: tuple[str, ...]) -> None:
+        self.file = file
+        self.assignments = assignments
+
+    def read(self) -> Config:
+        """The configuration; ends the program with every problem told when there is one."""
+        try:
+            overrides = dict(_assignment(each) for each in self.assignments)
+            return read_config(self.file, environ=os.environ, overrides=overrides)
+        except ConfigError as error:
+            for problem in error.problems:
+                click.echo(problem, err=True)
+            sys.exit(2)
+
+
+@click.group()
+@click.version_option(__version__, prog_name="pkgrepo")
+@click.option(
+    "--config", "-c", "file", type=click.Path(path_type=Path), envvar="PKGREPO_CONFIG", help="TOML file with settings."
+)
+@click.option("--set", "-s", "assignments", multiple=True, metavar="KEY=VALUE", help="One setting; may be repeated.")
+@click.pass_context
+def main(context: click.Context, file: Path | None, assignments: tuple[str, ...]) -> None:
+    """Administer a pkgrepo server from its own machine."""
+    context.obj = Sources(file, assignments)
+
+
+@main.command()
+@click.argument("path", type=click.Path(path_type=Path), default=Path("pkgrepo.toml"))
+def init(path: Path) -> None:
+    """Write a configuration file with every setting, its default and its meaning."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(template())
+    except FileExistsError:
+        _end(f"{path} is there already", 5)
+    click.echo(f"wrote {path}")
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def serve(sources: Sources, arguments: tuple[str, ...]) -> None:
+    """Serve in the foreground: what twistd --nodaemon pkgrepo does."""
+    options = [f"--config={sources.file}"] if sources.file else []
+    options += [f"--set={each}" for each in sources.assignments]
+    command = [sys.executable, "-c", TWISTD, "--nodaemon", "--pidfile=", "pkgrepo", *options, *arguments]
+    os.execv(sys.executable, command)  # noqa: S606 - the very program that runs this
+
+
+@main.command("check-config")
+@click.option("--explain", "explained", is_flag=True, help="Print every setting with its value and origin.")
+@click.pass_obj
+def check_config(sources: Sources, *, explained: bool) -> None:
+    """Check the settings and tell every problem at once."""
+    config = sources.read()
+    if not explained:
+        click.echo("the configuration is valid")
+        return
+    for each in explain(config):
+        click.echo(f"{each.name} = {each.value}".rstrip() + f"  # {each.origin}")
+
+
+@main.command()
+@click.pass_obj
+def migrate(sources: Sources) -> None:
+    """Bring the catalog to this version's schema; a start does the same."""
+
+    async def nothing_more(_core: Core) -> None:
+        click.echo("the catalog is up to date")
+
+    run_offline(sources.read(), nothing_more)
+
+
+@main.group()
+def admin() -> None:
+    """Administrators."""
+
+
+@admin.command("create")
+@click.argument("username")
+@click.option("--password-file", type=click.File(), help="Read the password from a file (- is standard input).")
+@click.option("--generate", is_flag=True, help="Make a password and print it.")
+@click.pass_obj
+def create_admin(sources: Sources, username: str, password_file: IO[str] | None, *, generate: bool) -> None:
+    """Add an administrator."""
+    config = sources.read()
+    password = _password(password_file, generate=generate)
+
+    async def create(core: Core) -> None:
+        core.passwords.check(password, username=username)
+        hashed = await core.passwords.hash(password)
+        await core.catalog.write(
+            identity.add_user, username=username, password_hash=hashed, admin=True, now_ms=core.clock.now_ms()
+        )
+        click.echo(f"administrator {username} was added" + _shown(password, generate=generate))
+
+    run_offline(config, create)
+
+
+@admin.command("reset-password")
+@click.argument("username")
+@click.option("--password-file", type=click.File(), help="Read the password from a file (- is standard input).")
+@click.option("--generate", is_flag=True, help="Make a password and print it.")
+@click.pass_obj
+def reset_password(sources: Sources, username: str, password_file: IO[str] | None, *, generate: bool) -> None:
+    """Give a user a new password; what was issued with the old one ends, access tokens live on."""
+    config = sources.read()
+    password = _password(password_file, generate=generate)
+
+    async def reset(core: Core) -> None:
+        core.passwords.check(password, username=username)
+        user = core.catalog.look(identity.find_user_by_name, username)
+        if user is None:
+            raise NotFound("user", username)
+        hashed = await core.passwords.hash(password)
+        await core.catalog.write(identity.set_password, user.id, hashed, now_ms=core.clock.now_ms())
+        click.echo(f"{username} has a new password" + _shown(password, generate=generate))
+
+    run_offline(config, reset)
+
+
+def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoReturn:
+    """Do some work on the catalog and the blobs, without serving; ends the program with the code that tells how."""
+    from pkgrepo.assembly import Core  # noqa: PLC0415 - takes most of a second, which other commands need not wait for
+
+    check_owner(config.data.dir)
+
+    async def run(reactor: object) -> None:
+        core = Core(config, reactor)
+        try:
+            await core.start()
+            try:
+                await work(core)
+            finally:
+                await core.stop()
+        except PkgrepoError as error:
+            _end(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+
+    react(lambda reactor: Deferred.fromCoroutine(run(reactor)))
+    raise AssertionError("react ends the program")
+
+
+def check_owner(folder: Path) -> None:
+    """Refuse to work in another user's folder: files made here would lock the server out of its own data."""
+    if folder.exists() and folder.stat().st_uid != os.geteuid():
+        _end(f"{folder} belongs to the user with id {folder.stat().st_uid}; run this as that user", 4)
+
+
+def _password(file: IO[str] | None, *, generate: bool) -> str:
+    if generate:
+        return secrets.token_urlsafe(18)
+    if file is not None:
+        return str(file.read()).rstrip("\r\n")
+    return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+
+
+def _shown(password: str, *, generate: bool) -> str:
+    return f": {password}" if generate else ""
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"--set takes KEY=VALUE, not {text!r}")
+    return name.strip(), value
+
+
+def _end(sentence: str, code: int) -> NoReturn:
+    click.echo(f"pkgrepo: {sentence}", err=True)
+    sys.exit(code)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from pkgrepo import cli
+from pkgrepo.config import read_config
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """A working folder and an environment without settings."""
+    monkeypatch.chdir(tmp_path)
+    for name in os.environ:
+        if name.startswith("PKGREPO_"):
+            monkeypatch.delenv(name)
+
+
+def run(*arguments: str, **variables: str):
+    return CliRunner().invoke(cli.main, arguments, env=variables)
+
+
+def test_init_writes_a_file_once(tmp_path):
+    assert run("init").exit_code == 0
+    assert read_config(tmp_path / "pkgrepo.toml").origins == {}
+    again = run("init")
+    assert again.exit_code == 5
+    assert "is there already" in again.stderr
+
+
+def test_a_valid_configuration_is_said_to_be_valid():
+    assert run("check-config").stdout == "the configuration is valid\n"
+
+
+def test_every_problem_of_a_configuration_is_told_and_ends_in_2():
+    result = run("--set", "server.listn=x", "check-config", PKGREPO_LOG__LEVEL="loud")
+    assert result.exit_code == 2
+    assert "command line: server.listn is not a setting; did you mean server.listen?" in result.stderr
+    assert "log.level: must be" in result.stderr
+
+
+def test_explaining_shows_values_with_origins_and_no_secret(tmp_path):
+    (tmp_path / "a.toml").write_text('[log]\nlevel = "warn"\n')
+    result = run("-c", "a.toml", "-s", "data.dir=x", "check-config", "--explain", PKGREPO_ADMIN_PASSWORD="s3cret")
+    lines = result.stdout.splitlines()
+    assert 'log.level = "warn"  # a.toml' in lines
+    assert f'data.dir = "{tmp_path}/x"  # command line' in lines
+    assert 'server.max_upload = "10GiB"  # default' in lines
+    assert "bootstrap.admin.password = ***  # environment PKGREPO_ADMIN_PASSWORD" in lines
+    assert "s3cret" not in result.stdout
+
+
+def test_an_assignment_without_a_value_is_wrong_usage():
+    result = run("-s", "data.dir", "check-config")
+    assert result.exit_code == 2
+    assert "--set takes KEY=VALUE" in result.stderr
+
+
+def test_serving_becomes_twistd_with_the_same_settings(monkeypatch):
+    called = []
+    monkeypatch.setattr(os, "execv", lambda program, arguments: called.append(arguments))
+    assert run("-c", "a.toml", "-s", "data.dir=x", "serve", "--workers", "1").exit_code == 0
+    (arguments,) = called
+    assert arguments[3:] == [
+        "--nodaemon", "--pidfile=", "pkgrepo", "--config=a.toml", "--set=data.dir=x", "--workers", "1",
+    ]  # fmt: skip
+
+
+def test_another_users_folder_is_not_worked_in(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    (tmp_path / "data").mkdir()
+    with pytest.raises(SystemExit) as ended:
+        cli.check_owner(tmp_path / "data")
+    assert ended.value.code == 4
+    cli.check_owner(tmp_path / "not-yet")
