@@ -1,0 +1,261 @@
+"""Servers of Python packages: how each is filled, where its pages are, and where it takes uploads."""
+
+from __future__ import annotations
+
+import base64
+import importlib.metadata
+import json
+import re
+import subprocess
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from html import unescape
+from pathlib import Path
+from urllib.parse import urljoin
+
+from .contestants import ROOT, Contestant, Nginx, Pkgrepo, Unavailable, venv_program
+from .load import HTML, LoadFailed, Post, Target, get, post_all, send_json
+from .wheels import Wheel
+
+BOUNDARY = "bench-3b2f7c1d9e"
+UPLOADERS = 8
+FILL_LIMIT_S = 900.0
+SMALL = 1 << 20  # bytes; smaller requests are sent in one piece
+ANCHOR = re.compile(r'<a\s[^>]*?href="([^"]+)"[^>]*>\s*([^<]+?)\s*</a>')
+
+
+class PythonIndex(Contestant):
+    """A server of Python packages."""
+
+    @property
+    @abstractmethod
+    def upload_target(self) -> Target:
+        """Where the legacy upload form goes."""
+
+    @abstractmethod
+    def page_url(self, project: str) -> str:
+        """The address of a project's simple page, in its canonical spelling."""
+
+    def publish(self, wheels: Sequence[Wheel]) -> None:
+        """Make packages available through uploads, by eight clients."""
+        post_all(self.upload_target, [form_post(wheel) for wheel in wheels], UPLOADERS)
+
+    def file_url(self, wheel: Wheel) -> str:
+        """
+        The address of a file, as the simple page gives it.
+
+        :raises LoadFailed: the page does not name it
+        """
+        page = self.page_url(wheel.project)
+        for href, text in ANCHOR.findall(get(page, {**HTML, "Accept-Encoding": "identity"}).body.decode()):
+            if text == wheel.filename:
+                return urljoin(page, unescape(href)).partition("#")[0]
+        raise LoadFailed(f"{page} does not name {wheel.filename}")
+
+
+class PkgrepoPython(Pkgrepo, PythonIndex):
+    """A public repository of Python packages; uploads carry a token, as from a build machine."""
+
+    storage = "main"
+    repository = "py"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._token = ""
+
+    def prepare(self) -> None:
+        """Make the repository, and a token that may write to it, at the first start in a folder."""
+        if self._token:
+            return
+        basic = Target(self.base_url, self.user, self.password).headers
+        repository = {
+            "name": self.repository,
+            "storage": self.storage,
+            "format": "python",
+            "visibility": "public",
+            "config": {"type": "Hosted"},
+        }
+        send_json("POST", f"{self.base_url}/api/repository", repository, basic)
+        reach = [{"repository": f"{self.storage}/{self.repository}", "actions": ["read", "write"]}]
+        token = {"name": "bench", "repositories": reach}
+        self._token = send_json("POST", f"{self.base_url}/api/user/token", token, basic)["token"]
+
+    @property
+    def root_url(self) -> str:
+        """The address of the repository, with no slash at its end."""
+        return f"{self.base_url}/repositories/{self.storage}/{self.repository}"
+
+    @property
+    def upload_target(self) -> Target:
+        """As twine is told in the README."""
+        return Target(f"{self.root_url}/legacy/", "__token__", self._token)
+
+    def page_url(self, project: str) -> str:
+        """Below ``simple/``."""
+        return f"{self.root_url}/simple/{project}/"
+
+    def raw_target(self, wheel: Wheel) -> Target:
+        """Where a file goes as the bare body of a PUT."""
+        url = f"{self.root_url}/{wheel.project}/{wheel.version}/{wheel.filename}"
+        return Target(url, "__token__", self._token)
+
+
+class FilledPkgrepo(PkgrepoPython):
+    """A repository that has C{projects} projects of one file each from the start."""
+
+    projects = 0
+
+    def start(self) -> None:
+        """
+        As any contestant; before the first start of a folder's server for good, fill its catalog.
+
+        The projects go through the project's own publishing command, a few hundred to a transaction, with no files
+        behind them: a hundred thousand uploads would take the better part of an hour.
+        """
+        super().start()
+        self.stop()
+        fill = [str(ROOT / ".venv" / "bin" / "python"), "-m", "tests.bench.fill"]
+        arguments = [str(self.data), f"{self.storage}/{self.repository}", str(self.projects)]
+        done = subprocess.run([*fill, *arguments], cwd=ROOT, capture_output=True, timeout=FILL_LIMIT_S, check=False)
+        if done.returncode:
+            raise Unavailable(f"filling the catalog: {done.stderr.decode(errors='replace')[-300:]}")
+        super().start()
+
+
+class PkgrepoBig(FilledPkgrepo):
+    """A hundred thousand projects."""
+
+    name = "pkgrepo-100000"
+    projects = 100_000
+
+
+class PkgrepoLittle(FilledPkgrepo):
+    """A hundred projects."""
+
+    name = "pkgrepo-100"
+    projects = 100
+
+
+class PypiServer(PythonIndex):
+    """
+    Pypiserver as its documentation recommends for speed: digests and listings cached, the waitress server.
+
+    It takes uploads from everybody; other ways to run it were slower or let clients wait until they gave up.
+    """
+
+    name = "pypiserver"
+
+    def command(self) -> Sequence[str]:
+        """Its server over a folder of files."""
+        program = venv_program("pypi-server")
+        self.version = importlib.metadata.version("pypiserver")
+        self._packages.mkdir(exist_ok=True)
+        where = ["-p", str(self.port), "-i", "127.0.0.1", "-P", ".", "-a", "."]
+        how = ["--disable-fallback", "--backend", "cached-dir", "--server", "auto", "--log-stream", "none"]
+        return [program, "run", *where, *how, str(self._packages)]
+
+    def publish(self, wheels: Sequence[Wheel]) -> None:
+        """Put files into its folder, which is how its users do it, too."""
+        for wheel in wheels:
+            wheel.ensure(self._packages)
+
+    @property
+    def upload_target(self) -> Target:
+        """Its root."""
+        return Target(f"{self.base_url}/")
+
+    def page_url(self, project: str) -> str:
+        """Below ``simple/``."""
+        return f"{self.base_url}/simple/{project}/"
+
+    @property
+    def _packages(self) -> Path:
+        return self.folder / "packages"
+
+
+class Devpi(PythonIndex):
+    """Devpi-server with an index that has no bases, offline, its log silenced and core metadata served."""
+
+    name = "devpi"
+    user = "bench"
+    password = "a-bench-of-our-own"
+
+    def command(self) -> Sequence[str]:
+        """Its server, over a database that is made now unless it is there."""
+        program, init = venv_program("devpi-server"), venv_program("devpi-init")
+        self.version = importlib.metadata.version("devpi-server")
+        state = self.folder / "state"
+        if not state.exists():
+            made = subprocess.run([init, "--serverdir", str(state)], capture_output=True, timeout=60, check=False)
+            if made.returncode:
+                raise Unavailable(f"devpi-init: {made.stderr.decode(errors='replace')[-300:]}")
+        log = self.folder / "log.json"
+        log.write_text(json.dumps(_QUIET))
+        where = ["--serverdir", str(state), "--host", "127.0.0.1", "--port", str(self.port)]
+        return [program, *where, "--offline-mode", "--enable-core-metadata", "--logger-cfg", str(log)]
+
+    def prepare(self) -> None:
+        """Make a user with an index, in a new database."""
+        login = send_json("POST", f"{self.base_url}/+login", {"user": "root", "password": ""}, {})
+        credentials = base64.b64encode(f"root:{login['result']['password']}".encode()).decode()
+        root = {"X-Devpi-Auth": credentials}
+        send_json("PUT", f"{self.base_url}/{self.user}", {"password": self.password}, root)
+        index = {"type": "stage", "bases": [], "volatile": False}
+        send_json("PUT", f"{self.base_url}/{self.user}/dev", index, root)
+
+    @property
+    def upload_target(self) -> Target:
+        """Its index."""
+        return Target(f"{self.base_url}/{self.user}/dev/", self.user, self.password)
+
+    def page_url(self, project: str) -> str:
+        """Below ``+simple/``."""
+        return f"{self.base_url}/{self.user}/dev/+simple/{project}/"
+
+
+CONTESTANTS: Mapping[str, type[Contestant]] = {
+    each.name: each for each in (PkgrepoPython, Nginx, PypiServer, Devpi, PkgrepoBig, PkgrepoLittle)
+}
+
+
+def form_fields(wheel: Wheel) -> list[tuple[str, str]]:
+    """The text fields of an upload, as twine sends them."""
+    return [
+        ("name", wheel.project),
+        ("version", wheel.version),
+        ("filetype", "bdist_wheel"),
+        ("pyversion", "py3"),
+        ("metadata_version", "2.1"),
+        ("summary", "A package made to be weighed"),
+        ("requires_python", ">=3.8"),
+        ("requires_dist", "attrs>=20"),
+        ("sha256_digest", wheel.sha256),
+        (":action", "file_upload"),
+        ("protocol_version", "1"),
+    ]
+
+
+def form_post(wheel: Wheel) -> Post:
+    """The upload of a wheel, ready to be sent; its parts are in memory as far as the wheel's are."""
+    fields = "".join(
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in form_fields(wheel)
+    )
+    head = (
+        f'{fields}--{BOUNDARY}\r\nContent-Disposition: form-data; name="content"; filename="{wheel.filename}"\r\n'
+        "Content-Type: application/octet-stream\r\n\r\n"
+    ).encode()
+    tail = f"\r\n--{BOUNDARY}--\r\n".encode()
+    parts = [head, *wheel.chunks(), tail]
+    size = len(head) + wheel.size + len(tail)
+    if size <= SMALL:
+        parts = [b"".join(parts)]
+    return Post({"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}, parts, size)
+
+
+_QUIET = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"console": {"class": "logging.StreamHandler", "level": "ERROR"}},
+    "root": {"level": "ERROR", "handlers": ["console"]},
+}

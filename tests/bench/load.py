@@ -1,0 +1,283 @@
+"""Load upon a server: many small requests through wrk, big transfers through curl, and uploads by many clients."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import math
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from attrs import field, frozen
+
+CONNECTIONS = 16
+STEP_LIMIT_S = 600.0  # the longest that one transfer may take
+SLACK_S = 20.0  # seconds that wrk may take over its duration
+PIP = {
+    "User-Agent": "pip/26.3",
+    "Accept": "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01",
+    "Accept-Encoding": "gzip, deflate",
+}
+HTML = {**PIP, "Accept": "text/html"}
+FILE = {"User-Agent": "pip/26.3", "Accept": "*/*", "Accept-Encoding": "identity"}
+
+
+class LoadFailed(Exception):
+    """A contestant did not do what every contestant must, so that a figure would mean nothing."""
+
+
+@frozen
+class Reply:
+    """An answer that was read whole."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@frozen
+class Hits:
+    """What wrk saw. Latencies in milliseconds; C{refused} counts answers of 400 and more."""
+
+    requests: int
+    seconds: float
+    size: int
+    failed: int
+    refused: int
+    p50_ms: float
+    p99_ms: float
+
+
+@frozen
+class Target:
+    """Where uploads go, and as whom."""
+
+    url: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The credentials as header fields."""
+        if not self.user:
+            return {}
+        basic = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+        return {"Authorization": f"Basic {basic}"}
+
+
+@frozen
+class Post:
+    """A request with a body of known length, given in parts."""
+
+    headers: Mapping[str, str]
+    parts: Sequence[bytes | memoryview]
+    size: int
+
+
+def get(url: str, headers: Mapping[str, str]) -> Reply:
+    """One answer, read whole; redirects are not followed."""
+    split = urlsplit(url)
+    connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=60)
+    try:
+        connection.request("GET", _path(url), headers=dict(headers))
+        answer = connection.getresponse()
+        return Reply(answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read())
+    finally:
+        connection.close()
+
+
+def send_json(method: str, url: str, value: object, headers: Mapping[str, str]) -> Any:
+    """
+    The decoded answer to a JSON request, or None when it is empty.
+
+    :raises LoadFailed: it was refused
+    """
+    split = urlsplit(url)
+    connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=60)
+    try:
+        connection.request(method, _path(url), json.dumps(value), {"Content-Type": "application/json", **headers})
+        answer = connection.getresponse()
+        body = answer.read()
+    finally:
+        connection.close()
+    if answer.status >= 300:
+        raise LoadFailed(f"{method} {url}: {answer.status} {body[:300]!r}")
+    return json.loads(body) if body.strip() else None
+
+
+def wrk(url: str, headers: Mapping[str, str], seconds: float, connections: int = CONNECTIONS) -> Hits:
+    """
+    Ask for one address as fast as one thread with kept connections can.
+
+    :raises LoadFailed: an answer was missing or refused
+    """
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{math.ceil(seconds)}s", "--latency", "--timeout", "10s"]
+    command += ["-s", str(Path(__file__).with_name("wrk.lua"))]
+    for name, value in headers.items():
+        command += ["-H", f"{name}: {value}"]
+    done = subprocess.run([*command, url], capture_output=True, text=True, timeout=seconds + SLACK_S, check=True)
+    figures = json.loads(done.stdout.strip().splitlines()[-1])
+    hits = Hits(
+        requests=figures["requests"],
+        seconds=figures["duration_us"] / 1e6,
+        size=figures["bytes"],
+        failed=figures["failed"],
+        refused=figures["refused"],
+        p50_ms=figures["p50_us"] / 1e3,
+        p99_ms=figures["p99_us"] / 1e3,
+    )
+    if hits.refused or not hits.requests:
+        raise LoadFailed(f"{url}: {hits.refused} of {hits.requests} answers were refusals")
+    return hits
+
+
+def download(url: str) -> int:
+    """
+    Read an address to its end, keeping nothing; the number of bytes.
+
+    :raises LoadFailed: the answer was not 200
+    """
+    out = _curl("--output", "/dev/null", "--write-out", "%{http_code} %{size_download}", url)
+    status, size = out.split()
+    if status != "200":
+        raise LoadFailed(f"GET {url}: {status}")
+    return int(size)
+
+
+def put_file(url: str, path: Path, target: Target) -> None:
+    """
+    Send a file as the body of a PUT.
+
+    :raises LoadFailed: it was refused
+    """
+    _upload("--upload-file", str(path), url, target=target)
+
+
+def post_file(path: Path, fields: Iterable[tuple[str, str]], target: Target) -> None:
+    """
+    Send a file as the C{content} of an upload form, read from the disk as it goes.
+
+    :raises LoadFailed: it was refused
+    """
+    form = [each for name, value in fields for each in ("--form-string", f"{name}={value}")]
+    _upload(*form, "--form", f"content=@{path};type=application/octet-stream", target.url, target=target)
+
+
+def post_all(target: Target, posts: Sequence[Post], clients: int) -> list[float]:
+    """
+    Send requests from several clients, each on a connection it keeps; the milliseconds that each took.
+
+    All clients begin together.
+
+    :raises LoadFailed: one was refused
+    """
+    barrier = threading.Barrier(clients)
+
+    def client(number: int) -> list[float]:
+        connection = _Uploads(target)
+        barrier.wait()
+        try:
+            return [connection.post(post) for post in posts[number::clients]]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(clients) as pool:
+        return [took for times in pool.map(client, range(clients)) for took in times]
+
+
+class Prober(threading.Thread):
+    """
+    Asks for one address at a steady pace until told to stop, whatever the answers take.
+
+    A latency counts from the moment at which its request was due, so that a stall counts for each request it delayed.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str], per_second: float) -> None:
+        super().__init__(daemon=True)
+        self._url = url
+        self._headers = dict(headers)
+        self._pause_s = 1 / per_second
+        self._stopped = threading.Event()
+        self._late_ms: list[float] = []
+        self._refused = 0
+
+    def run(self) -> None:
+        """Ask until stopped."""
+        split = urlsplit(self._url)
+        connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=60)
+        due = time.perf_counter()
+        while not self._stopped.wait(max(0.0, due - time.perf_counter())):
+            connection.request("GET", _path(self._url), headers=self._headers)
+            answer = connection.getresponse()
+            answer.read()
+            self._refused += answer.status >= 400
+            self._late_ms.append((time.perf_counter() - due) * 1e3)
+            due += self._pause_s
+        connection.close()
+
+    def finish(self) -> list[float]:
+        """
+        Stop asking; the milliseconds that each answer took.
+
+        :raises LoadFailed: there was none, or a refusal among them
+        """
+        self._stopped.set()
+        self.join(STEP_LIMIT_S)
+        if self._refused or not self._late_ms:
+            raise LoadFailed(f"{self._url}: {self._refused} of {len(self._late_ms)} answers were refusals")
+        return self._late_ms
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest value that is not below C{percent} of all."""
+    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
+
+
+class _Uploads:
+    """One client's connection; opened again when the server closes it after an answer."""
+
+    def __init__(self, target: Target) -> None:
+        split = urlsplit(target.url)
+        self._target = target
+        self._connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=STEP_LIMIT_S)
+
+    def post(self, post: Post) -> float:
+        started = time.perf_counter()
+        headers = {**self._target.headers, **post.headers, "Content-Length": str(post.size)}
+        self._connection.request("POST", _path(self._target.url), body=iter(post.parts), headers=headers)
+        answer = self._connection.getresponse()
+        body = answer.read()
+        if answer.status >= 300:
+            raise LoadFailed(f"POST {self._target.url}: {answer.status} {answer.reason} {body[:300]!r}")
+        return (time.perf_counter() - started) * 1e3
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _path(url: str) -> str:
+    split = urlsplit(url)
+    return f"{split.path or '/'}?{split.query}" if split.query else split.path or "/"
+
+
+def _upload(*arguments: str, target: Target) -> None:
+    credentials = [each for name, value in target.headers.items() for each in ("--header", f"{name}: {value}")]
+    out = _curl("--output", "-", "--write-out", "\n%{http_code}", *credentials, *arguments)
+    body, _, status = out.rpartition("\n")
+    if not status.startswith("2"):
+        raise LoadFailed(f"upload to {target.url}: {status} {body[:300]}")
+
+
+def _curl(*arguments: str) -> str:
+    command = ["curl", "--silent", "--show-error", "--noproxy", "*", "--max-time", str(STEP_LIMIT_S), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=STEP_LIMIT_S + SLACK_S, check=False)
+    if done.returncode:
+        raise LoadFailed(f"{' '.join(command[-2:])}: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,182 @@
+"""
+Synthetic wheels of any size, valid to the last byte.
+
+A wheel is composed of parts: a few bytes of its own, and one stored member of incompressible padding that all wheels
+share. Nothing but the padding's block is ever in memory, so that a hundred uploads of 50 MiB or one of 5 GiB cost the
+loading side next to nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+import struct
+import zlib
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from attrs import define
+
+BLOCK = 1 << 20  # bytes of padding that repeat; far above the 32 KiB that deflate looks back
+ZIP64_FROM = 0xFFFFFFFF
+DATE = (2024 - 1980) << 9 | 1 << 5 | 1  # 1 January 2024, as zip writes dates
+
+
+@define(slots=False)
+class Wheel:
+    """A pure wheel of one project; C{padding} is the size of its big member in bytes."""
+
+    project: str
+    version: str
+    padding: int = 8000
+
+    @property
+    def filename(self) -> str:
+        """Its file name, which also says the project and the version."""
+        return f"{self._stem}-py3-none-any.whl"
+
+    @property
+    def metadata(self) -> bytes:
+        """Its core metadata."""
+        lines = [
+            "Metadata-Version: 2.1",
+            f"Name: {self.project}",
+            f"Version: {self.version}",
+            "Summary: A package made to be weighed",
+            "Requires-Python: >=3.8",
+            "Requires-Dist: attrs>=20",
+        ]
+        return "\n".join([*lines, "", ""]).encode()
+
+    @cached_property
+    def size(self) -> int:
+        """Its size in bytes."""
+        head, padding, tail = self._parts
+        return len(head) + padding + len(tail)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Its digest, lower-case hex."""
+        digest = hashlib.sha256()
+        for part in self.chunks():
+            digest.update(part)
+        return digest.hexdigest()
+
+    def chunks(self) -> Iterator[bytes | memoryview]:
+        """Its bytes, in order."""
+        head, padding, tail = self._parts
+        yield head
+        yield from _padding(padding)
+        yield tail
+
+    def read(self) -> bytes:
+        """All its bytes at once, for small ones."""
+        return b"".join(self.chunks())
+
+    def write(self, path: Path) -> None:
+        """Put it into a file."""
+        with path.open("wb") as file:
+            file.writelines(self.chunks())
+
+    def ensure(self, folder: Path) -> Path:
+        """The path of its file in a folder, where it is written unless it is there already."""
+        path = folder / self.filename
+        if not path.exists() or path.stat().st_size != self.size:
+            folder.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(".partial")
+            self.write(partial)
+            partial.replace(path)
+        return path
+
+    @property
+    def _stem(self) -> str:
+        return f"{self.project.replace('-', '_')}-{self.version}"
+
+    @cached_property
+    def _parts(self) -> tuple[bytes, int, bytes]:
+        info = f"{self._stem}.dist-info"
+        small = {
+            f"{self.project.replace('-', '_')}/__init__.py": f'__version__ = "{self.version}"\n'.encode(),
+            f"{info}/METADATA": self.metadata,
+            f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: bench\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        }
+        big = f"{self.project.replace('-', '_')}/padding.bin"
+        crc, digest = _padding_sums(self.padding)
+        rows = [_record_row(name, hashlib.sha256(data).digest(), len(data)) for name, data in small.items()]
+        rows += [_record_row(big, digest, self.padding), f"{info}/RECORD,,"]
+        record = ("\n".join(rows) + "\n").encode()
+
+        head, tail, directory = b"", b"", b""
+        for name, data in small.items():
+            directory += _central(name, zlib.crc32(data), len(data), len(head))
+            head += _local(name, zlib.crc32(data), len(data)) + data
+        directory += _central(big, crc, self.padding, len(head))
+        head += _local(big, crc, self.padding)
+        name = f"{info}/RECORD"
+        directory += _central(name, zlib.crc32(record), len(record), len(head) + self.padding)
+        tail += _local(name, zlib.crc32(record), len(record)) + record
+        end = _end(len(small) + 2, len(directory), len(head) + self.padding + len(tail))
+        return head, self.padding, tail + directory + end
+
+
+def wheels(project: str, count: int, padding: int = 8000, start: int = 0) -> list[Wheel]:
+    """Wheels of one project, one version each."""
+    return [Wheel(project, f"1.0.{number}", padding) for number in range(start, start + count)]
+
+
+@lru_cache(maxsize=1)
+def _block() -> bytes:
+    return random.Random(20240101).randbytes(BLOCK)
+
+
+def _padding(size: int) -> Iterator[memoryview]:
+    block = memoryview(_block())
+    while size > 0:
+        yield block[:size]
+        size -= BLOCK
+
+
+@lru_cache(maxsize=64)
+def _padding_sums(size: int) -> tuple[int, bytes]:
+    crc, digest = 0, hashlib.sha256()
+    for part in _padding(size):
+        crc = zlib.crc32(part, crc)
+        digest.update(part)
+    return crc, digest.digest()
+
+
+def _record_row(name: str, digest: bytes, size: int) -> str:
+    return f"{name},sha256={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()},{size}"
+
+
+def _local(name: str, crc: int, size: int) -> bytes:
+    # APPNOTE 4.3.7, and 4.5.3 for sizes that need zip64
+    extra = struct.pack("<HHQQ", 1, 16, size, size) if size >= ZIP64_FROM else b""
+    short = min(size, ZIP64_FROM)
+    need = 45 if extra else 20
+    fields = (0x04034B50, need, 0, 0, 0, DATE, crc, short, short, len(name), len(extra))
+    return struct.pack("<IHHHHHIIIHH", *fields) + name.encode() + extra
+
+
+def _central(name: str, crc: int, size: int, offset: int) -> bytes:
+    # APPNOTE 4.3.12: only the fields that do not fit are in the zip64 extra
+    wide = [each for each in (size, size) if each >= ZIP64_FROM]
+    wide += [offset] if offset >= ZIP64_FROM else []
+    extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
+    need = 45 if extra else 20
+    short = min(size, ZIP64_FROM)
+    mode = 0o100644 << 16
+    fields = (0x02014B50, 3 << 8 | need, need, 0, 0, 0, DATE, crc, short, short)
+    places = (len(name), len(extra), 0, 0, 0, mode, min(offset, ZIP64_FROM))
+    return struct.pack("<IHHHHHHIIIHHHHHII", *fields, *places) + name.encode() + extra
+
+
+def _end(count: int, size: int, offset: int) -> bytes:
+    short = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, count, count, size, min(offset, ZIP64_FROM), 0)
+    if offset < ZIP64_FROM:
+        return short
+    # APPNOTE 4.3.14 and 4.3.15
+    wide = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 3 << 8 | 45, 45, 0, 0, count, count, size, offset)
+    return wide + struct.pack("<IIQI", 0x07064B50, 0, offset + size, 1) + short
