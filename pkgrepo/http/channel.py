@@ -468,7 +468,7 @@ class Channel(Protocol):
     def _stalls(self, tick: float) -> float:
         """For how many seconds the client has taken nothing although something waits for it."""
         held = unsent(self.socket) if self.socket is not None else 0
-        if not held and not self._blocked and (self.transfer is None or not self.transfer.blocked):
+        if not held and not self._blocked and (self.transfer is None or not self.transfer.waits_for_client):
             self._stalled = 0.0
             return 0.0
         progress = (self.request.sentLength if self.request is not None else 0, held)

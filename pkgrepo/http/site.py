@@ -156,7 +156,10 @@ class Site(server.Site):
         now = self.seconds()
         tick, self._swept_at = now - self._swept_at, now
         for channel in list(self.channels):
-            channel.sweep(now, tick)
+            try:
+                channel.sweep(now, tick)
+            except Exception:  # noqa: BLE001 - one connection's trouble must not stop the clock of all
+                _log.failure("sweeping a connection failed")
         self._rest()
 
     def drain(self, deadline: float) -> Deferred[None]:

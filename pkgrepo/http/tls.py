@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
-from OpenSSL import SSL, crypto
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from OpenSSL import SSL
 from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
 from twisted.internet.ssl import CertificateOptions, TLSVersion
 from twisted.internet.task import LoopingCall
@@ -85,12 +85,10 @@ class ServerCertificate:
     def _load(self) -> SSL.Context:
         chain = _read(self._certificate_path, x509.load_pem_x509_certificates)
         key = _read(self._key_path, lambda data: load_pem_private_key(data, None))
-        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        certificates = [crypto.X509.from_cryptography(certificate) for certificate in chain]
         options = CertificateOptions(
-            privateKey=crypto.load_privatekey(crypto.FILETYPE_PEM, pem),
-            certificate=certificates[0],
-            extraCertChain=certificates[1:],
+            privateKey=key,
+            certificate=chain[0],
+            extraCertChain=chain[1:],
             raiseMinimumTo=TLSVersion.TLSv1_2,
             acceptableProtocols=[b"http/1.1"],
         )

@@ -48,8 +48,6 @@ def read_cached(fd: int, offset: int, count: int) -> bytes | None:
 class Transfer:
     """One body under way; ``done`` fires when it has been handed over, or when the client has left."""
 
-    blocked = False  # the socket takes nothing at the moment
-
     def __init__(self, request: Request, fd: int, start: int, end: int) -> None:
         self.request = request
         self.channel: Channel = request.channel
@@ -59,6 +57,11 @@ class Transfer:
         self._end = end
         self._fetching = False
         self._over = False
+
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether it is the client's turn, not the disk's."""
+        return not self._fetching
 
     def cut(self) -> None:
         """Give up; the client sees a broken connection."""
@@ -139,7 +142,7 @@ class SendFile(Transfer):
         try:
             self._send_turn(transport.fileno())
         except BlockingIOError:
-            self.blocked = True
+            pass  # the kernel's buffer is full; it says when it is not
         except OSError as error:
             if not isinstance(error, ConnectionError):
                 _log.failure("sending a body failed")
@@ -160,7 +163,6 @@ class SendFile(Transfer):
             if sent == 0:
                 self._short()
                 return
-            self.blocked = False
             budget -= sent
             self._offset += sent
             self.request.sentLength += sent

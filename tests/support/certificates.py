@@ -1,0 +1,42 @@
+"""Certificates for tests, made on the spot."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from pkgrepo.http.tls import ServerCertificate
+
+
+def write_certificate(folder: Path, name: str = "localhost") -> tuple[Path, Path]:
+    """Write ``server.crt`` and ``server.key`` for 127.0.0.1, signed by themselves."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    certificate_path, key_path = folder / "server.crt", folder / "server.key"
+    certificate_path.write_bytes(certificate.public_bytes(Encoding.PEM))
+    key_path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return certificate_path, key_path
+
+
+def make_certificate(folder: Path) -> ServerCertificate:
+    certificate_path, key_path = write_certificate(folder)
+    return ServerCertificate(str(certificate_path), str(key_path))

@@ -1,0 +1,77 @@
+"""A site on a real socket, and blocking clients in threads."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from twisted.internet import reactor as _reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
+
+from pkgrepo.http.site import Site, make_site
+from pkgrepo.http.tls import ServerCertificate, tls_factory
+from tests.support.http import Handler, HandlerResource
+
+T = TypeVar("T")
+reactor: Any = _reactor
+
+
+class Server:
+    """A listening site; ``stop`` closes everything it has."""
+
+    def __init__(self, handler: Handler, certificate: ServerCertificate | None = None, **options: Any) -> None:
+        self.site: Site = make_site(HandlerResource(handler), reactor=reactor, **options)
+        factory = self.site if certificate is None else tls_factory(certificate, self.site, reactor)
+        self.port = reactor.listenTCP(0, factory, interface="127.0.0.1")
+        self.address = ("127.0.0.1", self.port.getHost().port)
+        scheme = "http" if certificate is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self.address[1]}"
+
+    async def stop(self) -> None:
+        await self.port.stopListening()
+        if self.site.channels:
+            done = self.site.drain(0)
+            await done
+        # A closed socket is forgotten by the reactor one turn later.
+        await turn()
+
+
+def turn() -> Deferred[None]:
+    """Fires in the reactor's next turn."""
+    fired: Deferred[None] = Deferred()
+    reactor.callLater(0, fired.callback, None)
+    return fired
+
+
+async def blocking(call: Callable[..., T], *args: Any) -> T:
+    """Run a blocking client in a thread."""
+    result: T = await deferToThread(call, *args)
+    return result
+
+
+def talk(address: tuple[str, int], data: bytes) -> bytes:
+    """Send ``data``, and read until the server closes."""
+    with socket.create_connection(address, timeout=20) as client:
+        client.sendall(data)
+        return read_to_end(client)
+
+
+def read_to_end(client: socket.socket) -> bytes:
+    pieces: list[bytes] = []
+    while piece := client.recv(65536):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def descriptors_of(path: str) -> int:
+    """How many descriptors of this process are open on ``path``."""
+    count = 0
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            count += os.readlink(f"/proc/self/fd/{name}") == path
+        except OSError:
+            continue
+    return count
