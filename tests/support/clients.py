@@ -1,0 +1,111 @@
+"""Client programs for tests: where they are, and an environment in which nothing of this machine reaches them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CLIENTS = ROOT / ".cache" / "clients"
+RUN_S = 300  # a bound for a client that hangs
+
+
+def client(name: str, program: str | None = None) -> Path:
+    """
+    The program of a pinned Python client (a line of tests/clients/pins.txt), called like it unless told otherwise.
+
+    Without it the test is skipped, or fails when ``PKGREPO_REQUIRE_CLIENTS`` is 1.
+    """
+    found = CLIENTS / name / "bin" / (program or name.partition("-")[0])
+    if not (CLIENTS / name / ".installed").exists() or not found.exists():
+        absent(f"the client {name} is not installed (bin/test installs it)")
+    return found
+
+
+def program(name: str) -> Path:
+    """A program of the system, such as curl; absent ones are treated as in ``client``."""
+    found = shutil.which(name)
+    if found is None:
+        absent(f"{name} is not on the path (bin/test installs it when it runs as root)")
+    return Path(found)
+
+
+def absent(reason: str) -> NoReturn:
+    """Skip the test for want of a program, or fail it where programs are required."""
+    if os.environ.get("PKGREPO_REQUIRE_CLIENTS") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def client_environment(home: Path, **variables: str) -> dict[str, str]:
+    """
+    An environment for clients with its own home and caches: no configuration, no proxy, no credentials, no keyring.
+
+    Certificates stay those of the system, for clients that build with packages of the public index.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    kept = ("PATH", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "PIP_CERT")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    return environment | {
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "XDG_DATA_HOME": str(home / "data"),
+        "NO_PROXY": "*",
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_INPUT": "1",
+        "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
+        "UV_NO_CONFIG": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_KEYRING_PROVIDER": "disabled",
+        "POETRY_VIRTUALENVS_IN_PROJECT": "true",
+        "POETRY_NO_INTERACTION": "1",
+        **variables,
+    }
+
+
+def run_client(
+    command: Sequence[str | Path], *, environ: Mapping[str, str], folder: Path, status: int | None = 0
+) -> subprocess.CompletedProcess[str]:
+    """
+    Run a client to its end and return what it wrote, both streams in ``stdout``.
+
+    Another exit status than ``status`` fails the test with that output; None takes any.
+    """
+    result = subprocess.run(
+        [str(part) for part in command],
+        env=dict(environ),
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=RUN_S,
+        check=False,
+    )
+    if status is not None and result.returncode != status:
+        told = " ".join(str(part) for part in command)
+        pytest.fail(f"{told} ended with {result.returncode} rather than {status}:\n{result.stdout}")
+    return result
+
+
+def make_venv(folder: Path, *, environ: Mapping[str, str]) -> Path:
+    """A fresh virtual environment with the pinned pip, which installs packages into it; its Python."""
+    pip = client("pip")
+    run_client([pip.with_name("python"), "-m", "venv", "--without-pip", folder], environ=environ, folder=folder.parent)
+    return folder / "bin" / "python"
+
+
+def pip_into(python: Path) -> list[str | Path]:
+    """The beginning of a command by which the pinned pip works on another environment."""
+    return [client("pip"), "--python", python]

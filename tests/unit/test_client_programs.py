@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.support.clients import CLIENTS, client, client_environment, program
+
+
+def test_a_client_that_is_not_there_is_skipped_with_the_reason(monkeypatch):
+    monkeypatch.delenv("PKGREPO_REQUIRE_CLIENTS", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="the client nothing is not installed"):
+        client("nothing")
+    with pytest.raises(pytest.skip.Exception, match="no-such-program-here is not on the path"):
+        program("no-such-program-here")
+
+
+def test_a_client_that_is_required_fails_the_test(monkeypatch):
+    monkeypatch.setenv("PKGREPO_REQUIRE_CLIENTS", "1")
+    with pytest.raises(pytest.fail.Exception, match="the client nothing is not installed"):
+        client("nothing")
+
+
+def test_clients_see_no_settings_of_this_machine(monkeypatch, tmp_path):
+    for name in ("HTTP_PROXY", "https_proxy", "PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX_URL", "TWINE_PASSWORD"):
+        monkeypatch.setenv(name, "x")
+    environment = client_environment(tmp_path / "home", TWINE_USERNAME="me")
+    assert "x" not in environment.values()
+    assert environment["TWINE_USERNAME"] == "me"
+    assert environment["HOME"] == str(tmp_path / "home")
+
+
+def test_every_installed_client_has_the_program_of_its_name():
+    for place in CLIENTS.glob("*"):
+        name = place.name
+        assert client(name, "pyproject-build" if name == "build" else None).is_file()
