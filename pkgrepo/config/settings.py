@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from attrs import field, frozen
 
@@ -80,7 +80,7 @@ class Data:
     """Where everything is kept."""
 
     dir: Path = setting(path(), "data", "folder of the database and of the storages")
-    fsync: str = setting(
+    fsync: Literal["always", "never"] = setting(
         choice("always", "never"), "always", "never: acknowledged uploads may be lost when the machine loses power"
     )
     low_water: int | None = setting(
@@ -123,7 +123,7 @@ class Limits:
 class Log:
     """What is written down. Everything goes to standard output unless twistd's own options say otherwise."""
 
-    format: str = setting(choice("text", "json"), "text", "form of the lines")
+    format: Literal["text", "json"] = setting(choice("text", "json"), "text", "form of the lines")
     level: str = setting(choice("debug", "info", "warn", "error"), "info", "least level that is written")
     access: bool = setting(boolean(), True, "one line for each request")
     audit_file: Path | None = setting(path(), None, "file that audit events are appended to as JSON lines")
