@@ -86,12 +86,13 @@ class PasswordChecker:
     async def _check(self, credentials: Any) -> Identity:
         account, address = name_key(credentials.username), credentials.address
         admit = partial(self._throttle.admit, account, address)
-        admit()  # before queueing, and again when the turn has come: guesses in parallel are counted one by one
+        failed = partial(self._throttle.failed, account, address)
+        admit()  # before queueing, and again when the turn has come
         user = self._catalog.look(find_user_by_name, credentials.username)
-        stored = self._catalog.look(password_hash, user.id) if user else ""
-        verdict = await self._passwords.verify(stored, credentials.password, admit=admit)
-        if user is None or not verdict.correct or not user.active:
-            self._throttle.failed(account, address)
+        # an inactive account is no account here: its password must not be told right by how guesses are counted
+        stored = self._catalog.look(password_hash, user.id) if user and user.active else ""
+        verdict = await self._passwords.verify(stored, credentials.password, admit=admit, failed=failed)
+        if user is None or not verdict.correct:
             raise UnauthorizedLogin
         self._throttle.succeeded(account, address)
         await self._note_login(user, stored, verdict)

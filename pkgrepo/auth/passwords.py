@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -29,6 +30,10 @@ abc abcd abcdef abcdefgh abcdefghijkl correcthorsebatterystaple registry pkgrepo
 _COMMON = frozenset(_COMMON_TEXT.split())
 _EDGES = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 _FEWEST_DISTINCT = 5  # characters; "aaaaaaaaaaaa" and "121212121212" have fewer
+
+
+def _pass() -> None:
+    """Nobody counts."""
 
 
 @frozen
@@ -79,24 +84,35 @@ class Passwords:
 
     async def hash(self, password: str) -> str:
         """The password's argon2id hash, in the PHC string form."""
-        text: str = await self._in_turn(None, self._hasher.hash, password)
+        async with self._turn():
+            text: str = await self._run(self._hasher.hash, password)
         return text
 
-    async def verify(self, stored: str, password: str, *, admit: Callable[[], None] | None = None) -> Verdict:
+    async def verify(
+        self, stored: str, password: str, *, admit: Callable[[], None] = _pass, failed: Callable[[], None] = _pass
+    ) -> Verdict:
         """
         Whether the password belongs to the stored hash.
 
         An empty ``stored`` (no such user, or no password) is never right, and takes as long as any other. ``admit`` is
-        called when the turn has come, right before the work; what it raises is raised here.
+        called when the turn has come, right before the work, and what it raises is raised here; ``failed`` is called
+        after a wrong password and before the next turn. So guesses that wait in the queue are counted one by one.
 
         :raises TooManyAttempts: too many others are waiting already
         """
         if not stored and not self._decoy:
             self._decoy = await self.hash("nobody has this password")
-        verdict: Verdict = await self._in_turn(admit, self._verify, stored or self._decoy, password)
-        return verdict if stored else Verdict(correct=False)
+        async with self._turn():
+            admit()
+            verdict: Verdict = await self._run(self._verify, stored or self._decoy, password)
+            if not stored:
+                verdict = Verdict(correct=False)
+            if not verdict.correct:
+                failed()
+        return verdict
 
-    async def _in_turn(self, admit: Callable[[], None] | None, function: Callable[..., Any], *args: str) -> Any:
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
         if self._waiting >= MAX_WAITING:
             raise TooManyAttempts(RETRY_S)
         self._waiting += 1
@@ -105,9 +121,7 @@ class Passwords:
         finally:
             self._waiting -= 1
         try:
-            if admit is not None:
-                admit()
-            return await self._run(function, *args)
+            yield
         finally:
             self._turns.release()
 

@@ -1,0 +1,149 @@
+"""A server's identities in memory: users, tokens and everything that checks them, with a clock that stands still."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import argon2
+
+from pkgrepo.auth.authenticator import Authenticator
+from pkgrepo.auth.bearer import BearerTokens, SigningKeys
+from pkgrepo.auth.checkers import PasswordChecker, SignedChecker, TokenChecker
+from pkgrepo.auth.passwords import Passwords
+from pkgrepo.auth.permissions import Authorizer
+from pkgrepo.auth.realm import make_portal
+from pkgrepo.auth.throttle import Throttle
+from pkgrepo.auth.tokens import hash_token, make_token, shown_part
+from pkgrepo.auth.uses import TokenUses
+from pkgrepo.model import Repository, RepositoryType, Token, TokenKind, TokenLimits, User, Visibility
+from pkgrepo.storage.catalog.identity import add_user
+from pkgrepo.storage.catalog.tokens import add_token
+from tests.support.catalog import MemoryCatalog, add_repository
+
+FAST = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+PASSWORD = "quite a long secret"
+START = 1_800_000_000.0
+
+
+class Time:
+    """Seconds since the epoch that move when told to."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Threads:
+    """Runs at once what would run in a thread, or whenever the test says so."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.held: list[Any] | None = None
+
+    async def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
+        from twisted.internet.defer import Deferred
+
+        self.calls += 1
+        if self.held is not None:
+            gate: Deferred[None] = Deferred()
+            self.held.append(gate)
+            await gate
+        return function(*args)
+
+    def release(self) -> None:
+        held, self.held = self.held or [], None
+        for gate in held:
+            gate.callback(None)
+
+
+class Scene:
+    """Everything of the auth room, wired as the server wires it."""
+
+    def __init__(self) -> None:
+        self.clock = Time()
+        self.catalog = MemoryCatalog()
+        self.threads = Threads()
+        self.passwords = Passwords(self.threads, hasher=FAST)
+        self.throttle = Throttle(clock=self.clock)
+        self.bearer = BearerTokens(self.catalog, SigningKeys.single("k" * 40), clock=self.clock)
+        self.uses = TokenUses(self.catalog, clock=self.clock)
+        self.portal = make_portal(
+            self.catalog,
+            [
+                PasswordChecker(self.catalog, self.passwords, self.throttle, clock=self.clock),
+                TokenChecker(self.catalog, clock=self.clock),
+                SignedChecker(self.catalog, self.bearer, clock=self.clock),
+            ],
+        )
+        self.authenticator = Authenticator(self.catalog, self.portal, self.uses, clock=self.clock)
+        self.authorizer = Authorizer(self.catalog, clock=self.clock)
+
+    @property
+    def now_ms(self) -> int:
+        return int(self.clock() * 1000)
+
+    def user(self, username: str = "alice", *, password: str = PASSWORD, **fields: Any) -> User:
+        hashed = FAST.hash(password) if password else ""
+        return self.catalog.do(add_user, username=username, password_hash=hashed, now_ms=self.now_ms, **fields)
+
+    def token(
+        self, user: User, limits: TokenLimits | None = None, kind: TokenKind = TokenKind.PERSONAL
+    ) -> tuple[str, Token]:
+        text = make_token(kind)
+        token = self.catalog.do(
+            add_token,
+            user_id=user.id,
+            hash=hash_token(text),
+            shown=shown_part(text),
+            kind=kind,
+            name="t",
+            now_ms=self.now_ms,
+            limits=limits,
+        )
+        return text, token
+
+    def repository(self, repository_id: int = 1, **fields: Any) -> Repository:
+        value = make_repository(repository_id, **fields)
+        add_repository(self.catalog, repository_id, format=value.format)
+        return value
+
+
+def basic(username: str, secret: str) -> bytes:
+    return b"Basic " + base64.b64encode(f"{username}:{secret}".encode())
+
+
+def make_repository(
+    repository_id: int = 1,
+    *,
+    format: str = "python",
+    visibility: Visibility = Visibility.PRIVATE,
+    settings: Mapping[str, Any] | None = None,
+) -> Repository:
+    at = datetime.fromtimestamp(START, UTC)
+    return Repository(
+        id=repository_id,
+        uid=f"u{repository_id}",
+        storage_id=1,
+        storage_name="main",
+        name=f"r{repository_id}",
+        format=format,
+        type=RepositoryType.HOSTED,
+        visibility=visibility,
+        active=True,
+        description="",
+        config={},
+        settings=settings or {},
+        serial=0,
+        bytes_used=0,
+        package_count=0,
+        created_at=at,
+        updated_at=at,
+    )
