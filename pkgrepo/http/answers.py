@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IConsumer
 
 Fields = tuple[tuple[bytes, bytes], ...]
@@ -25,12 +24,13 @@ class Content:
 
     ``open`` returns a new descriptor, which the sender closes; its offset is never used. ``deliver`` serves bodies
     without a descriptor: it writes exactly the bytes ``start`` to ``end`` (exclusive) to the consumer, as a push
-    producer or directly, and its Deferred fires after the last one. At least one of the two is given; ``open`` wins.
+    producer or directly, and is done after the last one; it is cancelled when the client leaves. At least one of the
+    two is given; ``open`` wins.
     """
 
     size: int
     open: Callable[[], int] | None = None
-    deliver: Callable[[IConsumer, int, int], Deferred[None]] | None = None
+    deliver: Callable[[IConsumer, int, int], Awaitable[None]] | None = None
 
 
 @frozen

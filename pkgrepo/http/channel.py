@@ -26,16 +26,16 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.interfaces import IPushProducer, ISSLTransport
-from twisted.internet.protocol import Protocol, connectionDone
+from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
-from zope.interface import implementer
 
-from pkgrepo.http._twisted import ChunkedDecoder, MalformedChunks, PullToPush, is_plain_tcp, socket_of, unsent
 from pkgrepo.http.answer_head import status_line
 from pkgrepo.http.body import Body, BodyLost
+from pkgrepo.http.framing import BodyFraming, MalformedChunks
 from pkgrepo.http.head import BadHead, FieldBlock, check_version, parse_fields, parse_request_line
+from pkgrepo.http.outlet import Outlet
+from pkgrepo.http.patience import Patience
 from pkgrepo.http.request import Request
 
 if TYPE_CHECKING:
@@ -60,56 +60,32 @@ class State(Enum):
 HEAD, BODY, HELD, DEAF, DRAIN, CLOSED = State
 
 
-@implementer(IPushProducer)
-class Channel(Protocol):
+class Channel(Outlet):
     """The server's side of one connection."""
 
     def __init__(self, site: Site) -> None:
+        super().__init__()
         self.site = self.factory = site
         self.state = HEAD
         self.request: Request | None = None
         self.transfer: SendFile | None = None
         self.persistent = True
-        self.secure = False
-        self.socket: Any = None  # the TCP transport, also below TLS
-        self.direct = False  # whether bytes reach the socket as we write them
         self._held = b""
         self._running = False
         self._fields: FieldBlock | None = None
-        self._producer: Any = None
-        self._producer_streams = True
         # reading
-        self._decoder: Any = None  # of a chunked body
-        self._remaining: int | None = 0  # of a body with a length; None when that is unknown
-        self._leftover = b""
+        self._framing: BodyFraming | None = None  # of the body at hand, unless it is beyond understanding
         self._expects = False
         self._body_paused = False
-        self._blocked = False  # the transport's write buffer is full
         self._reading = True
-        # clocks; see sweep
-        self._since = 0.0
-        self._fresh = True
-        self._held_partial = False
-        self._waited = 0.0
-        self._window = 0
-        self._drained = 0
-        self._quiet = 0.0
-        self._stalled = 0.0
-        self._progress = (0, 0)
+        self._patience = Patience(site.limits)
 
     # The connection
 
     def connectionMade(self) -> None:
         """Join the site."""
-        transport: Any = self.transport
-        self.socket = socket_of(transport)
-        self.direct = is_plain_tcp(transport)
-        self.secure = ISSLTransport(transport, None) is not None
-        if self.socket is not None:
-            self.socket.setTcpNoDelay(True)
-            self.socket.setTcpKeepAlive(True)
-        self._since = self.site.seconds()
-        transport.registerProducer(self, True)
+        super().connectionMade()
+        self._patience.begin_wait(self.site.seconds())
         self.site.channels.add(self)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
@@ -122,19 +98,12 @@ class Channel(Protocol):
         if request is not None:
             request.connectionLost(reason)
 
-    def getPeer(self) -> Any:
-        """The address of the other end."""
-        return self.transport.getPeer()  # type: ignore[union-attr]
-
-    def getHost(self) -> Any:
-        """The address of our end."""
-        return self.transport.getHost()  # type: ignore[union-attr]
-
     def loseConnection(self) -> None:
         """Close when everything written has gone out."""
         if self.state is CLOSED:
             return
         self.state = CLOSED
+        self._patience.begin_wait(self.site.seconds())
         self._held = b""
         transport: Any = self.transport
         transport.unregisterProducer()
@@ -189,9 +158,8 @@ class Channel(Protocol):
             self.refuse(431, f"the request head is longer than {self.site.limits.header_bytes} bytes")
         elif data.count(b"\n", at) != data.count(b"\r\n", at):
             self.refuse(400, "a header line does not end with CR LF")
-        elif not self._held_partial:
-            self._held_partial = True
-            self._since = self.site.seconds()
+        else:
+            self._patience.begin_head(self.site.seconds())
 
     def _begin(self, data: bytes, at: int, end: int) -> None:
         """Handle the request whose head is ``data[at:end]``."""
@@ -204,7 +172,7 @@ class Channel(Protocol):
         if fields is None or fields.raw != raw:  # a client repeats its fields on a kept connection
             fields = self._fields = parse_fields(raw, self.site.limits)
         check_version(line, fields)
-        self._fresh = self._held_partial = False
+        self._patience.end_head()
         self.persistent = line.modern and not fields.close
         request = self.request = Request(self, line, fields)
         if fields.chunked or fields.length:
@@ -215,46 +183,33 @@ class Channel(Protocol):
 
     def _begin_body(self, request: Request, fields: FieldBlock) -> None:
         request.__dict__["body"] = Body(self, fields.length)
-        self._decoder = ChunkedDecoder(self._feed, self._end_chunks) if fields.chunked else None
-        self._remaining = fields.length
+        self._framing = BodyFraming(fields.length, self._feed)
         self._expects = fields.expects and request.clientproto == b"HTTP/1.1"
-        self._waited, self._window = 0.0, 0
+        self._patience.begin_body()
         self.state = BODY
 
     def _take_body(self, data: bytes) -> bytes:
         """Use ``data`` for the body at hand; what is beyond its end comes back."""
-        if self._decoder is not None:
-            try:
-                self._decoder.dataReceived(data)
-            except MalformedChunks as error:
-                self._break_body(400, f"the chunks of the request body are malformed: {error}")
-            rest, self._leftover = self._leftover, b""
-            return rest
-        remaining = self._remaining
-        if remaining is None or len(data) < remaining:
-            if remaining is not None:
-                self._remaining = remaining - len(data)
+        framing = self._framing
+        if framing is None:
             self._feed(data)
             return b""
-        self._remaining = 0
-        if remaining:
-            self._feed(data if len(data) == remaining else data[:remaining])
-        self._end_body()
-        return data[remaining:]
+        try:
+            rest = framing.take(data)
+        except MalformedChunks as error:
+            self._break_body(400, f"the chunks of the request body are malformed: {error}")
+            return b""
+        if framing.ended:
+            self._framing = None
+            self._end_body()
+        return rest
 
     def _feed(self, data: bytes) -> None:
-        self._window += len(data)
+        self._patience.count(len(data))
         if self.state is BODY and self.request is not None:
             self.request.body.feed(data)
-        elif self.state is DRAIN:
-            self._drained += len(data)
-            if self._drained > self.site.limits.drain_bytes:
-                self.loseConnection()
-
-    def _end_chunks(self, rest: bytes) -> None:
-        self._decoder, self._remaining = None, 0
-        self._leftover = rest
-        self._end_body()
+        elif self.state is DRAIN and self._patience.drained_too_much():
+            self.loseConnection()
 
     def _end_body(self) -> None:
         if self.state is BODY and self.request is not None:
@@ -265,7 +220,7 @@ class Channel(Protocol):
 
     def _break_body(self, status: int, sentence: str) -> None:
         """The rest of the body will not come, or cannot be told apart from the next request."""
-        self._decoder, self._remaining = None, None
+        self._framing = None
         self.persistent = False
         if self.state is BODY and self.request is not None:
             self.state = DEAF
@@ -282,7 +237,7 @@ class Channel(Protocol):
             b"%sContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n%sConnection: close\r\n\r\n%s"
             % (status_line(status), len(text), self.site.stamp(), text)
         )
-        self._decoder, self._remaining = None, None
+        self._framing = None
         self._drain()
 
     # What a body asks for
@@ -320,28 +275,6 @@ class Channel(Protocol):
 
     # Output
 
-    def send(self, data: bytes) -> None:
-        """
-        Write, at once if the kernel takes it.
-
-        Going through the reactor would cost two changes of its interest in the socket and one more turn.
-        """
-        if self.direct and not unsent(self.socket) and self.socket.connected:
-            sent = self.socket.writeSomeData(data)
-            if isinstance(sent, int):  # else the transport finds the same error again, and acts on it
-                if sent == len(data):
-                    return
-                data = data[sent:]
-        self.transport.write(data)  # type: ignore[union-attr]
-
-    def write(self, data: bytes) -> None:
-        """Write when the socket is ready."""
-        self.transport.write(data)  # type: ignore[union-attr]
-
-    def writeSequence(self, data: list[bytes]) -> None:
-        """Write when the socket is ready."""
-        self.transport.writeSequence(data)  # type: ignore[union-attr]
-
     def common_fields(self, request: Request) -> bytes:
         """The fields that every answer has, and the empty line; decides whether the connection outlives it."""
         if self.persistent and (self.site.draining or not self._outlives_body()):
@@ -353,7 +286,7 @@ class Channel(Protocol):
         """Whether what is left of the body is worth reading to keep the connection."""
         if self.state is not BODY:
             return True
-        remaining = self._remaining
+        remaining = self._framing.remaining if self._framing is not None else None
         return not self._expects and remaining is not None and remaining <= self.site.limits.drain_keep_bytes
 
     def writeHeaders(self, _version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:
@@ -379,99 +312,60 @@ class Channel(Protocol):
             self.loseConnection()
             return
         self.state = HEAD
-        self._since = self.site.seconds()
+        self._patience.begin_wait(self.site.seconds())
         if self._held and not self._running:
             self._continue()
 
     def _drain(self) -> None:
         self.state = DRAIN
-        self._since = self.site.seconds()
-        self._drained, self._quiet, self._window = 0, 0.0, 0
+        self._patience.begin_drain(self.site.seconds())
         self._body_paused = False
         self._steer()
 
     # Producers
 
-    def registerProducer(self, producer: Any, streaming: bool) -> None:
-        """Let ``producer`` write the answer as fast as the client reads it."""
-        if self._producer is not None:
-            raise RuntimeError("this connection has a producer already")
-        self._producer_streams = streaming
-        self._producer = producer if streaming else PullToPush(producer, self)
-        if not streaming:
-            self._producer.startStreaming()
-        elif self._blocked:
-            producer.pauseProducing()
-
-    def unregisterProducer(self) -> None:
-        """The producer has written everything."""
-        producer, self._producer = self._producer, None
-        if producer is not None and not self._producer_streams:
-            producer.stopStreaming()
-
     def pauseProducing(self) -> None:
         """The transport holds enough unsent bytes."""
-        self._blocked = True
-        if self._producer is not None:
-            self._producer.pauseProducing()
+        super().pauseProducing()
         self._steer()
 
     def resumeProducing(self) -> None:
         """The transport has sent what it held."""
-        self._blocked = False
-        if self._producer is not None:
-            self._producer.resumeProducing()
+        super().resumeProducing()
         if self.state is HEAD and self._held and not self._running:
             self._continue()
         self._steer()
-
-    def stopProducing(self) -> None:
-        """The connection is gone."""
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            producer.stopProducing()
 
     # Time
 
     def sweep(self, now: float, tick: float) -> None:
         """Hold the connection to the limits; called about once a second, ``tick`` seconds after the last time."""
-        limits = self.site.limits
-        if self._stalls(tick) >= limits.write_stall_s:
+        patience, state = self._patience, self.state
+        progress = self._progress()
+        if patience.reader_stalls(tick, progress):
             self.transport.abortConnection()  # type: ignore[union-attr]
-        elif self.state is HEAD:
+        elif state is HEAD and not self._blocked:
             self._sweep_head(now)
-        elif self.state is BODY and not self._body_paused and not self._expects:
-            self._waited += tick
-            if self._waited >= limits.body_window_s:
-                if self._window < limits.min_body_rate * self._waited:
-                    self._break_body(408, "the request body arrives too slowly")
-                self._waited, self._window = 0.0, 0
-        elif self.state is DRAIN:
-            self._quiet = 0.0 if self._window else self._quiet + tick
-            self._window = 0
-            if self._quiet >= limits.drain_idle_s or now - self._since >= limits.drain_s:
+        elif state is BODY and not self._body_paused and not self._expects:
+            if patience.body_crawls(tick):
+                self._break_body(408, "the request body arrives too slowly")
+        elif state is DRAIN:
+            if patience.drain_is_over(now, tick):
                 self.loseConnection()
+        elif state is CLOSED and progress is None and patience.close_is_late(now):
+            # Under TLS the other end must say goodbye too, and some never do.
+            self.transport.abortConnection()  # type: ignore[union-attr]
 
     def _sweep_head(self, now: float) -> None:
-        limits = self.site.limits
-        waited = now - self._since
-        if self._blocked:
-            return
         if self._held:
-            if waited >= limits.header_deadline_s:
-                self.refuse(408, f"the request head took longer than {limits.header_deadline_s} seconds")
-        elif waited >= (limits.header_deadline_s if self._fresh else limits.idle_timeout_s) or (
-            self.site.draining and waited >= 1
-        ):
+            if self._patience.head_is_late(now):
+                self.refuse(408, f"the request head took longer than {self.site.limits.header_deadline_s} seconds")
+        elif self._patience.request_is_late(now, leaving=self.site.draining):
             self.loseConnection()
 
-    def _stalls(self, tick: float) -> float:
-        """For how many seconds the client has taken nothing although something waits for it."""
-        held = unsent(self.socket) if self.socket is not None else 0
+    def _progress(self) -> tuple[int, int] | None:
+        """What changes when the client takes something; None when nothing waits for it."""
+        held = self.unsent()
         if not held and not self._blocked and (self.transfer is None or not self.transfer.waits_for_client):
-            self._stalled = 0.0
-            return 0.0
-        progress = (self.request.sentLength if self.request is not None else 0, held)
-        self._stalled = self._stalled + tick if progress == self._progress else 0.0
-        self._progress = progress
-        return self._stalled
+            return None
+        return self.request.sentLength if self.request is not None else 0, held

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -15,6 +15,8 @@ from pkgrepo.http.send import respond, send_whole
 
 if TYPE_CHECKING:
     from pkgrepo.http.request import Request
+
+T = TypeVar("T")
 
 ENTRY_OVERHEAD = 512  # bytes of Python objects around an entry, roughly
 _log = Logger()
@@ -64,12 +66,12 @@ def prepare(answer: Answer) -> Prepared:
     return Prepared(answer)
 
 
-class ResponseCache:
+class ResponseCache(Generic[T]):
     """
-    Prepared answers by key, the least recently used given up first when ``limit`` bytes are exceeded.
+    Entries by key, the least recently used given up first when they exceed ``limit`` bytes together.
 
-    An entry is valid while its ``stamp`` is the one asked for (a repository's serial, say): another stamp is a miss
-    and drops the entry. An entry larger than an eighth of the limit is not kept.
+    What an entry is (one L{Prepared}, or several with what they depend on), and whether it still holds, is its
+    owner's business. An entry larger than an eighth of the limit is not kept.
     """
 
     def __init__(self, limit: int) -> None:
@@ -77,42 +79,37 @@ class ResponseCache:
         self.size = 0
         self.hits = 0
         self.misses = 0
-        self._entries: OrderedDict[Hashable, tuple[Prepared, Hashable, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, key: Hashable, stamp: Hashable = None) -> Prepared | None:
-        """The answer kept under ``key`` with this ``stamp``, or None."""
+    def get(self, key: Hashable) -> T | None:
+        """What is kept under ``key``, or None."""
         entry = self._entries.get(key)
         if entry is None:
-            self.misses += 1
-            return None
-        if entry[1] != stamp:
-            self.drop(key)
             self.misses += 1
             return None
         self._entries.move_to_end(key)
         self.hits += 1
         return entry[0]
 
-    def put(self, key: Hashable, prepared: Prepared, stamp: Hashable = None, size: int | None = None) -> None:
-        """Keep ``prepared``; ``size`` in bytes, if it is not its own."""
+    def put(self, key: Hashable, entry: T, size: int) -> None:
+        """Keep ``entry``, which costs ``size`` bytes, in place of what was there."""
         self.drop(key)
-        cost = prepared.size if size is None else size
-        if cost > self.limit // 8:
+        if size > self.limit // 8:
             return
-        self._entries[key] = (prepared, stamp, cost)
-        self.size += cost
+        self._entries[key] = (entry, size)
+        self.size += size
         while self.size > self.limit:
-            _, (_, _, freed) = self._entries.popitem(last=False)
+            _, (_, freed) = self._entries.popitem(last=False)
             self.size -= freed
 
     def drop(self, key: Hashable) -> None:
         """Forget ``key``, if it is there."""
         entry = self._entries.pop(key, None)
         if entry is not None:
-            self.size -= entry[2]
+            self.size -= entry[1]
 
     def clear(self) -> None:
         """Forget everything."""

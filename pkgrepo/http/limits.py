@@ -12,9 +12,13 @@ class HttpLimits:
 
     ``header_deadline_s`` runs from the first byte of a head (on a new connection from the accept) to its end, however
     busily bytes drip in. A body must bring ``min_body_rate`` bytes a second, averaged over each ``body_window_s``
-    during which we were willing to read. A reader that takes nothing for ``write_stall_s`` is cut off. What is left
-    of a refused body is read and thrown away up to ``drain_bytes`` and ``drain_s``, and no longer than
-    ``drain_idle_s`` without a byte; above ``drain_keep_bytes`` the connection is not kept for another request.
+    during which we were willing to read. What is left of a refused body is read and thrown away up to
+    ``drain_bytes`` and ``drain_s``, and no longer than ``drain_idle_s`` without a byte; above ``drain_keep_bytes`` the
+    connection is not kept for another request.
+
+    A reader that takes nothing for ``write_stall_s`` is cut off, and so is a client that does not confirm the end of
+    a connection within ``close_s``. While the server stops, an idle connection is kept for ``leave_s``, so that a
+    request which is on its way still finds it open.
     """
 
     header_bytes: int = 32768
@@ -24,6 +28,8 @@ class HttpLimits:
     min_body_rate: float = 100
     body_window_s: float = 30
     write_stall_s: float = 120
+    close_s: float = 15
+    leave_s: float = 1
     drain_bytes: int = 64 * 1024 * 1024
     drain_s: float = 10
     drain_idle_s: float = 1

@@ -11,7 +11,7 @@ A body that turns out shorter than announced never looks complete: the connectio
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -286,7 +286,8 @@ async def deliver(request: Request, content: Content, start: int, end: int) -> N
     assert content.deliver is not None
     consumer = Metered(request, end - start)
     try:
-        delivery = content.deliver(consumer, start, end)
+        awaitable = content.deliver(consumer, start, end)
+        delivery = awaitable if isinstance(awaitable, Deferred) else Deferred.fromCoroutine(_wait(awaitable))
         request.notifyFinish().addErrback(lambda _: delivery.cancel())
         await delivery
     except CancelledError:
@@ -301,3 +302,7 @@ async def deliver(request: Request, content: Content, start: int, end: int) -> N
             request.abort()
         else:
             request.finish()
+
+
+async def _wait(awaitable: Awaitable[None]) -> None:
+    await awaitable
