@@ -501,3 +501,13 @@ def test_no_clock_runs_for_a_site_without_connections() -> None:
     connection.lose()
     connection.wait(2)
     assert connection.clock.getDelayedCalls() == []
+
+
+def test_connection_whose_end_is_never_confirmed_is_cut() -> None:
+    connection = Connection(path)
+    connection.send(b"GET / HTTP/1.0\r\n\r\n")
+    assert connection.closed
+    connection.wait(14)
+    assert not connection.aborted
+    connection.wait(1)
+    assert connection.aborted
