@@ -184,9 +184,10 @@ class IAuthenticator(Interface):
     def recall(header: bytes) -> Identity | None:
         """The identity behind an Authorization header that was verified a moment ago, without waiting; else None."""
 
-    def authenticate(header: bytes | None, address: str) -> Awaitable[Identity]:
+    def authenticate(header: bytes | None, address: str, client: str = "") -> Awaitable[Identity]:
         """
-        The identity behind an Authorization header value (None: anonymous) from a client address.
+        The identity behind an Authorization header value (None: anonymous) from an address; ``client`` is its
+        User-Agent.
 
         :raises AuthenticationFailed: wrong credentials; :raises TooManyAttempts: too many wrong ones lately
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
-from pkgrepo.model import Action, Actor, Identity, Repository
+from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
 
 VERBS = {
     Action.READ: "read",
@@ -26,7 +26,10 @@ class Access:
 
     def recall(self, request: Request) -> Identity | None:
         """The caller, when that is known without waiting."""
-        identity: Identity | None = self._authenticator.recall(request.header(b"authorization"), request.client_address)
+        header = request.header(b"authorization")
+        if header is None:
+            return ANONYMOUS
+        identity: Identity | None = self._authenticator.recall(header)
         return identity
 
     async def identify(self, request: Request) -> Identity:
@@ -35,9 +38,11 @@ class Access:
 
         :raises AuthenticationFailed, TooManyAttempts: the credentials are wrong, or guessed at
         """
-        identity: Identity = await self._authenticator.authenticate(
-            request.header(b"authorization"), request.client_address
-        )
+        header = request.header(b"authorization")
+        if header is None:
+            return ANONYMOUS
+        client = (request.header(b"user-agent") or b"").decode("latin-1")
+        identity: Identity = await self._authenticator.authenticate(header, request.client_address, client)
         request.principal = identity.username
         return identity
 
@@ -46,9 +51,7 @@ class Access:
         allowed: bool = self._authorizer.may(identity, action, repository, package)
         return allowed
 
-    def require(
-        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
-    ) -> None:
+    def require(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> None:
         """
         Let the caller pass, or say why not.
 

@@ -92,8 +92,6 @@ def document_answer(document: Document, encoding: Encoding, headers: Fields) -> 
     return Answer(body=body, content_type=document.content_type.encode("ascii"), etag=etag, headers=headers)
 
 
-
-
 def choose_encoding(accept_encoding: bytes | None) -> Encoding:
     """The coding in which a client likes a document best; what it forbids altogether, it gets plain."""
     best = best_encoding(accept_encoding, (b"zstd", b"gzip", b"identity"))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from klein import Klein
 from twisted.web.resource import IResource
 
 from pkgrepo.http.answers import Answer, Refusal, text_answer
-from pkgrepo.http.dispatch import answering
+from pkgrepo.http.dispatch import answering, refuse_unrouted
 from pkgrepo.http.errors import ErrorTable
 from pkgrepo.http.request import Request
 
+from .klein import new_app
 from .mounts import Mounts
 from .statuses import STATUSES
 
 
-def plain_refusal(request: Request, refusal: Refusal) -> Answer:
+def plain_refusal(_request: Request, refusal: Refusal) -> Answer:
     """A refusal where no format is in charge yet."""
     return text_answer(refusal.sentence + "\n", refusal.status, headers=refusal.headers, reason=refusal.sentence)
 
@@ -31,7 +32,7 @@ class FrontDoor:
     ``branches`` are further resources by their first path segment, such as ``api``; ``root`` answers ``/``.
     """
 
-    app = Klein()
+    app = new_app()
 
     def __init__(self, *, mounts: Mounts, branches: dict[str, IResource]) -> None:
         self._mounts = mounts
@@ -43,7 +44,11 @@ class FrontDoor:
         found = self._mounts.find(request.raw_path)
         if found is None:
             return self.nothing(request)
-        return found[0].resource
+        mount, rest = found
+        # Klein goes on from what is left of the path. It was split before decoding, so "%2f" splits nothing.
+        request.prepath = [b"repositories", *mount.repository.path.encode("utf-8").split(b"/")]
+        request.postpath = [unquote_to_bytes(part) for part in rest.split(b"/")]
+        return mount.resource
 
     @app.route("/<first>", branch=True)
     def branch(self, request: Request, first: str) -> Any:
@@ -53,11 +58,16 @@ class FrontDoor:
 
     @app.route("/")
     @answering(ERRORS)
-    async def root(self, request: Request) -> Answer:
+    async def root(self, _request: Request) -> Answer:
         """A word of welcome for people who try the address."""
-        return text_answer("pkgrepo is running. The management API is under /api, repositories are under /repositories.\n")
+        return text_answer(
+            "pkgrepo is running. The management API is under /api, repositories are under /repositories.\n"
+        )
 
     @answering(ERRORS)
     async def nothing(self, request: Request) -> Answer:
         """There is nothing at this address."""
         raise Refusal(404, f"nothing is served at {request.raw_path.decode('latin-1')}", "not_found")
+
+
+refuse_unrouted(FrontDoor.app, ERRORS)

@@ -62,7 +62,7 @@ class HotAnswers:
         if request.raw_query:
             return
         entry = Entry(package=package, negotiate=negotiate, fresh=fresh, generation=generation, file=file)
-        self._cache.put((repository.id, request.uri), entry, size)
+        self._cache.put((repository.id, request.uri), entry, size=size)
 
     def find(self, request: Request, repository: Repository, generation: int) -> Entry | None:
         """The entry for this request, if it still holds at this generation of the catalog."""

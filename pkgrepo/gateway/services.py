@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.derived import DerivedDocuments
@@ -32,3 +33,8 @@ class Services:
     hot: HotAnswers
     downloads: DownloadRecorder
     max_upload: int
+    public_url: str = ""
+
+    def base_url(self, request: Request) -> str:
+        """The address under which clients know this server, without a slash at the end."""
+        return self.public_url or request.base_url

@@ -33,7 +33,7 @@ STATUSES: Statuses = {
 
 
 def challenge(refusal: Refusal, scheme: bytes) -> tuple[tuple[bytes, bytes], ...]:
-    """The header fields of a refusal: its own, and what 401, 429 and 503 want beside (RFC 9110 sections 11.6.1, 10.2.3)."""
+    """The header fields of a refusal: its own, and what 401 and 503 want beside (RFC 9110 sections 11.6.1, 10.2.3)."""
     if refusal.status == 401 and not any(name.lower() == b"www-authenticate" for name, _ in refusal.headers):
         return (*refusal.headers, (b"WWW-Authenticate", scheme))
     if refusal.status == 503 and not any(name.lower() == b"retry-after" for name, _ in refusal.headers):

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 from attrs import define
-from twisted.internet.defer import Deferred, TimeoutError as DeferredTimeout
+from twisted.internet.defer import Deferred
+from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.interfaces import ICatalog, Reader
@@ -78,9 +79,7 @@ class DerivedDocuments:
         return self._catalog.look(repositories.names_serial, repository.id)
 
 
-def _timed(
-    reader: Reader, build: Callable[[Reader, int, int], Document], repository_id: int
-) -> tuple[Document, float]:
+def _timed(reader: Reader, build: Callable[[Reader, int, int], Document], repository_id: int) -> tuple[Document, float]:
     started = time.perf_counter()
     document = build(reader, repository_id, repositories.names_serial(reader, repository_id))
     return document, time.perf_counter() - started

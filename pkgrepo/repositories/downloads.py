@@ -46,7 +46,7 @@ class DownloadRecorder(Service):
 
     def startService(self) -> None:
         """Begin to flush now and then."""
-        super().startService()
+        super().startService()  # type: ignore[no-untyped-call]
         self._loop.start(FLUSH_S, now=False)
 
     async def _stop(self) -> None:
@@ -56,7 +56,7 @@ class DownloadRecorder(Service):
 
     def stopService(self) -> Deferred[None]:
         """Write what is left."""
-        super().stopService()
+        super().stopService()  # type: ignore[no-untyped-call]
         return Deferred.fromCoroutine(self._stop())
 
     def flush(self) -> Deferred[None]:

@@ -200,9 +200,7 @@ def publish_release(
     """The write command behind L{Publisher.publish}."""
     claimed = [blobs.claim_blob(tx, repository.storage_id, each.blob, now_ms) for each in release.files]
     surplus = tuple(
-        new.blob.locator
-        for new, taken in zip(release.files, claimed, strict=True)
-        if taken.locator != new.blob.locator
+        new.blob.locator for new, taken in zip(release.files, claimed, strict=True) if taken.locator != new.blob.locator
     )
     package, new_package = packages.ensure_package(
         tx, repository.id, key=release.package_key, name=release.package_name, serial=0, now_ms=now_ms
@@ -252,7 +250,10 @@ def publish_release(
         package_key=package.key,
         version_key=version.key,
         kind="published",
-        data={"files": [{"path": file.path, "sha256": file.sha256, "size": file.size} for file in added]},
+        data={
+            "version": version.text,
+            "files": [{"path": file.path, "sha256": file.sha256, "size": file.size} for file in added],
+        },
         actor=actor,
         now_ms=now_ms,
     )

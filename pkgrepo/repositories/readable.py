@@ -18,9 +18,9 @@ from twisted.logger import Logger
 from pkgrepo.errors import BlobMissing
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Reader
 from pkgrepo.model import File, Package, Repository, Version
-from pkgrepo.storage.readable import ReadableLayout
 from pkgrepo.storage.catalog import events, files, packages, settings, versions
 from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.readable import ReadableLayout
 
 from .registry import Registry
 from .sidecar import PACKAGE, REPOSITORY, FileSidecar, PackageSidecar, RepositorySidecar, VersionSidecar, encode
@@ -52,48 +52,84 @@ def read_version(reader: Reader, repository_id: int, package_key: str, version_k
     return Shown(package=package, version=version, files=tuple(files.files_of_version(reader, version.id)))
 
 
+@frozen
+class Plan:
+    """What has to change on the disk: links as (locator, place), documents as (place, bytes), and what has to go."""
+
+    links: tuple[tuple[str, str], ...] = ()
+    documents: tuple[tuple[str, bytes], ...] = ()
+    doomed: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.links) + len(self.documents) + len(self.doomed)
+
+
 class LayoutWriter:
-    """Writes what a version is into the readable layout; every method blocks, so call it in a thread."""
+    """Holds what a version is against the readable layout; every method blocks, so call it in a thread."""
 
     def __init__(self, layout: ReadableLayout, repository: Repository, format_: IFormat) -> None:
         self._layout = layout
         self._repository = repository
         self._format = format_
 
-    def show(self, package_key: str, version_key: str, shown: Shown) -> int:
-        """Make one version's directory show it; how many files that changed."""
+    def show(self, package_key: str, version: str, shown: Shown) -> int:
+        """Make one version's directory show it; how many changes that took."""
+        plan = self.plan(package_key, version, shown)
+        self.apply(plan)
+        return len(plan)
+
+    def plan(self, package_key: str, version: str, shown: Shown) -> Plan:
+        """
+        What it would take to make one version's directory show it.
+
+        ``version`` is how the version is written, which names its directory; empty to look at the package only.
+        """
         top = f"{self._repository.name}/{package_key}"
+        directory = f"{top}/{version}"
         if shown.package is None:
-            return self._clear(top, keep=frozenset()) + self._clear(f"{top}/{version_key}", keep=frozenset())
-        self._layout.write(f"{top}/{PACKAGE}", encode(PackageSidecar.of(shown.package)))
-        if not version_key:
-            return 0
-        directory = f"{top}/{version_key}"
+            doomed = self._others(top, frozenset()) + (self._others(directory, frozenset()) if version else ())
+            return Plan(doomed=doomed)
+        documents = {f"{top}/{PACKAGE}": encode(PackageSidecar.of(shown.package))}
+        if not version:
+            return Plan(documents=self._different(documents))
         if shown.version is None:
-            return self._clear(directory, keep=frozenset())
-        changed = 0
-        entries: list[FileSidecar] = []
-        for file in shown.files:
-            place = f"{self._repository.name}/{self._format.readable_path(file.path)}"
-            changed += self._layout.link(file.locator, place)
-            entries.append(FileSidecar.of(file, place))
-        sidecar = f"{package_key.rsplit('/', 1)[-1]}-{version_key}.json"
-        self._layout.write(f"{directory}/{sidecar}", encode(VersionSidecar.of(shown.package, shown.version, entries)))
-        kept = frozenset({entry.place.rsplit("/", 1)[-1] for entry in entries} | {sidecar})
-        return changed + self._clear(directory, keep=kept)
+            return Plan(documents=self._different(documents), doomed=self._others(directory, frozenset()))
+        entries = [
+            FileSidecar.of(file, f"{self._repository.name}/{self._format.readable_path(file.path)}")
+            for file in shown.files
+        ]
+        sidecar = f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json"
+        documents[sidecar] = encode(VersionSidecar.of(shown.package, shown.version, entries))
+        links = tuple(
+            (entry.locator, entry.place) for entry in entries if not self._layout.is_linked(entry.locator, entry.place)
+        )
+        kept = frozenset({entry.place for entry in entries} | {sidecar})
+        return Plan(links=links, documents=self._different(documents), doomed=self._others(directory, kept))
+
+    def plan_repository(self) -> Plan:
+        """What it would take to have the repository's own document right."""
+        place = f"{self._repository.name}/{REPOSITORY}"
+        return Plan(documents=self._different({place: encode(RepositorySidecar.of(self._repository))}))
+
+    def apply(self, plan: Plan) -> None:
+        """Do what was planned."""
+        for locator, place in plan.links:
+            self._layout.link(locator, place)
+        for place, data in plan.documents:
+            self._layout.write(place, data)
+        for place in plan.doomed:
+            self._layout.remove(place)
 
     def show_repository(self) -> None:
         """Write what the repository itself is."""
-        data = encode(RepositorySidecar.of(self._repository))
-        place = f"{self._repository.name}/{REPOSITORY}"
-        if self._layout.read(place) != data:
-            self._layout.write(place, data)
+        self.apply(self.plan_repository())
 
-    def _clear(self, directory: str, keep: frozenset[str]) -> int:
-        doomed = [name for name in self._layout.files(directory) if name not in keep]
-        for name in doomed:
-            self._layout.remove(f"{directory}/{name}")
-        return len(doomed)
+    def _different(self, documents: Mapping[str, bytes]) -> tuple[tuple[str, bytes], ...]:
+        return tuple((place, data) for place, data in documents.items() if self._layout.read(place) != data)
+
+    def _others(self, directory: str, kept: frozenset[str]) -> tuple[str, ...]:
+        places = (f"{directory}/{name}" for name in self._layout.files(directory))
+        return tuple(place for place in places if place not in kept)
 
 
 class LayoutFollower(Service):
@@ -114,19 +150,19 @@ class LayoutFollower(Service):
         self._stores = stores
         self._pools = pools
         self._formats = formats
-        self._layout_of = layout_of
+        self.layout_of = layout_of
         self._following: Deferred[None] | None = None
         self._again = False
         self._configuration = -1
 
     def startService(self) -> None:
         """Catch up with what happened since the last run."""
-        super().startService()
+        super().startService()  # type: ignore[no-untyped-call]
         self.poke()
 
     def stopService(self) -> Deferred[None] | None:
         """Finish the batch in hand."""
-        super().stopService()
+        super().stopService()  # type: ignore[no-untyped-call]
         return self._following
 
     def poke(self, _repository: Repository | None = None) -> None:
@@ -150,8 +186,9 @@ class LayoutFollower(Service):
                 if not batch:
                     break
                 cursor = batch[-1].seq
-                for touched in dict.fromkeys((e.repository_id, e.package_key, e.version_key) for e in batch):
-                    await self._show(*touched)
+                touched = ((e.repository_id, e.package_key, e.version_key, e.data.get("version", "")) for e in batch)
+                for each in dict.fromkeys(touched):
+                    await self._show(*each)
                 await self._catalog.write(settings.put, CURSOR, str(cursor))
 
     async def _show_repositories(self) -> None:
@@ -163,7 +200,7 @@ class LayoutFollower(Service):
             if writer is not None:
                 await self._pools.disk(writer.show_repository)
 
-    async def _show(self, repository_id: int, package_key: str, version_key: str) -> None:
+    async def _show(self, repository_id: int, package_key: str, version_key: str, version: str) -> None:
         repository = self._registry.find_id(repository_id)
         if repository is None or not package_key:
             return
@@ -172,12 +209,12 @@ class LayoutFollower(Service):
             return
         shown = await self._catalog.scan(read_version, repository_id, package_key, version_key)
         try:
-            await self._pools.disk(writer.show, package_key, version_key, shown)
+            await self._pools.disk(writer.show, package_key, version, shown)
         except (OSError, BlobMissing):
             log.failure(
                 "{package} {version} of {repository} is not in the readable layout; run verify --repair",
                 package=package_key,
-                version=version_key,
+                version=version,
                 repository=repository.path,
             )
 
@@ -185,7 +222,7 @@ class LayoutFollower(Service):
         """The writer for a repository, or None where its storage has no files."""
         format_ = self._formats.get(repository.format)
         store = await self._stores.of(self._registry.storage(repository.storage_id))
-        layout = self._layout_of(store)
+        layout = self.layout_of(store)
         if format_ is None or layout is None:
             return None
         return LayoutWriter(layout, repository, format_)

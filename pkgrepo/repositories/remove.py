@@ -150,7 +150,7 @@ def _event(
         package_key=package.key,
         version_key=version.key if version is not None else "",
         kind=kind,
-        data=data,
+        data=data if version is None else {"version": version.text, **data},
         actor=actor,
         now_ms=now_ms,
     )

@@ -27,12 +27,22 @@ class ReadableLayout:
         self.root = root
         self._blobs = blobs
 
-    def link(self, locator: str, path: str) -> bool:
-        """Put the blob at ``locator`` under ``path``; False when it is there already."""
+    def is_linked(self, locator: str, path: str) -> bool:
+        """Whether ``path`` is the blob at ``locator``, or a copy of its size where links were refused."""
+        try:
+            source, target = (self._blobs / locator).stat(), self._path(path).stat()
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(source, target) or (target.st_nlink == 1 and target.st_size == source.st_size)
+
+    def link(self, locator: str, path: str) -> None:
+        """
+        Put the blob at ``locator`` under ``path``.
+
+        :raises FileNotFoundError: there is no such blob
+        """
         source = self._blobs / locator
         target = self._path(path)
-        if target.exists() and os.path.samefile(source, target):
-            return False
         temporary = self._temporary(target)
         try:
             os.link(source, temporary)
@@ -42,7 +52,6 @@ class ReadableLayout:
             shutil.copyfile(source, temporary)
             temporary.chmod(0o444)
         temporary.replace(target)
-        return True
 
     def write(self, path: str, data: bytes) -> None:
         """Put a document under ``path``, whole or not at all."""
@@ -96,5 +105,4 @@ class ReadableLayout:
 
     def _temporary(self, target: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f"{TEMPORARY}{os.urandom(6).hex()}")
-        return temporary
+        return target.with_name(f"{TEMPORARY}{os.urandom(6).hex()}")

@@ -15,7 +15,7 @@ from pkgrepo.model import Actor, Repository, VersionState
 from pkgrepo.repositories import remove
 
 from .indexing import index_project
-from .layout import COMPANIONS, file_path
+from .layout import COMPANIONS
 
 STATUSES = ("active", "archived", "quarantined", "deprecated")  # PEP 792
 BODY_LIMIT = 64 * 1024
@@ -46,15 +46,14 @@ class Changing:
         """Take a yank back."""
         return await self._set_state(project, version, VersionState.LIVE, "", actor)
 
-    async def delete(self, project: str, version: str, filename: str | None, actor: Actor) -> Answer:
+    async def delete(self, project: str, version: str, path: str | None, actor: Actor) -> Answer:
         """
-        Remove one distribution with its companions, or all of a version.
+        Remove the distribution at a path with its companions, or all of a version.
 
         :raises NotFound: it is not there
         """
         paths = None
-        if filename is not None:
-            path = file_path(project, version, filename)
+        if path is not None:
             companions = [path + suffix for suffix in COMPANIONS]
             paths = [path, *self._services.catalog.look(remove.present, self._repository.id, companions)]
         burn = not self._repository.settings.get("policy", {}).get("reuse_deleted_names", False)

@@ -65,7 +65,7 @@ _UNKNOWN: Literal["unknown field"] = "unknown field"
 
 
 def _explain(message: str) -> tuple[str, str]:
-    """msgspec's sentence, and where it points, as sentence and JSON pointer."""
+    """Msgspec's sentence, and where it points, as sentence and JSON pointer."""
     text, _, where = message.partition(" - at `$")
     pointer = where.rstrip("`").replace(".", "/").replace("[", "/").replace("]", "")
     unknown = re.search(_UNKNOWN + r" `([^`]*)`", text)

@@ -11,7 +11,7 @@ COMPANIONS = (METADATA, SIGNATURE, PROVENANCE)
 
 
 def file_path(project: str, version: str, filename: str) -> str:
-    """The path of a distribution below its repository, from the project's key and the version's key."""
+    """The path of a distribution below its repository, from the project's key and the version as it is written."""
     return f"packages/{project}/{version}/{filename}"
 
 

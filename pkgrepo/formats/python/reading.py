@@ -21,7 +21,6 @@ from .indexing import HTML_PAGE, HTML_TYPE, JSON_PAGE, JSON_TYPE
 from .layout import companion_of, file_path, split_companion
 from .names import parse_filename, parse_version
 from .negotiation import choose_page_type
-from .project_json import project_json
 
 JSON_LIST = "list.json"
 HTML_LIST = "list.html"
@@ -103,16 +102,16 @@ class Reading:
         )
         return self._page_answer(request, document, wanted)
 
-    async def file(
-        self, request: Request, identity: Identity, project: str, version: str, filename: str
-    ) -> Answer:
+    async def file(self, request: Request, identity: Identity, project: str, version: str, filename: str) -> Answer:
         """
         A distribution, or what accompanies one.
 
         :raises NotFound: no such file
         """
-        distribution, suffix = split_companion(filename)
-        return await self.file_at(request, identity, file_path(project, version, distribution) + suffix)
+        path = file_path(project, version, filename)
+        if self._services.catalog.look(files.find_file, self._repository.id, path) is None:
+            path = self.find_path(filename, project)
+        return await self.file_at(request, identity, path)
 
     async def file_at(self, request: Request, identity: Identity, path: str) -> Answer:
         """The file at a path of this repository. :raises NotFound: there is none"""
@@ -148,12 +147,13 @@ class Reading:
 
         :raises NotFound: there is none
         """
-        distribution, suffix = split_companion(filename)
+        distribution, _ = split_companion(filename)
         try:
             name = parse_filename(distribution, project=project)
         except Invalid:
             raise NotFound("file", filename) from None
-        return file_path(name.project_key, name.version_key, distribution) + suffix
+        _, version = self.version(name.project_key, name.version_key)
+        return file_path(name.project_key, version.text, filename)
 
     def distribution_of(self, project: str, version: str, *, filename: str | None, packagetype: str | None) -> str:
         """
@@ -161,7 +161,7 @@ class Reading:
 
         :raises NotFound: nothing fits
         """
-        package, found = self._version(project, version)
+        package, found = self.version(project, version)
         candidates = [
             file
             for file in self._services.catalog.look(files.files_of_version, found.id)
@@ -185,7 +185,7 @@ class Reading:
         :raises NotFound: no such project or version
         """
         key = None if version is None else parse_version(version)[0]
-        base = f"{request.base_url}/repositories/{self._repository.path}"
+        base = f"{self._services.base_url(request)}/repositories/{self._repository.path}"
         body, serial = await self._services.catalog.scan(
             _project_document, self._repository.id, project, key, base, simple
         )
@@ -207,11 +207,12 @@ class Reading:
             "description": now.description,
             "packages_count": now.package_count,
             "last_updated": now.updated_at,
-            "simple": f"{request.base_url}/repositories/{now.path}/simple/",
+            "simple": f"{self._services.base_url(request)}/repositories/{now.path}/simple/",
         }
         return json_answer(value, headers=((b"Cache-Control", document_cache_control(now)),))
 
-    def _version(self, project: str, version: str) -> tuple[Package, Version]:
+    def version(self, project: str, version: str) -> tuple[Package, Version]:
+        """A project and one of its versions, however it is written. :raises NotFound: there is none"""
         package = self._services.catalog.look(packages.find_package, self._repository.id, project)
         if package is None:
             raise NotFound("project", project)

@@ -22,14 +22,17 @@ def render_refusal(request: Request, refusal: Refusal) -> Answer:
     headers = (*challenge(refusal, REALM), (b"Cache-Control", b"no-store"))
     if names_media_type(request.header(b"accept"), b"application/json"):
         problem = {"type": "about:blank", "title": refusal.sentence, "status": refusal.status, "detail": ""}
-        return json_answer(
-            problem, refusal.status, content_type=PROBLEM, headers=headers, reason=refusal.sentence
-        )
+        return json_answer(problem, refusal.status, content_type=PROBLEM, headers=headers, reason=refusal.sentence)
     return text_answer(refusal.sentence + "\n", refusal.status, headers=headers, reason=refusal.sentence)
 
 
 # twine up to 6.1, poetry and pdm take "400 ... already exist" for a duplicate; 409 only some of them.
 ERRORS = ErrorTable(
-    {**STATUSES, errors.FileExists: (400, "file_exists"), errors.FileBurned: (400, "file_exists"), errors.Conflict: (400, "conflict")},
+    {
+        **STATUSES,
+        errors.FileExists: (400, "file_exists"),
+        errors.FileBurned: (400, "file_exists"),
+        errors.Conflict: (400, "conflict"),
+    },
     render_refusal,
 )

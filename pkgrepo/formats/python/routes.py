@@ -1,8 +1,8 @@
 """
 The paths of a hosted Python repository.
 
-``pypi`` and ``pkgindex`` are one word under two names, and so are ``pypi-data`` and ``pkgindex-data``. Fixed words win over project names:
-a project may be called ``simple``, and is found under ``/simple/simple/``.
+``pypi`` and ``pkgindex`` are one word under two names, and so are ``pypi-data`` and ``pkgindex-data``. Fixed words
+win over project names: a project may be called ``simple``, and is found under ``/simple/simple/``.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class PythonSite:
         """A distribution, its metadata (PEP 658), signature or provenance (PEP 740)."""
         key = _project_key(project)
         identity = await self._admit(request, Action.READ, key)
-        return await self._reading.file(request, identity, key, _version_key(version), filename)
+        return await self._reading.file(request, identity, key, version, filename)
 
     @app.route("/packages/<filename>", methods=GET)
     @answering(ERRORS)
@@ -137,7 +137,7 @@ class PythonSite:
         """The provenance of a distribution (PEP 740)."""
         key = _project_key(project)
         identity = await self._admit(request, Action.READ, key)
-        return await self._reading.file(request, identity, key, _version_key(version), f"{filename}.provenance")
+        return await self._reading.file(request, identity, key, version, f"{filename}.provenance")
 
     @index_route("/<project>/json", GET)
     @answering(ERRORS)
@@ -166,7 +166,7 @@ class PythonSite:
         identity = await self._admit(request, Action.READ, key)
         path = self._reading.distribution_of(
             key,
-            _version_key(version),
+            version,
             filename=_parameter(request, b"filename"),
             packagetype=_parameter(request, b"packagetype"),
         )
@@ -238,10 +238,10 @@ class PythonSite:
     @app.route("/simple/", methods=["POST", "PUT"])
     @app.route("/simple/<project>/", methods=["POST", "PUT"])
     @answering(ERRORS)
-    async def upload_to_index(self, request: Request, project: str = "") -> Answer:
+    async def upload_to_index(self, request: Request, **_: str) -> Answer:
         """A common mistake: uploading to the index that one installs from."""
         await self._admit(request, Action.WRITE)
-        address = f"{request.base_url}/repositories/{self._repository.path}/legacy/"
+        address = f"{self._services.base_url(request)}/repositories/{self._repository.path}/legacy/"
         raise Refusal(405, f"upload to {address}", "method_not_allowed", headers=((b"Allow", b"GET, HEAD"),))
 
     # Changing what was published
@@ -266,7 +266,8 @@ class PythonSite:
     async def delete_file(self, request: Request, project: str, version: str, filename: str) -> Answer:
         """Remove one distribution with what accompanies it."""
         identity, key = await self._admit_change(request, project)
-        return await self._changing.delete(key, _version_key(version), filename, actor_of(request, identity))
+        path = self._reading.find_path(filename, key)
+        return await self._changing.delete(key, _version_key(version), path, actor_of(request, identity))
 
     @index_route("/<project>/<version>/", ["DELETE"])
     @answering(ERRORS)
@@ -288,7 +289,7 @@ class PythonSite:
     async def search(self, request: Request) -> Answer:
         """The XML-RPC search of old pip: a fault with a sentence, which it prints."""
         await self._admit(request, Action.READ)
-        url = f"{request.base_url}/repositories/{self._repository.path}/simple/"
+        url = f"{self._services.base_url(request)}/repositories/{self._repository.path}/simple/"
         return text_answer(SEARCH_FAULT.format(url=url), content_type=b"text/xml; charset=utf-8")
 
     # Shared

@@ -24,7 +24,8 @@ def snippets(url: str) -> Sequence[dict[str, str]]:
             "pyproject.toml",
             "pyproject.toml",
             "toml",
-            f'[[tool.uv.index]]\nname = "pkgrepo"\nurl = "{url}/simple/"\npublish-url = "{url}/legacy/"\ndefault = true\n',
+            f'[[tool.uv.index]]\nname = "pkgrepo"\nurl = "{url}/simple/"\n'
+            f'publish-url = "{url}/legacy/"\ndefault = true\n',
         ),
         entry("uv", "Publish with uv", "", "sh", f"uv publish --publish-url {url}/legacy/ --token {TOKEN}\n"),
         entry(

@@ -12,12 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from attrs import frozen
+from packaging.version import Version
 
+from pkgrepo import model
 from pkgrepo.errors import DigestMismatch, FileExists, Invalid, NotFound
 from pkgrepo.gateway.services import Services
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
 from pkgrepo.repositories.publish import Published, Release, Staged
-from pkgrepo.storage.catalog import files
+from pkgrepo.storage.catalog import files, packages, versions
 
 from .archive import Inspected, inspect
 from .form import UploadForm
@@ -68,7 +71,8 @@ class Uploads:
             _check_digests(upload.form, upload.blob)
         inspected = await self._inspect(staged, upload)
         name = upload.filename
-        path = file_path(name.project_key, name.version_key, name.filename)
+        text = self._version_text(name)
+        path = file_path(name.project_key, text, name.filename)
         if upload.form is not None:
             upload.form.check(name, inspected.metadata)
         companions: list[NewFile] = []
@@ -108,13 +112,18 @@ class Uploads:
             package_key=name.project_key,
             package_name=inspected.metadata.name,
             version_key=name.version_key,
-            version_text=inspected.metadata.version,
+            version_text=text,
             sort=name.version_sort,
             files=(NewFile(path=path, blob=upload.blob, attrs=attrs), *companions),
             meta=meta_json(inspected.metadata),
             overwrite=overwrite,
         )
         return await self._services.publisher.publish(self._repository, release, staged, actor, index_project)
+
+    def _version_text(self, name: FileName) -> str:
+        """How the version is written: as by whoever published it first."""
+        found = self._services.catalog.look(find_version, self._repository.id, name.project_key, name.version_key)
+        return str(Version(name.version_text)) if found is None else found.text
 
     def find(self, path: str) -> File | None:
         """The stored file at a path of this repository."""
@@ -143,3 +152,9 @@ def _check_digests(form: UploadForm, blob: BlobInfo) -> None:
         actual = blob.digests.get(algorithm)
         if announced and actual and announced.lower() != actual:
             raise DigestMismatch(algorithm, announced.lower(), actual)
+
+
+def find_version(reader: Reader, repository_id: int, project: str, version_key: str) -> model.Version | None:
+    """A version of a project by their keys, or None."""
+    package = packages.find_package(reader, repository_id, project)
+    return None if package is None else versions.find_version(reader, package.id, version_key)

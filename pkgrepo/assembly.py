@@ -1,0 +1,247 @@
+"""Every part of a running server, made and joined here and nowhere else."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from twisted.application.service import MultiService, Service
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IProtocolFactory
+from twisted.internet.task import LoopingCall
+from twisted.web.resource import Resource
+
+from pkgrepo import __version__, first_start
+from pkgrepo.auth.authenticator import Authenticator
+from pkgrepo.auth.bearer import BearerTokens, SigningKeys
+from pkgrepo.auth.checkers import PasswordChecker, SignedChecker, TokenChecker
+from pkgrepo.auth.passwords import Passwords
+from pkgrepo.auth.permissions import Authorizer
+from pkgrepo.auth.realm import make_portal
+from pkgrepo.auth.throttle import Throttle
+from pkgrepo.auth.uses import FLUSH_EVERY_S, TokenUses
+from pkgrepo.config import Config
+from pkgrepo.formats.python.format import PythonFormat
+from pkgrepo.gateway.access import Access
+from pkgrepo.gateway.content import Files
+from pkgrepo.gateway.early import EarlyReads
+from pkgrepo.gateway.entry import FrontDoor
+from pkgrepo.gateway.hot import HotAnswers
+from pkgrepo.gateway.mounts import Mounts
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.accesslog import LineLog
+from pkgrepo.http.hot import ResponseCache
+from pkgrepo.http.limits import HttpLimits
+from pkgrepo.http.site import Site, make_site
+from pkgrepo.http.tls import ServerCertificate, tls_factory
+from pkgrepo.interfaces import IBlobStore, IFormat
+from pkgrepo.model import Storage
+from pkgrepo.repositories.clock import SystemClock
+from pkgrepo.repositories.derived import DerivedDocuments
+from pkgrepo.repositories.downloads import DownloadRecorder
+from pkgrepo.repositories.publish import Publisher
+from pkgrepo.repositories.readable import LayoutFollower
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
+from pkgrepo.storage.catalog import settings
+from pkgrepo.storage.catalog.sqlite import SqliteCatalog
+from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.readable import ReadableLayout
+
+HOT_BYTES = 256 * 1024 * 1024  # bytes of answers kept in memory
+
+
+class Core:
+    """What works without a network: catalog, blobs, repositories. The administrator's commands use this alone."""
+
+    def __init__(self, config: Config, reactor: Any) -> None:
+        self.config = config
+        self.reactor = reactor
+        self.clock = SystemClock()
+        self.pools = Pools(reactor)
+        self.catalog = SqliteCatalog(config.database_path, reactor=reactor)
+        self.registry = Registry(self.catalog)
+        self.stores = Stores(self._open_store)
+        self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
+        self.passwords = Passwords(self.pools.cpu, min_length=config.auth.password_min)
+        self.formats: dict[str, IFormat] = {}
+        self.follower = LayoutFollower(
+            catalog=self.catalog,
+            registry=self.registry,
+            stores=self.stores,
+            pools=self.pools,
+            formats=self.formats,
+            layout_of=readable_layout,
+        )
+        self.publisher = Publisher(
+            catalog=self.catalog,
+            registry=self.registry,
+            stores=self.stores,
+            clock=self.clock,
+            observer=self.follower.poke,
+        )
+
+    async def start(self) -> None:
+        """Open the catalog. :raises PkgrepoError: it cannot be used"""
+        self.config.data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)
+        self.pools.start()
+        await self.catalog.start()
+
+    async def stop(self) -> None:
+        """Close everything; what was acknowledged stays."""
+        await self.catalog.stop()
+        await self.pools.stop()
+
+    async def _open_store(self, storage: Storage) -> IBlobStore:
+        store = FilesystemBlobStore(
+            Path(storage.settings["path"]),
+            name=storage.name,
+            pools=self.pools,
+            uid=storage.uid,
+            low_water=self.config.data.low_water,
+            fsync=self.config.data.fsync,
+        )
+        await store.start()
+        return store
+
+
+def readable_layout(store: IBlobStore) -> ReadableLayout | None:
+    """The readable layout beside a store's blobs, where they are files."""
+    if not isinstance(store, FilesystemBlobStore):
+        return None
+    return ReadableLayout(store.layout.root / "repositories", store.layout.root / "blobs")
+
+
+class Assembly:
+    """A whole server but for its ports: ``factory`` is what they listen with."""
+
+    def __init__(self, config: Config, reactor: Any) -> None:
+        self.core = Core(config, reactor)
+        self._config = config
+        self._reactor = reactor
+        self._certificate = _certificate(config)
+        # Ports are bound before anything else stands, so what they serve is filled in by ``start``.
+        self.site: Site = make_site(
+            Resource(),
+            reactor=reactor,
+            limits=_limits(config),
+            trusted_proxies=config.server.trusted_proxies,
+            access_log=_access_log(config, reactor),
+            server_header=f"pkgrepo/{__version__}",
+        )
+        self.factory: IProtocolFactory = (
+            self.site if self._certificate is None else tls_factory(self._certificate, self.site, reactor)
+        )
+        self._running = MultiService()
+
+    async def start(self) -> str | None:
+        """
+        Bring everything up; the first admin's password, if it was made up just now.
+
+        :raises PkgrepoError: something cannot be opened, or contradicts what is stored
+        """
+        core, config = self.core, self._config
+        await core.start()
+        catalog = core.catalog
+        password = await first_start.prepare(core, config)
+        secret = await catalog.write(settings.ensure_secret, "bearer_secret")
+        uses = TokenUses(catalog)
+        throttle = Throttle(limit=config.limits.login_failures)
+        bearer = BearerTokens(catalog, SigningKeys.single(secret))
+        portal = make_portal(
+            catalog,
+            [
+                PasswordChecker(catalog, core.passwords, throttle),
+                TokenChecker(catalog),
+                SignedChecker(catalog, bearer),
+            ],
+        )
+        authorizer = Authorizer(catalog, anonymous=config.auth.anonymous)
+        access = Access(Authenticator(catalog, portal, uses), authorizer)
+        hot = HotAnswers(ResponseCache(HOT_BYTES))
+        services = Services(
+            catalog=catalog,
+            registry=core.registry,
+            publisher=core.publisher,
+            derived=DerivedDocuments(catalog, self._reactor),
+            pools=core.pools,
+            clock=core.clock,
+            access=access,
+            files=Files(registry=core.registry, stores=core.stores),
+            hot=hot,
+            downloads=core.downloads,
+            max_upload=config.server.max_upload,
+            public_url=config.server.public_url.rstrip("/"),
+        )
+        core.formats.update(formats_by_name(services))
+        await first_start.declare(core, config)
+        mounts = Mounts(registry=core.registry, formats=core.formats)
+        self.site.resource = FrontDoor(mounts=mounts, branches={}).app.resource()
+        self.site.early = EarlyReads(catalog=catalog, mounts=mounts, access=access, downloads=core.downloads, hot=hot)
+        if self._certificate is not None and config.tls.reload == "auto":
+            self._certificate.watch(self._reactor)
+        for each in (core.follower, core.downloads, Flusher(uses, self._reactor)):
+            each.setServiceParent(self._running)
+        self._running.startService()
+        return password
+
+    async def stop(self) -> None:
+        """Let transfers end, write down what is only in memory, close."""
+        await self.site.drain(self._config.server.shutdown_grace_s)
+        if self._certificate is not None:
+            self._certificate.unwatch()
+        if self._running.running:
+            await self._running.stopService()
+        await self.core.stop()
+
+
+class Flusher(Service):
+    """Has token uses written down now and then, and at the stop."""
+
+    def __init__(self, uses: TokenUses, reactor: Any) -> None:
+        self._uses = uses
+        self._loop = LoopingCall(lambda: Deferred.fromCoroutine(uses.flush()))
+        self._loop.clock = reactor
+
+    def startService(self) -> None:
+        """Begin."""
+        super().startService()  # type: ignore[no-untyped-call]
+        self._loop.start(FLUSH_EVERY_S, now=False)
+
+    def stopService(self) -> Deferred[None]:
+        """Write what is left."""
+        super().stopService()  # type: ignore[no-untyped-call]
+        self._loop.stop()
+        return Deferred.fromCoroutine(self._uses.flush())
+
+
+def formats_by_name(services: Services) -> dict[str, IFormat]:
+    """Every format this server knows."""
+    every: list[IFormat] = [PythonFormat(services)]
+    return {format_.name: format_ for format_ in every}
+
+
+def _limits(config: Config) -> HttpLimits:
+    server = config.server
+    return HttpLimits(
+        header_bytes=server.header_bytes,
+        header_count=server.header_count,
+        header_deadline_s=server.header_deadline_s,
+        idle_timeout_s=server.idle_timeout_s,
+        min_body_rate=server.min_body_rate,
+        write_stall_s=server.write_stall_s,
+    )
+
+
+def _access_log(config: Config, reactor: Any) -> LineLog | None:
+    if not config.log.access:
+        return None
+    return LineLog(sys.stdout.buffer, reactor=reactor, style="json" if config.log.format == "json" else "text")
+
+
+def _certificate(config: Config) -> ServerCertificate | None:
+    if config.tls.cert is None or config.tls.key is None:
+        return None
+    return ServerCertificate(str(config.tls.cert), str(config.tls.key))

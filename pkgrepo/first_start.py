@@ -1,0 +1,145 @@
+"""
+What a start makes when it is missing: the default storage, the first admin, and what the configuration declares.
+
+Whatever exists already is left as it is, so that a configuration file may stay in place for ever.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from twisted.logger import Logger
+
+from pkgrepo.auth.bootstrap import ensure_admin
+from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.interfaces import IFormat, Transaction
+from pkgrepo.model import Action, RepositoryScope, TokenKind, TokenLimits, Visibility
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.storage.catalog import identity, repositories, storages, tokens
+
+if TYPE_CHECKING:
+    from pkgrepo.assembly import Core
+
+log = Logger()
+
+DEFAULT_STORAGE = "main"
+
+
+async def prepare(core: Core, config: Config) -> str | None:
+    """Storages and the first admin; the admin's password when it was made up just now, else None."""
+    for name, path in _storages(config).items():
+        await core.catalog.write(_ensure_storage, name, path, core.clock.now_ms())
+    for storage in core.registry.storages():
+        await core.stores.of(storage)
+    return await _ensure_admin(core, config)
+
+
+async def declare(core: Core, config: Config) -> None:
+    """
+    The repositories and tokens that the configuration declares.
+
+    :raises Invalid: one of them does not make sense
+    """
+    now_ms = core.clock.now_ms()
+    for repository in config.bootstrap.repositories:
+        await core.catalog.write(_ensure_repository, repository, core.formats, now_ms)
+    for token in config.bootstrap.tokens:
+        await core.catalog.write(_ensure_token, token, now_ms)
+
+
+def _storages(config: Config) -> dict[str, Path]:
+    wanted = {DEFAULT_STORAGE: config.data.dir / "storages" / DEFAULT_STORAGE}
+    for each in config.bootstrap.storages:
+        wanted[each.name] = each.path or config.data.dir / "storages" / each.name
+    return wanted
+
+
+def _ensure_storage(tx: Transaction, name: str, path: Path, now_ms: int) -> None:
+    if storages.find_storage(tx, name) is None:
+        storages.add_storage(tx, name=name, kind="Local", settings={"path": str(path.absolute())}, now_ms=now_ms)
+
+
+async def _ensure_admin(core: Core, config: Config) -> str | None:
+    if core.catalog.look(identity.has_users):
+        return None
+    admin = config.bootstrap.admin
+    if admin.password_hash is not None:
+        made_up, hashed = None, admin.password_hash.reveal()
+    elif admin.password is not None:
+        made_up, hashed = None, await core.passwords.hash(admin.password.reveal())
+    else:
+        made_up = secrets.token_urlsafe(18)
+        hashed = await core.passwords.hash(made_up)
+    added = await core.catalog.write(ensure_admin, admin.user, hashed, now_ms=core.clock.now_ms())
+    return made_up if added is not None else None
+
+
+def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, formats: dict[str, IFormat], now_ms: int) -> None:
+    where = f"bootstrap.repositories: {wanted.storage}/{wanted.name}"
+    storage = storages.find_storage(tx, wanted.storage)
+    if storage is None:
+        raise Invalid(f"{where}: there is no storage {wanted.storage!r}")
+    format_ = find_format(formats, wanted.format)
+    if format_ is None:
+        raise Invalid(f"{where}: there is no format {wanted.format!r}")
+    if repositories.find_by_path(tx, storage.name.casefold(), wanted.name.casefold()) is not None:
+        return
+    config, settings = format_.validate(wanted.config)
+    repositories.add_repository(
+        tx,
+        storage_id=storage.id,
+        name=wanted.name,
+        format=format_.name,
+        type=config["type"],
+        visibility=Visibility(wanted.visibility),
+        description=wanted.description,
+        active=True,
+        config=config,
+        settings=settings,
+        now_ms=now_ms,
+    )
+
+
+def find_format(formats: dict[str, IFormat], name: str) -> IFormat | None:
+    """The format of this name or alias, or None."""
+    for format_ in formats.values():
+        if name.casefold() in (format_.name, *format_.aliases):
+            return format_
+    return None
+
+
+def _ensure_token(tx: Transaction, wanted: BootstrapToken, now_ms: int) -> None:
+    where = f"bootstrap.tokens: {wanted.name}"
+    user = identity.find_user_by_name(tx, wanted.user)
+    if user is None:
+        raise NotFound("user", f"{wanted.user} ({where})")
+    if wanted.hash is None:
+        raise Invalid(f"{where}: it has neither hash nor file")
+    digest = bytes.fromhex(wanted.hash)
+    if tokens.find_token_by_hash(tx, digest) is not None:
+        return
+    expires_at = None if wanted.expires_days is None else from_ms(now_ms) + timedelta(days=wanted.expires_days)
+    limits = TokenLimits(
+        scopes=frozenset(wanted.scopes),
+        repositories=tuple(
+            RepositoryScope(each.repository, frozenset(Action(action) for action in each.actions))
+            for each in wanted.repositories
+        ),
+        packages=tuple(wanted.packages),
+        expires_at=expires_at,
+    )
+    tokens.add_token(
+        tx,
+        user_id=user.id,
+        hash=digest,
+        shown="declared",
+        kind=TokenKind.PERSONAL,
+        name=wanted.name,
+        limits=limits,
+        created_from="configuration",
+        now_ms=now_ms,
+    )

@@ -1,0 +1,210 @@
+"""Building the catalog again from the readable layout, when the database is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from attrs import Factory, define
+
+from pkgrepo.errors import BlobMissing, Invalid, PkgrepoError
+from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Transaction
+from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
+from pkgrepo.storage.catalog import repositories
+from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.readable import ReadableLayout
+
+from .clock import Clock
+from .progress import Progress
+from .publish import Release, publish_release
+from .readable import LayoutFollower
+from .registry import Registry
+from .remove import set_package_meta, set_version_state
+from .sidecar import PACKAGE, REPOSITORY, FileSidecar, PackageSidecar, RepositorySidecar, VersionSidecar, decode
+from .stores import Stores
+
+PIECE = 1024 * 1024
+
+
+@define
+class Restored:
+    """What was found and taken in. ``problems`` are sentences about what could not be."""
+
+    repositories: int = 0
+    versions: int = 0
+    files: int = 0
+    problems: list[str] = Factory(list)
+
+
+class Reindexer:
+    """
+    Reads every sidecar below a storage and publishes what it describes, with its times and its publisher.
+
+    What the catalog already has stays: a second run changes nothing. Users, tokens and grants are not in the layout
+    and do not come back.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        registry: Registry,
+        stores: Stores,
+        pools: Pools,
+        follower: LayoutFollower,
+        formats: Mapping[str, IFormat],
+        clock: Clock,
+        progress: Progress,
+    ) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._stores = stores
+        self._pools = pools
+        self._follower = follower
+        self._formats = formats
+        self._clock = clock
+        self._progress = progress
+        self._restored = Restored()
+
+    async def run(self) -> Restored:
+        """Take in everything found below every storage."""
+        for storage in self._registry.storages():
+            store = await self._stores.of(storage)
+            layout = self._follower.layout_of(store)
+            if layout is not None:
+                await self._storage(storage, store, layout)
+        return self._restored
+
+    async def _storage(self, storage: Storage, store: IBlobStore, layout: ReadableLayout) -> None:
+        places = await self._pools.disk(lambda: [place for place in layout.walk() if place.endswith(".json")])
+        places.sort(key=lambda place: (place.count("/"), place))
+        self._progress.begin(f"sidecars of {storage.name}", len(places))
+        packages: list[tuple[Repository, PackageSidecar]] = []
+        for place in places:
+            try:
+                await self._take(storage, store, layout, place, packages)
+            except PkgrepoError as error:
+                self._restored.problems.append(f"{storage.name}: {place}: {error}")
+            self._progress.step()
+        for repository, sidecar in packages:
+            await self._package(repository, sidecar)
+        self._progress.end()
+
+    async def _take(
+        self,
+        storage: Storage,
+        store: IBlobStore,
+        layout: ReadableLayout,
+        place: str,
+        packages: list[tuple[Repository, PackageSidecar]],
+    ) -> None:
+        data = await self._pools.disk(layout.read, place)
+        if data is None:
+            return
+        name = PurePosixPath(place).name
+        if name == REPOSITORY:
+            await self._repository(storage, decode(data, RepositorySidecar, place))
+            return
+        repository = self._registry.find(storage.name, place.split("/", 1)[0])
+        if repository is None:
+            raise Invalid("its repository has no sidecar")
+        if name == PACKAGE:
+            packages.append((repository, decode(data, PackageSidecar, place)))
+            return
+        await self._version(repository, store, layout, decode(data, VersionSidecar, place))
+
+    async def _repository(self, storage: Storage, sidecar: RepositorySidecar) -> None:
+        if self._registry.find(storage.name, sidecar.name) is not None:
+            return
+        if sidecar.format not in self._formats:
+            raise Invalid(f"no format is called {sidecar.format!r}")
+        await self._catalog.write(_restore_repository, storage.id, sidecar, self._clock.now_ms())
+        self._restored.repositories += 1
+
+    async def _version(
+        self, repository: Repository, store: IBlobStore, layout: ReadableLayout, sidecar: VersionSidecar
+    ) -> None:
+        format_ = self._formats[repository.format]
+        actor = Actor(name=sidecar.publisher)
+        fresh = False
+        # One file at a time, since each has its own time of upload; companions have that of their distribution.
+        groups: dict[int, list[NewFile]] = {}
+        for file in sidecar.files:
+            blob = await self._blob(store, layout, file)
+            new = NewFile(path=file.path, blob=blob, media_type=file.media_type, attrs=file.attrs)
+            groups.setdefault(round(file.created_at.timestamp() * 1000), []).append(new)
+        for created_ms, files in sorted(groups.items()):
+            release = Release(
+                package_key=sidecar.package,
+                package_name=sidecar.name,
+                version_key=sidecar.key,
+                version_text=sidecar.version,
+                sort=sidecar.sort,
+                files=tuple(files),
+                meta=sidecar.meta,
+            )
+            published = await self._catalog.write(
+                publish_release, repository, release, actor, format_.index, created_ms
+            )
+            self._restored.files += len(published.files) if published.changed else 0
+            fresh = fresh or published.changed
+        self._restored.versions += fresh
+        if fresh and sidecar.state != VersionState.LIVE:
+            await self._catalog.write(
+                set_version_state,
+                repository,
+                sidecar.package,
+                sidecar.key,
+                VersionState(sidecar.state),
+                sidecar.reason,
+                actor,
+                format_.index,
+                self._clock.now_ms(),
+            )
+
+    async def _package(self, repository: Repository, sidecar: PackageSidecar) -> None:
+        if not sidecar.meta:
+            return
+        format_ = self._formats[repository.format]
+        try:
+            await self._catalog.write(
+                set_package_meta, repository, sidecar.key, sidecar.meta, Actor(), format_.index, self._clock.now_ms()
+            )
+        except PkgrepoError as error:
+            self._restored.problems.append(f"{repository.path}: {sidecar.key}: {error}")
+
+    async def _blob(self, store: IBlobStore, layout: ReadableLayout, file: FileSidecar) -> BlobInfo:
+        """The blob that the sidecar names, or a new one from the file in the layout."""
+        found = await store.stat(file.locator)
+        if found is not None and found[0] == file.size:
+            return BlobInfo(sha256=file.sha256, size=file.size, locator=file.locator, digests=file.digests)
+        path = layout.file(file.place)
+        try:
+            opened = await self._pools.disk(path.open, "rb")
+        except OSError:
+            raise BlobMissing(file.locator) from None
+        algorithms = [name for name in file.digests if name != "sha256"]
+        with opened:
+            async with store.begin(file.size, algorithms) as upload:
+                while chunk := await self._pools.disk(opened.read, PIECE):
+                    upload.write(chunk)
+                    await upload.drained()
+                info: BlobInfo = await upload.commit({"sha256": file.sha256}, file.size)
+        return info
+
+
+def _restore_repository(tx: Transaction, storage_id: int, sidecar: RepositorySidecar, now_ms: int) -> None:
+    repositories.add_repository(
+        tx,
+        storage_id=storage_id,
+        name=sidecar.name,
+        format=sidecar.format,
+        type=sidecar.type,
+        visibility=sidecar.visibility,
+        description=sidecar.description,
+        active=sidecar.active,
+        config=sidecar.config,
+        settings=sidecar.settings,
+        now_ms=now_ms,
+        uid=sidecar.uid,
+    )

@@ -1,0 +1,183 @@
+"""Checking that everything the catalog promises is there, byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from datetime import UTC, datetime, timedelta
+
+from attrs import Factory, define
+from twisted.logger import Logger
+
+from pkgrepo.errors import PkgrepoError
+from pkgrepo.interfaces import IBlobStore, ICatalog
+from pkgrepo.model import Repository, Storage
+from pkgrepo.storage.catalog import blobs, packages, versions
+from pkgrepo.storage.pools import Pools
+
+from .clock import Clock
+from .progress import Progress
+from .readable import LayoutFollower, LayoutWriter, read_version
+from .registry import Registry
+from .stores import Stores
+
+log = Logger()
+
+PAGE = 500
+PIECE = 1024 * 1024
+ORPHAN_GRACE = timedelta(days=1)  # an upload of that age has either been published or given up
+
+
+@define
+class Report:
+    """What was found. ``problems`` are sentences, one for each thing that is wrong and was not mended."""
+
+    blobs: int = 0
+    size: int = 0
+    missing: int = 0
+    damaged: int = 0
+    unnamed: int = 0
+    layout_changes: int = 0
+    mended: int = 0
+    problems: list[str] = Factory(list)
+
+
+class Verifier:
+    """
+    Re-hashes every blob, looks for copies that no row names, and holds the readable layout against the catalog.
+
+    With ``repair`` the layout is mended and forgotten copies are removed. Lost or damaged bytes cannot be mended from
+    within: they are marked, so that they are not served as whole, and reported.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        registry: Registry,
+        stores: Stores,
+        pools: Pools,
+        follower: LayoutFollower,
+        clock: Clock,
+        progress: Progress,
+        repair: bool,
+    ) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._stores = stores
+        self._pools = pools
+        self._follower = follower
+        self._clock = clock
+        self._progress = progress
+        self._repair = repair
+        self._report = Report()
+
+    async def run(self) -> Report:
+        """Everything that was found, storage by storage and repository by repository."""
+        for storage in self._registry.storages():
+            store = await self._stores.of(storage)
+            await self._check_blobs(storage, store)
+            await self._find_unnamed(storage, store)
+        for repository in self._registry.all():
+            await self._check_layout(repository)
+        return self._report
+
+    async def _check_blobs(self, storage: Storage, store: IBlobStore) -> None:
+        total = await self._catalog.scan(blobs.count_blobs, storage.id)
+        self._progress.begin(f"blobs of {storage.name}", total)
+        after = b""
+        while page := await self._catalog.scan(blobs.list_blobs, storage.id, after, PAGE):
+            for info in page:
+                await self._check_blob(storage, store, info.sha256, info.locator)
+                self._report.blobs += 1
+                self._report.size += info.size
+                self._progress.step()
+            after = bytes.fromhex(page[-1].sha256)
+        self._progress.end()
+
+    async def _check_blob(self, storage: Storage, store: IBlobStore, sha256: str, locator: str) -> None:
+        report = self._report
+        try:
+            actual = await self._digest(store, locator)
+        except PkgrepoError as error:
+            report.missing += 1
+            report.problems.append(f"{storage.name}: blob {sha256}: {error}")
+        else:
+            if actual == sha256:
+                await self._catalog.write(blobs.set_verified, storage.id, sha256, self._clock.now_ms())
+                return
+            report.damaged += 1
+            report.problems.append(f"{storage.name}: blob {sha256}: its bytes have the digest {actual}")
+        await self._catalog.write(blobs.mark_suspect, storage.id, sha256)
+
+    async def _digest(self, store: IBlobStore, locator: str) -> str:
+        blob = store.open(locator)
+        descriptor = blob.descriptor()
+        if descriptor is not None:
+            return await self._pools.disk(_digest_descriptor, descriptor)
+        digest = hashlib.sha256()
+        for start in range(0, blob.size, PIECE):
+            digest.update(await blob.read(start, PIECE))
+        return digest.hexdigest()
+
+    async def _find_unnamed(self, storage: Storage, store: IBlobStore) -> None:
+        self._progress.begin(f"copies in {storage.name}", 0)
+        limit = datetime.now(UTC) - ORPHAN_GRACE
+        after = ""
+        while page := await store.scan(after, PAGE):
+            locators = [locator for locator, _, committed in page if committed < limit]
+            for locator in await self._catalog.scan(blobs.unnamed, storage.id, locators):
+                self._report.unnamed += 1
+                if self._repair:
+                    await store.delete(locator)
+                    self._report.mended += 1
+                else:
+                    self._report.problems.append(f"{storage.name}: no row names the copy {locator}")
+            after = page[-1][0]
+            self._progress.step(len(page))
+        self._progress.end()
+
+    async def _check_layout(self, repository: Repository) -> None:
+        writer = await self._follower.writer(repository)
+        if writer is None:
+            return
+        self._progress.begin(f"readable layout of {repository.path}", repository.package_count)
+        await self._hold(repository, writer)
+        after = ""
+        while page := await self._catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE):
+            for package in page:
+                for key, text in await self._catalog.scan(versions.version_names, package.id):
+                    await self._hold(repository, writer, package.key, key, text)
+                self._progress.step()
+            after = page[-1].key
+        self._progress.end()
+
+    async def _hold(
+        self, repository: Repository, writer: LayoutWriter, package: str = "", key: str = "", version: str = ""
+    ) -> None:
+        if package:
+            shown = await self._catalog.scan(read_version, repository.id, package, key)
+            plan = await self._pools.disk(writer.plan, package, version, shown)
+        else:
+            plan = await self._pools.disk(writer.plan_repository)
+        if not len(plan):
+            return
+        self._report.layout_changes += len(plan)
+        what = f"{repository.path}: {package} {version}".rstrip(": ")
+        if not self._repair:
+            self._report.problems.append(f"{what}: the readable layout differs in {len(plan)} places")
+            return
+        try:
+            await self._pools.disk(writer.apply, plan)
+        except OSError as error:
+            self._report.problems.append(f"{what}: the readable layout cannot be mended: {error.strerror}")
+        else:
+            self._report.mended += len(plan)
+
+
+def _digest_descriptor(descriptor: int) -> str:
+    try:
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise PkgrepoError(f"cannot be read: {error.strerror}") from error
