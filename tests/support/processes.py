@@ -103,16 +103,21 @@ class ServerProcess:
 def twistd_process(
     folder: Path, *options: str, environ: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
 ) -> ServerProcess:
-    """``twistd -n pkgrepo`` from this checkout, data below ``folder``, a free port unless told otherwise."""
+    """
+    ``twistd -n pkgrepo`` from this checkout, with its data below ``folder``, on a free port.
+
+    ``environ`` changes its settings; an empty value leaves out what is set here otherwise.
+    """
     defaults = {
         "PYTHONPATH": str(ROOT),
         "PKGREPO_DATA__DIR": str(folder / "data"),
         "PKGREPO_SERVER__LISTEN": "tcp:0:interface=127.0.0.1",
         "PKGREPO_ADMIN_PASSWORD": "correct horse battery",
     }
+    variables = {name: value for name, value in (defaults | dict(environ or {})).items() if value}
     return ServerProcess(
         [str(TWISTD), "--nodaemon", "--pidfile=", "pkgrepo", *options],
-        environ=clean_environment(**defaults) | dict(environ or {}),
+        environ=clean_environment(**variables),
         folder=folder,
         pass_fds=pass_fds,
     )

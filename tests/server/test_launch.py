@@ -1,0 +1,84 @@
+"""Started as twistd starts it, from this checkout."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+import requests
+
+pytestmark = pytest.mark.server
+
+ENDED_BY_SIGTERM = (0, -signal.SIGTERM)  # twistd ends itself with the signal that stopped it
+
+
+def answers(url: str) -> bool:
+    return requests.get(url + "/", timeout=30).headers["Server"].startswith("pkgrepo/")
+
+
+def test_twistd_serves_from_a_file_and_stops_when_asked(run_twistd, tmp_path):
+    (tmp_path / "pkgrepo.toml").write_text('[data]\ndir = "elsewhere"\n')
+    server = run_twistd("--config", "pkgrepo.toml", "--set", "log.level=warn")
+    assert answers(server.wait_ready())
+    assert server.stop() in ENDED_BY_SIGTERM
+    assert "Traceback" not in server.output
+
+
+def test_a_run_leaves_nothing_but_its_data(run_twistd, tmp_path):
+    server = run_twistd()
+    server.wait_ready()
+    server.stop()
+    assert [each.name for each in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_password_that_nobody_gave_is_made_and_shown_once(run_twistd):
+    first = run_twistd(environ={"PKGREPO_ADMIN_PASSWORD": ""})
+    first.wait_ready()
+    first.stop()
+    assert first.output.count("with the password") == 1
+    second = run_twistd(environ={"PKGREPO_ADMIN_PASSWORD": ""})
+    assert answers(second.wait_ready())
+    second.stop()
+    assert "password" not in second.output
+
+
+def test_a_given_password_is_never_shown(run_twistd):
+    server = run_twistd(environ={"PKGREPO_ADMIN_PASSWORD": "s3cret-s3cret-s3cret"})
+    server.wait_ready()
+    server.stop()
+    assert "s3cret" not in server.output
+
+
+def test_a_wrong_configuration_is_told_whole_and_nothing_is_made(run_twistd, tmp_path):
+    server = run_twistd("--set", "server.listn=x", environ={"PKGREPO_LOG__LEVEL": "loud"})
+    assert server.wait() == 1
+    assert "command line: server.listn is not a setting; did you mean server.listen?" in server.output
+    assert "log.level: must be" in server.output
+    assert "Traceback" not in server.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_than_one_worker_is_refused_in_a_sentence(run_twistd):
+    server = run_twistd("--workers", "4")
+    assert server.wait() == 1
+    assert "--workers takes 1 only" in server.output
+
+
+def test_a_port_that_is_taken_ends_the_start(run_twistd):
+    first = run_twistd()
+    port = first.wait_ready().rpartition(":")[2]
+    second = run_twistd(
+        environ={"PKGREPO_SERVER__LISTEN": f"tcp:{port}:interface=127.0.0.1", "PKGREPO_DATA__DIR": "other"}
+    )
+    assert second.wait() != 0
+    assert "in use" in second.output
+
+
+def test_the_log_is_json_where_the_configuration_says_so(run_twistd):
+    server = run_twistd(environ={"PKGREPO_LOG__FORMAT": "json"})
+    assert answers(server.wait_ready())
+    server.stop()
+    lines = [json.loads(line) for line in server.output.splitlines() if line.startswith("{")]
+    assert any(line.get("level") == "info" and "serving at" in line.get("message", "") for line in lines)
+    assert any(line.get("status") for line in lines), "no line of the access log"

@@ -1,0 +1,59 @@
+"""Started as part of somebody else's daemon."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+import requests
+from twisted.application.service import MultiService
+from twisted.internet.defer import maybeDeferred
+from twisted.internet.threads import deferToThread
+
+from tests.support.processes import ROOT
+from tests.support.server import assert_reactor_rests, no_failures, watched
+
+pytestmark = pytest.mark.server
+
+
+def readme_example(folder: Path) -> MultiService:
+    """The service that README's example makes, with another folder and a free port."""
+    (code,) = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert "/srv/packages" in code
+    assert '"tcp:8081"' in code
+    names: dict[str, object] = {}
+    exec(code.replace("/srv/packages", str(folder)).replace('"tcp:8081"', '"tcp:0:interface=127.0.0.1"'), names)
+    daemon = names["daemon"]
+    assert isinstance(daemon, MultiService)
+    return daemon
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_example_of_the_readme_serves_and_leaves_nothing_behind(tmp_path):
+    before = watched()
+    with no_failures():
+        daemon = readme_example(tmp_path)
+        daemon.startService()
+        (url,) = await daemon.getServiceNamed("pkgrepo").ready
+        answer = await deferToThread(requests.get, url, timeout=30)
+        assert answer.headers["Server"].startswith("pkgrepo/")
+        await maybeDeferred(daemon.stopService)
+        await assert_reactor_rests(before)
+
+
+@pytest_twisted.ensureDeferred
+async def test_two_servers_live_in_one_process(make_server, tmp_path):
+    first = await make_server()
+    second = await make_server(data__dir=str(tmp_path / "second"))
+    assert first.url != second.url
+    for each in (first, second):
+        answer = await deferToThread(requests.get, each.url + "/", timeout=30)
+        assert answer.headers["Server"].startswith("pkgrepo/")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_server_that_was_never_started_stops(tmp_path):
+    daemon = readme_example(tmp_path)
+    await maybeDeferred(daemon.stopService)

@@ -1,0 +1,67 @@
+"""Installed as users install it: from a wheel into a clean environment, and by bin/serve from a fresh checkout."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.support.processes import ROOT, ServerProcess, clean_environment
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What a fresh clone of this checkout would hold, changes that are not committed included."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    copy = tmp_path / "checkout"
+    for name in filter(None, listed.split("\0")):
+        source, target = ROOT / name, copy / name
+        if source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+    return copy
+
+
+def serve(command: list[str], folder: Path) -> ServerProcess:
+    folder.mkdir(exist_ok=True)
+    environ = clean_environment(PKGREPO_SERVER__LISTEN="tcp:0:interface=127.0.0.1")
+    return ServerProcess(command, environ=environ, folder=folder)
+
+
+def assert_serves(server: ServerProcess) -> None:
+    try:
+        answer = requests.get(server.wait_ready() + "/", timeout=30)
+        assert answer.headers["Server"].startswith("pkgrepo/")
+    finally:
+        server.stop()
+
+
+def test_the_wheel_serves_from_a_clean_environment(checkout, tmp_path):
+    wheels, venv = tmp_path / "wheels", tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "build", "--wheel", "--outdir", wheels, checkout], check=True)
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    subprocess.run([venv / "bin" / "pip", "install", "--quiet", *wheels.iterdir()], check=True)
+    (tmp_path / "pkgrepo.toml").write_text('[data]\ndir = "data"\n')
+    twistd = [str(venv / "bin" / "twistd"), "--nodaemon", "--pidfile=", "pkgrepo", "--config", "../pkgrepo.toml"]
+    assert_serves(serve(twistd, tmp_path / "run"))
+    assert (tmp_path / "data").is_dir()
+    assert_serves(serve([str(venv / "bin" / "pkgrepo"), "serve"], tmp_path / "run"))
+
+
+def test_a_fresh_checkout_serves_by_one_command(checkout, tmp_path):
+    first = serve([str(checkout / "bin" / "serve")], tmp_path / "run")
+    assert_serves(first)
+    assert "making a virtual environment" in first.output
+    assert (tmp_path / "run" / "data").is_dir()
+    second = serve([str(checkout / "bin" / "serve"), "--set", "log.access=false"], tmp_path / "run")
+    assert_serves(second)
+    assert "installing" not in second.output

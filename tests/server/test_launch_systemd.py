@@ -1,0 +1,109 @@
+"""Started as systemd starts it: with a listening socket that it inherits, and a socket to say how it goes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.support.processes import ROOT, TWISTD, ServerProcess, clean_environment
+
+pytestmark = pytest.mark.server
+
+# What systemd does between fork and exec: the first socket is descriptor 3, and LISTEN_PID is the new process.
+AS_SYSTEMD = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ["LISTEN_PID"] = str(os.getpid())
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@pytest.fixture
+def listening():
+    """The socket that outlives the service."""
+    with socket.create_server(("127.0.0.1", 0)) as line:
+        yield line
+
+
+@pytest.fixture
+def manager(tmp_path):
+    """Where the service tells how it goes."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+        line.bind(str(tmp_path / "notify"))
+        line.settimeout(60)
+        yield line
+
+
+@pytest.fixture
+def start(tmp_path, listening, manager):
+    processes = []
+
+    def start() -> ServerProcess:
+        command = [sys.executable, "-c", AS_SYSTEMD, str(listening.fileno()), str(TWISTD)]
+        command += ["--nodaemon", "--pidfile=", "pkgrepo", "--set", "server.listen=systemd:domain=INET:index=0"]
+        environ = clean_environment(
+            PYTHONPATH=str(ROOT),
+            PKGREPO_DATA__DIR=str(tmp_path / "data"),
+            LISTEN_FDS="1",
+            NOTIFY_SOCKET=str(tmp_path / "notify"),
+            WATCHDOG_USEC="200000",
+        )
+        processes.append(ServerProcess(command, environ=environ, folder=tmp_path, pass_fds=[listening.fileno()]))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+
+
+def receive_until(manager: socket.socket, wanted: str) -> None:
+    while wanted not in manager.recv(4096).decode().split("\n"):
+        pass
+
+
+def test_an_inherited_socket_is_served_and_readiness_is_told(start, listening, manager):
+    server = start()
+    server.wait_ready()
+    receive_until(manager, "READY=1")
+    port = listening.getsockname()[1]
+    assert requests.get(f"http://127.0.0.1:{port}/", timeout=30).headers["Server"].startswith("pkgrepo/")
+    receive_until(manager, "WATCHDOG=1")
+    server.stop()
+    receive_until(manager, "STOPPING=1")
+
+
+def test_a_request_made_during_a_restart_waits_and_is_answered(start, listening, manager):
+    first = start()
+    first.wait_ready()
+    first.stop()
+    with socket.create_connection(listening.getsockname(), timeout=60) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        start()
+        assert client.recv(9) == b"HTTP/1.1 "
+
+
+def test_the_units_are_valid_and_confined(tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not on the path")
+    for name in ("pkgrepo.service", "pkgrepo.socket"):
+        # The program of the example need not exist here.
+        text = Path(ROOT, "bin", name).read_text().replace("/opt/pkgrepo/bin/twistd", shutil.which("env"))
+        (tmp_path / name).write_text(text)
+    service = str(tmp_path / "pkgrepo.service")
+    verified = analyze("verify", service, str(tmp_path / "pkgrepo.socket"))
+    assert (verified.returncode, verified.stderr) == (0, "")
+    confined = analyze("security", "--offline=yes", "--threshold=20", service)
+    assert confined.returncode == 0, confined.stdout
+
+
+def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environ = os.environ | {"SYSTEMD_PAGER": ""}
+    command = ["systemd-analyze", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
