@@ -77,14 +77,16 @@ def add_repository(catalog: MemoryCatalog, repository_id: int, *, format: str = 
 def _insert_repository(tx: MemoryTransaction, repository_id: int, format: str) -> None:
     tx.execute(
         """
-        INSERT INTO storage (id, uid, name, key, kind, created_at, updated_at) VALUES (1, 's1', 'main', 'main', 'Local', 0, 0)
+        INSERT INTO storage (id, uid, name, key, kind, created_at, updated_at)
+        VALUES (1, 's1', 'main', 'main', 'Local', 0, 0)
         ON CONFLICT DO NOTHING
         """
     )
     name = f"r{repository_id}"
     tx.execute(
         """
-        INSERT INTO repository (id, uid, storage_id, name, key, format, type, visibility, config, created_at, updated_at)
+        INSERT INTO repository (id, uid, storage_id, name, key, format, type, visibility, config, created_at,
+                                updated_at)
         VALUES (?, ?, 1, ?, ?, ?, 'Hosted', 'public', '{}', 0, 0)
         """,
         (repository_id, f"u{repository_id}", name, name, format),

@@ -95,12 +95,12 @@ def has_users(r: Reader) -> bool:
     return r.one("SELECT 1 FROM account LIMIT 1") is not None
 
 
-def list_users(r: Reader, *, after: str = "", limit: int = 50, query: str = "") -> list[User]:
-    """Users ordered by key, from after the key ``after``; ``query`` is looked for in user name, name and email."""
+def list_users(r: Reader, *, after: str = "", limit: int = 50, search: str = "") -> list[User]:
+    """Users ordered by key, from after the key ``after``; ``search`` is looked for in user name, name and email."""
     where, parameters = "key > ?", [after]
-    if query:
+    if search:
         where += r" AND (key LIKE ? ESCAPE '\' OR lower(name) LIKE ? ESCAPE '\' OR lower(email) LIKE ? ESCAPE '\')"
-        parameters += [like(name_key(query))] * 3
+        parameters += [like(name_key(search))] * 3
     rows = r.all(f"{_USER} WHERE {where} ORDER BY key LIMIT ?", (*parameters, limit))
     return [user for row in rows if (user := _user(row)) is not None]
 

@@ -111,6 +111,7 @@ def test_an_admins_token_opens_what_the_admin_holds_unless_narrowed_before(scene
         assert found.scopes == scopes
 
 
+@pytest.mark.filterwarnings("ignore:The HMAC key is:jwt.InsecureKeyLengthWarning")
 @pytest.mark.parametrize(
     "forge",
     [

@@ -25,6 +25,6 @@ def test_the_owner_is_looked_for_from_the_most_specific_name_on(format, package,
 
 
 def test_a_claimed_package_never_makes_a_project_that_a_container_image_could_name():
-    for format in ("maven", "npm", "ruby", "python"):
-        assert ":" in ownership(make_repository(format=format), "acme").claim_key
+    for each in ("maven", "npm", "ruby", "python"):
+        assert ":" in ownership(make_repository(format=each), "acme").claim_key
     assert ownership(make_repository(format="docker"), "acme/x").claim_key == "acme"

@@ -18,7 +18,7 @@ from pkgrepo.model import (
 from pkgrepo.storage.catalog.projects import add_project
 from tests.support.auth import Scene, make_repository
 
-R, W, O, D, E, A = (Action(word) for word in ("read", "write", "overwrite", "delete", "edit", "admin"))
+R, W, OV, D, E, A = (Action(word) for word in ("read", "write", "overwrite", "delete", "edit", "admin"))
 SCENE = Scene()
 USER = SCENE.user("plain")
 OWNER = SCENE.catalog.do(add_project, key="acme", now_ms=0)
@@ -166,7 +166,7 @@ def second_telling(action, who, own, groups, role, default, visibility, auth, an
     by_role = role is not None and (
         (package == "x" and action in ROLES[ProjectRole(role)])
         or (package == "x" and role == "guest" and action is R and visibility != "private")
-        or (package is None and action in {W, O, D} and action in ROLES[ProjectRole(role)])
+        or (package is None and action in {W, OV, D} and action in ROLES[ProjectRole(role)])
     )
     return by_role or action in default or (action is R and visibility != "private")
 
