@@ -57,19 +57,10 @@ class Hits:
 
 @frozen
 class Target:
-    """Where uploads go, and as whom."""
+    """Where uploads go, with the header fields that say as whom."""
 
     url: str
-    user: str = ""
-    password: str = field(default="", repr=False)
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The credentials as header fields."""
-        if not self.user:
-            return {}
-        basic = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
-        return {"Authorization": f"Basic {basic}"}
+    headers: Mapping[str, str] = field(factory=dict, repr=False)
 
 
 @frozen
@@ -79,6 +70,11 @@ class Post:
     headers: Mapping[str, str]
     parts: Sequence[bytes | memoryview]
     size: int
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    """Basic credentials as header fields."""
+    return {"Authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
 def get(url: str, headers: Mapping[str, str]) -> Reply:

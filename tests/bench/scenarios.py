@@ -64,8 +64,8 @@ class Scenario:
     """
     One thing to measure.
 
-    C{lineup} names the contestants, the judged one first. C{prepare} gets one of them ready. An C{alone} scenario runs
-    with no other server up.
+    C{lineup} names the contestants, the judged one first. C{prepare} gets one of them ready. Servers are kept for the
+    next scenario when it has the same C{stock}, and begin empty otherwise: some of them slow down with what they hold.
     """
 
     name: str
@@ -73,8 +73,8 @@ class Scenario:
     lineup: tuple[str, ...]
     metrics: tuple[Metric, ...]
     prepare: Callable[[Arena, str], Trial]
+    stock: str
     goals: tuple[Goal, ...] = ()
-    alone: bool = False
 
 
 @frozen
@@ -105,6 +105,7 @@ class Arena:
         self._failed: dict[str, str] = {}
         self._done: set[Hashable] = set()
         self._versions: dict[str, str] = {}
+        self._stock = ""
         self._starts = 0
 
     def get(self, name: str) -> Contestant:
@@ -164,6 +165,12 @@ class Arena:
         """Which version of each contestant has run so far."""
         return dict(self._versions)
 
+    def restock(self, stock: str) -> None:
+        """Begin with empty servers, unless those that run hold this stock."""
+        if stock != self._stock:
+            self.clear()
+            self._stock = stock
+
     def clear(self) -> None:
         """Stop every server and remove its folder."""
         for contestant in self._running.values():
@@ -183,8 +190,7 @@ class Arena:
 
 def run(scenario: Scenario, arena: Arena, rounds: int, say: Callable[[str], None]) -> Result:
     """The figures of a scenario; a contestant that cannot do its part is named with the reason, and left out."""
-    if scenario.alone:
-        arena.clear()
+    arena.restock(scenario.stock)
     absent: dict[str, str] = {}
     trials: dict[str, Trial] = {}
     for name in scenario.lineup:

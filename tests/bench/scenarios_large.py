@@ -189,8 +189,8 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=(OURS,),
         metrics=_FIVE_METRICS,
         prepare=_upload_five(_put),
+        stock="none",
         goals=_FIVE_GOALS,
-        alone=True,
     ),
     Scenario(
         name="upload-5g-form",
@@ -198,8 +198,8 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=(OURS,),
         metrics=_FIVE_METRICS,
         prepare=_upload_five(_form),
+        stock="none",
         goals=_FIVE_GOALS,
-        alone=True,
     ),
     Scenario(
         name="upload-many",
@@ -207,8 +207,8 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=(OURS,),
         metrics=(SPEED, CPU_MS, GROWTH, WRITTEN),
         prepare=_many,
+        stock="none",
         goals=(Goal(GROWTH, "at most", 200),),
-        alone=True,
     ),
     Scenario(
         name="page-beside",
@@ -216,8 +216,8 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=(OURS, "pypiserver", "devpi"),
         metrics=(QUIET_P99, BESIDE_P50, BESIDE_P99, UPLOAD_S, GROWTH),
         prepare=_beside,
+        stock="page-beside",
         goals=(Goal(BESIDE_P99, "at most", 100),),
-        alone=True,
     ),
     Scenario(
         name="index-upload",
@@ -225,8 +225,8 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=(_BIG, _LITTLE),
         metrics=(UPLOADS, CPU_MS, P50, P99, RSS),
         prepare=_index_upload,
+        stock="catalog",
         goals=(Goal(P50, "at most", 1.2, _LITTLE), Goal(CPU_MS, "at most", 1.2, _LITTLE)),
-        alone=True,
     ),
     Scenario(
         name="index-page",
@@ -234,6 +234,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=(_BIG, _LITTLE),
         metrics=(RATE, CPU, P50, P99, RSS),
         prepare=_index_read("bench-20"),
+        stock="catalog",
         goals=(Goal(CPU, "at most", 1.2, _LITTLE), Goal(P50, "at most", 1.2, _LITTLE)),
     ),
     Scenario(
@@ -242,5 +243,6 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=(_BIG, _LITTLE),
         metrics=(RATE, SPEED, CPU, P50, P99, RSS),
         prepare=_index_read(None),
+        stock="catalog",
     ),
 )

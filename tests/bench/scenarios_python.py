@@ -94,6 +94,7 @@ def _page_scenario(count: int, *, html: bool = False, goals: tuple[Goal, ...] = 
         lineup=PEERS,
         metrics=READ,
         prepare=_reading(wheels(project, count), _page(project), HTML if html else PIP),
+        stock="twenty" if count == 20 else f"{count}",
         goals=goals,
     )
 
@@ -177,14 +178,13 @@ SCENARIOS: tuple[Scenario, ...] = (
         ),
     ),
     _page_scenario(20, html=True),
-    _page_scenario(300),
-    _page_scenario(5000),
     Scenario(
         name="not-modified",
         about="unchanged simple page of 20 files (pypiserver and devpi have no validator and send it again)",
         lineup=PEERS,
         metrics=READ,
         prepare=_reading(_SMALL, _page("bench-20"), PIP, revalidate=True),
+        stock="twenty",
     ),
     Scenario(
         name="metadata",
@@ -192,6 +192,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=PEERS,
         metrics=READ,
         prepare=_reading(_SMALL, lambda server: server.file_url(_SMALL[0]) + ".metadata", FILE),
+        stock="twenty",
     ),
     Scenario(
         name="small-file",
@@ -199,13 +200,17 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=PEERS,
         metrics=READ,
         prepare=_reading(_SMALL, lambda server: server.file_url(_SMALL[0]), FILE),
+        stock="twenty",
     ),
+    _page_scenario(300),
+    _page_scenario(5000),
     Scenario(
         name="download-1g",
         about="wheel of 1 GiB, read by curl",
         lineup=PEERS,
         metrics=(SPEED, CPU_MS, GROWTH),
         prepare=_download,
+        stock="download-1g",
         goals=(Goal(CPU_MS, "at most", 1.3, "nginx"),),
     ),
     Scenario(
@@ -214,6 +219,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=(OURS, "pypiserver", "devpi"),
         metrics=(SPEED, CPU_MS, GROWTH, WRITTEN),
         prepare=_upload_large,
+        stock="upload-100m",
     ),
     Scenario(
         name="upload-small",
@@ -221,5 +227,6 @@ SCENARIOS: tuple[Scenario, ...] = (
         lineup=(OURS, "pypiserver", "devpi"),
         metrics=(UPLOADS, CPU_MS, P50, P99, GROWTH),
         prepare=_upload_small,
+        stock="upload-small",
     ),
 )
