@@ -56,5 +56,7 @@ def render_head(answer: Answer, status: int, start: int, end: int) -> bytes:
     head = b"\r\n".join(lines)
     if head.count(b"\n") != max(len(lines) - 1, 0) or head.count(b"\r") != max(len(lines) - 1, 0) or b"\0" in head:
         raise ValueError("an answer's header field holds a control byte")
-    own_reason = answer.reason if status == answer.status else None
-    return status_line(status, own_reason) + head + (b"\r\n" if lines else b"")
+    reason = answer.reason if status == answer.status else None
+    if reason is not None:
+        reason = reason[: 2 * _REASON_LENGTH]  # what is remembered for reuse stays small
+    return status_line(status, reason) + head + (b"\r\n" if lines else b"")

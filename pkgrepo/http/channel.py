@@ -93,8 +93,10 @@ class Channel(Outlet):
         self.state = CLOSED
         self._held = b""
         self.site.forget(self)
-        self.stopProducing()
         request, self.request = self.request, None
+        if request is not None:
+            request.gone = True  # before its producer is stopped, and wonders why
+        self.stopProducing()
         if request is not None:
             request.connectionLost(reason)
 
@@ -166,6 +168,8 @@ class Channel(Outlet):
         if data.startswith(b"\r\n", at):  # RFC 9112 section 2.2: one empty line before a request is forgiven
             at += 2
         line_end = data.find(b"\r\n", at, end + 2)
+        if line_end < 0:
+            raise BadHead(400, "there is no request line")
         line = parse_request_line(data[at:line_end])
         raw = data[line_end + 2 : end + 2]
         fields = self._fields

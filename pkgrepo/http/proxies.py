@@ -114,7 +114,7 @@ def _is_address(text: str) -> bool:
         ip_address(text)
     except ValueError:
         return False
-    return True
+    return "%" not in text  # a zone means nothing elsewhere, and may hold anything
 
 
 def _local_host(host: object) -> str:

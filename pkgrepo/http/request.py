@@ -87,6 +87,7 @@ class Request(server.Request):
         self.fields = fields.values
         self.started = channel.site.seconds()
         self.notifications = []
+        self._connection = channel  # ``channel`` goes when the answer is complete
         self._line = line
         self._block = fields
 
@@ -146,7 +147,7 @@ class Request(server.Request):
     @lazy
     def site(self) -> Any:
         """The factory of the connection; it outlives it."""
-        return self.channel.site
+        return self._connection.site
 
     @lazy
     def requestHeaders(self) -> Headers:
@@ -189,12 +190,12 @@ class Request(server.Request):
     @lazy
     def client(self) -> Any:
         """The peer's address."""
-        return self.channel.getPeer()
+        return self._connection.getPeer()
 
     @lazy
     def host(self) -> Any:
         """Our end's address."""
-        return self.channel.getHost()
+        return self._connection.getHost()
 
     @lazy
     def _adapterCache(self) -> dict[Any, Any]:
@@ -207,8 +208,7 @@ class Request(server.Request):
 
     def isSecure(self) -> bool:
         """Whether the client's bytes came through TLS of ours."""
-        secure: bool = self.channel is not None and self.channel.secure
-        return secure
+        return self._connection.secure
 
     # The life of a request
 
