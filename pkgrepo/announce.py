@@ -60,3 +60,8 @@ def announce_password(user: str, password: str, *, console: IO[str] | None, fold
         return
     print(f"admin user {user!r} was made with the password\n\n    {password}\n", file=console)
     print("which is shown this once; `pkgrepo admin reset-password` makes another.", file=console, flush=True)
+
+
+def announce_failure(sentence: str) -> None:
+    """Say on standard error why there is no server."""
+    print(f"pkgrepo could not start: {sentence}", file=sys.stderr, flush=True)

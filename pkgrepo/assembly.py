@@ -66,7 +66,7 @@ class Core:
         self.stores = Stores(self._open_store)
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
         self.passwords = Passwords(self.pools.cpu, min_length=config.auth.password_min)
-        self.formats: dict[str, IFormat] = {}
+        self.formats: dict[str, IFormat] = {each.name: each for each in (PythonFormat(),)}
         self.follower = LayoutFollower(
             catalog=self.catalog,
             registry=self.registry,
@@ -111,7 +111,7 @@ def readable_layout(store: IBlobStore) -> ReadableLayout | None:
     """The readable layout beside a store's blobs, where they are files."""
     if not isinstance(store, FilesystemBlobStore):
         return None
-    return ReadableLayout(store.layout.root / "repositories", store.layout.root / "blobs")
+    return ReadableLayout(store.paths.root / "repositories", store.paths.root / "blobs")
 
 
 class Assembly:
@@ -175,9 +175,7 @@ class Assembly:
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),
         )
-        core.formats.update(formats_by_name(services))
-        await first_start.declare(core, config)
-        mounts = Mounts(registry=core.registry, formats=core.formats)
+        mounts = Mounts(services=services, formats=core.formats)
         self.site.resource = FrontDoor(mounts=mounts, branches={}).app.resource()
         self.site.early = EarlyReads(catalog=catalog, mounts=mounts, access=access, downloads=core.downloads, hot=hot)
         if self._certificate is not None and config.tls.reload == "auto":
@@ -215,12 +213,6 @@ class Flusher(Service):
         super().stopService()  # type: ignore[no-untyped-call]
         self._loop.stop()
         return Deferred.fromCoroutine(self._uses.flush())
-
-
-def formats_by_name(services: Services) -> dict[str, IFormat]:
-    """Every format this server knows."""
-    every: list[IFormat] = [PythonFormat(services)]
-    return {format_.name: format_ for format_ in every}
 
 
 def _limits(config: Config) -> HttpLimits:

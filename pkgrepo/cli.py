@@ -20,6 +20,7 @@ from twisted.internet.task import react
 
 from pkgrepo import __version__
 from pkgrepo.config import Config, ConfigError, explain, read_config, template
+from pkgrepo.console import make_progress
 from pkgrepo.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, PkgrepoError
 from pkgrepo.storage.catalog import identity
 
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
 
 EXIT_CODES: dict[type[PkgrepoError], int] = {Invalid: 2, NotFound: 3, Forbidden: 4, AlreadyExists: 5, Conflict: 5}
 TWISTD = "from twisted.scripts.twistd import run; run()"
+
+
+class Unsound(PkgrepoError):
+    """Some things were found wrong, and have been told."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"{count} problems were found")
 
 
 class Sources:
@@ -153,6 +161,69 @@ def reset_password(sources: Sources, username: str, password_file: IO[str] | Non
         click.echo(f"{username} has a new password" + _shown(password, generate=generate))
 
     run_offline(config, reset)
+
+
+@main.command()
+@click.option("--repair", is_flag=True, help="Mend the readable layout and remove forgotten copies.")
+@click.pass_obj
+def verify(sources: Sources, *, repair: bool) -> None:
+    """Read every stored byte again, and hold the readable layout against the catalog."""
+
+    async def work(core: Core) -> None:
+        from pkgrepo.repositories.verify import Verifier  # noqa: PLC0415 - see run_offline
+
+        report = await Verifier(
+            catalog=core.catalog,
+            registry=core.registry,
+            stores=core.stores,
+            pools=core.pools,
+            follower=core.follower,
+            clock=core.clock,
+            progress=make_progress(),
+            repair=repair,
+        ).run()
+        for problem in report.problems:
+            click.echo(problem, err=True)
+        click.echo(
+            f"{report.blobs} blobs of {report.size} bytes: {report.missing} missing, {report.damaged} damaged; "
+            f"{report.unnamed} forgotten copies, {report.layout_changes} differences in the readable layout, "
+            f"{report.mended} mended"
+        )
+        if report.problems:
+            raise Unsound(len(report.problems))
+
+    run_offline(sources.read(), work)
+
+
+@main.command()
+@click.pass_obj
+def reindex(sources: Sources) -> None:
+    """Build the catalog again from the readable layout, when the database is gone."""
+
+    async def work(core: Core) -> None:
+        from pkgrepo import first_start  # noqa: PLC0415 - see run_offline
+        from pkgrepo.repositories.reindex import Reindexer  # noqa: PLC0415 - see run_offline
+
+        await first_start.ensure_storages(core, sources.read())
+        restored = await Reindexer(
+            catalog=core.catalog,
+            registry=core.registry,
+            stores=core.stores,
+            pools=core.pools,
+            follower=core.follower,
+            formats=core.formats,
+            clock=core.clock,
+            progress=make_progress(),
+        ).run()
+        for problem in restored.problems:
+            click.echo(problem, err=True)
+        click.echo(
+            f"took in {restored.repositories} repositories, {restored.versions} versions, {restored.files} files"
+        )
+        if restored.problems:
+            raise Unsound(len(restored.problems))
+
+    run_offline(sources.read(), work)
 
 
 def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoReturn:

@@ -30,25 +30,33 @@ DEFAULT_STORAGE = "main"
 
 
 async def prepare(core: Core, config: Config) -> str | None:
-    """Storages and the first admin; the admin's password when it was made up just now, else None."""
-    for name, path in _storages(config).items():
-        await core.catalog.write(_ensure_storage, name, path, core.clock.now_ms())
-    for storage in core.registry.storages():
-        await core.stores.of(storage)
-    return await _ensure_admin(core, config)
-
-
-async def declare(core: Core, config: Config) -> None:
     """
-    The repositories and tokens that the configuration declares.
+    Storages, the first admin, and the declared repositories and tokens.
 
-    :raises Invalid: one of them does not make sense
+    The admin's password when it was made up just now, else None.
+
+    :raises Invalid: something declared does not make sense
     """
+    await ensure_storages(core, config)
+    password = await _ensure_admin(core, config)
     now_ms = core.clock.now_ms()
     for repository in config.bootstrap.repositories:
         await core.catalog.write(_ensure_repository, repository, core.formats, now_ms)
     for token in config.bootstrap.tokens:
         await core.catalog.write(_ensure_token, token, now_ms)
+    return password
+
+
+async def ensure_storages(core: Core, config: Config) -> None:
+    """
+    The default storage and the declared ones, open and ready.
+
+    :raises PkgrepoError: one of them cannot be used
+    """
+    for name, path in _storages(config).items():
+        await core.catalog.write(_ensure_storage, name, path, core.clock.now_ms())
+    for storage in core.registry.storages():
+        await core.stores.of(storage)
 
 
 def _storages(config: Config) -> dict[str, Path]:

@@ -216,8 +216,12 @@ class IFormat(Interface):
     def schema() -> Mapping[str, Any]:
         """JSON Schema 2020-12 of the repository configuration."""
 
-    def resource(repository: Repository) -> Any:
-        """The Klein application's resource (an ``IResource``) that serves this repository's paths."""
+    def resource(repository: Repository, services: Any) -> Any:
+        """
+        The Klein application's resource (an ``IResource``) that serves this repository's paths.
+
+        ``services`` are the shared mechanisms to build on, see ``pkgrepo.gateway.services``.
+        """
 
     def index(index: Any, change: Any) -> None:
         """Bring a package's documents up to date: an ``Indexer``, see ``pkgrepo.repositories.index``."""

@@ -10,7 +10,8 @@ from twisted.web.resource import IResource
 
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
-from pkgrepo.repositories.registry import Registry
+
+from .services import Services
 
 PREFIX = b"/repositories/"
 
@@ -27,8 +28,9 @@ class Mount:
 class Mounts:
     """Finds the mount behind ``/repositories/<storage>/<repository>/...``."""
 
-    def __init__(self, *, registry: Registry, formats: Mapping[str, IFormat]) -> None:
-        self._registry = registry
+    def __init__(self, *, services: Services, formats: Mapping[str, IFormat]) -> None:
+        self._services = services
+        self._registry = services.registry
         self._formats = formats
         self._serial = -1
         self._mounts: dict[tuple[bytes, bytes], Mount | None] = {}
@@ -64,4 +66,4 @@ class Mounts:
         format_ = self._formats.get(repository.format)
         if format_ is None:
             return None
-        return Mount(repository=repository, format=format_, resource=format_.resource(repository))
+        return Mount(repository=repository, format=format_, resource=format_.resource(repository, self._services))

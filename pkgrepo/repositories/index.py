@@ -45,7 +45,7 @@ class PackageIndex:
 
     def version_texts(self) -> list[str]:
         """How every version is written, in the format's order."""
-        return [text for _, text in versions.version_names(self._tx, self.package.id)]
+        return versions.version_texts(self._tx, self.package.id)
 
     def files(self, version: Version | None = None) -> list[File]:
         """The files of one version, or of the whole package."""

@@ -125,7 +125,7 @@ class Staged:
 class Observer(Protocol):
     """Told, in the reactor thread, that something in a repository changed."""
 
-    def __call__(self, repository: Repository) -> None:
+    def __call__(self, repository: Repository, /) -> None:
         """Look for new events when convenient."""
 
 

@@ -10,7 +10,7 @@ from attrs import Factory, define
 from twisted.logger import Logger
 
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.interfaces import IBlobStore, ICatalog
+from pkgrepo.interfaces import IBlobStore, ICatalog, Reader
 from pkgrepo.model import Repository, Storage
 from pkgrepo.storage.catalog import blobs, packages, versions
 from pkgrepo.storage.pools import Pools
@@ -146,7 +146,7 @@ class Verifier:
         after = ""
         while page := await self._catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE):
             for package in page:
-                for key, text in await self._catalog.scan(versions.version_names, package.id):
+                for key, text in await self._catalog.scan(_version_names, package.id):
                     await self._hold(repository, writer, package.key, key, text)
                 self._progress.step()
             after = page[-1].key
@@ -173,6 +173,10 @@ class Verifier:
             self._report.problems.append(f"{what}: the readable layout cannot be mended: {error.strerror}")
         else:
             self._report.mended += len(plan)
+
+
+def _version_names(reader: Reader, package_id: int) -> list[tuple[str, str]]:
+    return list(zip(versions.version_keys(reader, package_id), versions.version_texts(reader, package_id), strict=True))
 
 
 def _digest_descriptor(descriptor: int) -> str:

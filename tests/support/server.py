@@ -43,8 +43,9 @@ class RunningServer:
         self.url = ""
 
     async def start(self) -> None:
+        ready = self.service.when_ready()
         self.service.startService()
-        self.url = (await self.service.ready)[0].rstrip("/")
+        self.url = (await ready)[0].rstrip("/")
 
     async def stop(self) -> None:
         await maybeDeferred(self.service.stopService)

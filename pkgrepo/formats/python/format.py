@@ -28,9 +28,6 @@ class PythonFormat:
     name = "python"
     aliases = ("pypi", "pip")
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See L{IFormat.validate}."""
         return validate(config)
@@ -39,9 +36,9 @@ class PythonFormat:
         """See L{IFormat.schema}."""
         return schema()
 
-    def resource(self, repository: Repository) -> IResource:
+    def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return PythonSite(self._services, repository).resource()
+        return PythonSite(services, repository).resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""
