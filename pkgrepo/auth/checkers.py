@@ -93,6 +93,9 @@ class PasswordChecker:
         stored = self._catalog.look(password_hash, user.id) if user and user.active else ""
         verdict = await self._passwords.verify(stored, credentials.password, admit=admit, failed=failed)
         if user is None or not verdict.correct:
+            # an unknown name stays out of the log: people type passwords into the wrong field
+            known = user.username if user else "an unknown user"
+            log.info("wrong password for {user} from {address}", user=known, address=address)
             raise UnauthorizedLogin
         self._throttle.succeeded(account, address)
         await self._note_login(user, stored, verdict)

@@ -10,9 +10,12 @@ header value                                who sends it
 ``Bearer <signed token>``                   container clients, after they visited the token service
 ``<access token>``                          gem: the whole value, no scheme word (RubyGems API)
 ``Token <access token>``                    scripts written for other registries
+``Basic <base64>, <access token>``          gem push, when the address holds credentials as well: net/http
+                                            adds them to its own field; the token counts
 ==========================================  ========================================================
 
-Scheme words are read in any case (RFC 9110 11.1). Secrets never appear in ``repr``.
+A token may also be the Basic user name, without a password (bundler: ``bundle config <address> <token>``). Scheme
+words are read in any case (RFC 9110 11.1). Secrets never appear in ``repr``.
 """
 
 from __future__ import annotations
@@ -94,6 +97,8 @@ def parse_authorization(header: bytes, address: str = "") -> Credentials:
         value = header.decode("ascii").strip()
     except UnicodeDecodeError:
         raise AuthenticationFailed from None
+    if "," in value:
+        value = _foremost(value)
     scheme, _, rest = value.partition(" ")
     if not rest:
         return _token(value)
@@ -114,15 +119,23 @@ def named_secret(username: str, secret: str, address: str = "") -> Credentials:
     The credentials behind a name and a secret, from Basic or from a form.
 
     A secret in the form of an access token is one, whatever the name; of the names customary for tokens nothing is
-    made.
+    made. So is a name in that form, whatever the secret.
 
     :raises AuthenticationFailed: there is no secret, no name for a password, or the secret is absurdly long
     """
     if token_kind(secret):
         return TokenCredentials(text=secret, username="" if username.lower() in _UNNAMED else username)
+    if token_kind(username):
+        return TokenCredentials(text=username)
     if not username or not secret or len(secret) > MAX_SECRET:
         raise AuthenticationFailed
     return PasswordCredentials(username=username, password=secret, address=address)
+
+
+def _foremost(value: str) -> str:
+    """The access token among the parts of a merged field, else its first part."""
+    parts = [part.strip() for part in value.split(",")]
+    return next((part for part in parts if token_kind(part)), parts[0])
 
 
 def _basic(encoded: str, address: str) -> Credentials:

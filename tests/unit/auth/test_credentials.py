@@ -45,6 +45,17 @@ def test_a_token_as_basic_password_keeps_another_name_for_the_checker():
     assert parse_authorization(basic("bob", TOKEN)) == TokenCredentials(TOKEN, "bob")
 
 
+@pytest.mark.parametrize("password", ["", "x", "x-oauth-basic"])
+def test_a_token_as_basic_user_name_is_a_token(password):
+    assert parse_authorization(basic(TOKEN, password)) == TokenCredentials(TOKEN)
+
+
+def test_of_a_merged_field_the_token_counts():
+    merged = basic("bob", "secret") + b", " + TOKEN.encode()
+    assert parse_authorization(merged) == TokenCredentials(TOKEN)
+    assert parse_authorization(basic("bob", "secret") + b", nothing") == PasswordCredentials("bob", "secret")
+
+
 @pytest.mark.parametrize("form", ["Bearer {}", "bearer {}", "Bearer  {} ", "Token {}", "token {}", "{}", " {} "])
 def test_a_token_is_read_in_every_form_that_clients_send(form):
     assert parse_authorization(form.format(TOKEN).encode()) == TokenCredentials(TOKEN)
@@ -70,6 +81,8 @@ def test_a_bearer_of_three_parts_is_a_signed_one():
         b"Bearer",
         b"Bearer npm_somethingelse",
         b"Bearer a.b",
+        b",",
+        b"nothing, Basic Ym9iOnNlY3JldA==",
         b"Token nothing",
         b'Digest username="bob"',
         b"Negotiate YII=",

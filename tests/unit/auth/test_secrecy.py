@@ -49,6 +49,7 @@ async def test_no_value_shows_a_secret(scene):
         renewed,
         parse_authorization(basic("alice", PASSWORD)),
         parse_authorization(basic("alice", text)),
+        parse_authorization(basic(text, "")),
         parse_authorization(b"Bearer " + text.encode()),
         parse_authorization(b"Bearer " + issued.text.encode()),
         named_secret("alice", PASSWORD),
