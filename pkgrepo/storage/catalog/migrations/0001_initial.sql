@@ -38,9 +38,10 @@ CREATE TABLE repository (
     quota INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    deleted_at INTEGER,
-    UNIQUE (storage_id, key)
+    deleted_at INTEGER
 );
+-- A repository in the bin lets go of its name.
+CREATE UNIQUE INDEX repository_key ON repository (storage_id, key) WHERE deleted_at IS NULL;
 
 CREATE TABLE package (
     id INTEGER PRIMARY KEY,
@@ -69,19 +70,18 @@ CREATE TABLE version (
     publisher TEXT NOT NULL DEFAULT '',
     UNIQUE (package_id, key)
 );
-CREATE INDEX version_order ON version (package_id, sort);
+CREATE INDEX version_order ON version (package_id, sort, key);
 
 CREATE TABLE file (
     id INTEGER PRIMARY KEY,
     repository_id INTEGER NOT NULL REFERENCES repository (id),
-    storage_id INTEGER NOT NULL REFERENCES storage (id),
+    storage_id INTEGER NOT NULL,                -- that of the repository, so that the blob is one look-up away
     path TEXT NOT NULL,
     package_id INTEGER REFERENCES package (id) ON DELETE CASCADE,
     version_id INTEGER REFERENCES version (id) ON DELETE CASCADE,
     sha256 BLOB NOT NULL,
     size INTEGER NOT NULL,
     media_type TEXT NOT NULL,
-    digests TEXT NOT NULL DEFAULT '{}',
     attrs TEXT NOT NULL DEFAULT '{}',
     created_at INTEGER NOT NULL,
     UNIQUE (repository_id, path)
@@ -105,7 +105,7 @@ CREATE TABLE blob (
     sha256 BLOB NOT NULL,
     locator TEXT NOT NULL,
     size INTEGER NOT NULL,
-    digests TEXT NOT NULL DEFAULT '{}',
+    digests TEXT NOT NULL DEFAULT '{}',         -- besides sha256
     state TEXT NOT NULL DEFAULT 'live',         -- live, deleting, suspect
     touched_at INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
@@ -150,6 +150,7 @@ CREATE TABLE manifest (
     UNIQUE (package_id, digest)
 );
 CREATE INDEX manifest_subject ON manifest (package_id, subject);
+CREATE INDEX manifest_sha ON manifest (sha256);
 
 CREATE TABLE manifest_ref (
     manifest_id INTEGER NOT NULL REFERENCES manifest (id) ON DELETE CASCADE,
@@ -199,7 +200,7 @@ CREATE TABLE document (
     body BLOB NOT NULL,
     gzip BLOB,
     zstd BLOB,
-    UNIQUE (repository_id, kind, key)
+    UNIQUE (repository_id, key, kind)
 );
 
 -- The parts a package's documents are spliced from: one per version or file and kind, in the order they appear.
@@ -227,6 +228,7 @@ CREATE TABLE cache_entry (
     PRIMARY KEY (repository_id, route, path)
 ) WITHOUT ROWID;
 CREATE INDEX cache_entry_age ON cache_entry (fresh_until);
+CREATE INDEX cache_entry_file ON cache_entry (file_id);
 
 CREATE TABLE account (
     id INTEGER PRIMARY KEY,

@@ -1,0 +1,109 @@
+"""
+The catalog's part in garbage collection of blobs.
+
+The order, and why no interleaving with uploads loses bytes: ``mark_deleting`` commits only while nothing refers to the
+blob; from then on uploads of the same bytes bring their own copy; the bytes at the marked locator are removed; at last
+``forget_blob`` removes the row, unless an upload has put another locator there meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import BlobInfo
+
+from .blobs import to_info
+
+# What keeps a blob ``b`` alive.
+_REFERENCED = """
+    (
+        EXISTS (SELECT 1 FROM file f WHERE f.sha256 = b.sha256 AND f.storage_id = b.storage_id)
+        OR EXISTS (SELECT 1 FROM blob_ref x WHERE x.storage_id = b.storage_id AND x.sha256 = b.sha256)
+        OR EXISTS (
+            SELECT 1 FROM package_blob x
+            JOIN package p ON p.id = x.package_id JOIN repository r ON r.id = p.repository_id
+            WHERE x.sha256 = b.sha256 AND r.storage_id = b.storage_id
+        )
+        OR EXISTS (
+            SELECT 1 FROM manifest m JOIN repository r ON r.id = m.repository_id
+            WHERE m.sha256 = b.sha256 AND r.storage_id = b.storage_id
+        )
+    )
+"""
+
+
+@frozen
+class Cursor:
+    """Where a page of candidates ended: blobs are looked at in the order of their age."""
+
+    touched_ms: int = -1
+    sha256: bytes = b""
+
+
+def referenced(r: Reader, storage_id: int, sha256: str) -> bool:
+    """Whether anything refers to a blob."""
+    row = r.one(
+        f"SELECT 1 FROM blob b WHERE b.storage_id = ? AND b.sha256 = ? AND {_REFERENCED}",  # noqa: S608 - ours
+        (storage_id, bytes.fromhex(sha256)),
+    )
+    return row is not None
+
+
+def candidates(
+    r: Reader, storage_id: int, before_ms: int, limit: int, after: Cursor = Cursor()
+) -> tuple[list[BlobInfo], Cursor | None]:
+    """
+    Live blobs that nothing refers to and nobody touched since ``before_ms``, and where to go on; None at the end.
+
+    ``limit`` bounds the blobs that are looked at, not those found, so that a page costs the same in a storage where
+    everything is in use.
+    """
+    rows = r.all(
+        f"""
+        SELECT b.sha256, b.size, b.locator, b.digests, b.touched_at, {_REFERENCED}
+        FROM blob b
+        WHERE b.storage_id = ? AND b.state = 'live' AND b.touched_at < ? AND (b.touched_at, b.sha256) > (?, ?)
+        ORDER BY b.touched_at, b.sha256 LIMIT ?
+        """,  # noqa: S608 - ours
+        (storage_id, before_ms, after.touched_ms, after.sha256, limit),
+    )
+    found = [to_info(row) for row in rows if not row[5]]
+    return found, Cursor(rows[-1][4], rows[-1][0]) if len(rows) == limit else None
+
+
+def mark_deleting(tx: Transaction, storage_id: int, sha256s: Iterable[str], before_ms: int) -> list[BlobInfo]:
+    """Condemn those of the blobs that are still unreferenced and untouched; their bytes may go after the commit."""
+    condemned = []
+    for sha256 in sha256s:
+        row = tx.one(
+            f"""
+            UPDATE blob AS b SET state = 'deleting'
+            WHERE b.storage_id = ? AND b.sha256 = ? AND b.state = 'live' AND b.touched_at < ? AND NOT {_REFERENCED}
+            RETURNING sha256, size, locator, digests
+            """,  # noqa: S608 - ours
+            (storage_id, bytes.fromhex(sha256), before_ms),
+        )
+        if row is not None:
+            condemned.append(to_info(row))
+    return condemned
+
+
+def list_deleting(r: Reader, storage_id: int, limit: int = 500) -> list[BlobInfo]:
+    """Condemned blobs whose row is still there: what a crash interrupted."""
+    rows = r.all(
+        "SELECT sha256, size, locator, digests FROM blob WHERE storage_id = ? AND state = 'deleting' LIMIT ?",
+        (storage_id, limit),
+    )
+    return [to_info(row) for row in rows]
+
+
+def forget_blob(tx: Transaction, storage_id: int, sha256: str, locator: str) -> bool:
+    """Remove the row of a condemned copy once its bytes are gone; False when a new copy has taken its place."""
+    removed = tx.execute(
+        "DELETE FROM blob WHERE storage_id = ? AND sha256 = ? AND locator = ? AND state = 'deleting'",
+        (storage_id, bytes.fromhex(sha256), locator),
+    )
+    return bool(removed)

@@ -1,0 +1,126 @@
+"""
+The schema's version, and the way from an older one.
+
+Migrations are numbered SQL files; ``PRAGMA user_version`` is the number of the last one that ran. Each runs in one
+transaction together with that number, so a crash leaves the version before or the version after.
+
+=======================  =========================================================================
+what is found            what is done
+=======================  =========================================================================
+no file, or an empty one every migration
+an older version         a copy is kept beside the file, then the missing migrations
+this version             nothing
+a newer version          refused: an older program must not write what it does not know
+somebody else's file     refused
+=======================  =========================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import apsw
+from attrs import frozen
+from twisted.logger import Logger
+
+from .connections import CatalogUnusable
+
+log = Logger()
+
+APPLICATION_ID = 0x706B6772  # "pkgr", in the file's header
+_NAME = re.compile(r"(\d{4})_\w+\.sql")
+
+
+@frozen
+class Migration:
+    """One step: ``sql`` leads from version ``number - 1`` to ``number``."""
+
+    number: int
+    name: str
+    sql: str
+
+
+def load_migrations() -> tuple[Migration, ...]:
+    """The program's migrations, in their order."""
+    found = [
+        Migration(int(match[1]), entry.name, entry.read_text("utf-8"))
+        for entry in files(__package__).joinpath("migrations").iterdir()
+        if (match := _NAME.fullmatch(entry.name))
+    ]
+    return tuple(sorted(found, key=lambda migration: migration.number))
+
+
+def upgrade(connection: apsw.Connection, path: Path, migrations: Sequence[Migration]) -> None:
+    """
+    Bring the database to the newest version. Nobody else may write meanwhile: the caller holds the writers' lock.
+
+    :raises CatalogUnusable: the file is of a newer version, or no catalog
+    """
+    found = _version(connection, path)
+    wanted = migrations[-1].number
+    if found > wanted:
+        raise CatalogUnusable(
+            f"{path} was written by a newer pkgrepo (schema {found}, this one knows {wanted});"
+            " install that one, or restore the copy that it kept when it upgraded"
+        )
+    if found == wanted:
+        return
+    if found:
+        copy = keep_copy(connection, path, found)
+        log.info("the catalog before the upgrade is kept in {copy}", copy=str(copy))
+    for migration in migrations:
+        if migration.number > found:
+            _run(connection, migration)
+            log.info("catalog migration {name} done", name=migration.name)
+
+
+def keep_copy(connection: apsw.Connection, path: Path, version: int) -> Path:
+    """A durable copy of the database beside it, named after its version; an older copy of that name is replaced."""
+    copy = path.with_name(f"{path.name}.v{version}")
+    unfinished = path.with_name(f"{copy.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    connection.execute("VACUUM INTO ?", (str(unfinished),))
+    _sync(unfinished)
+    unfinished.replace(copy)
+    _sync(path.parent)
+    return copy
+
+
+def _version(connection: apsw.Connection, path: Path) -> int:
+    version = int(connection.execute("PRAGMA user_version").get)
+    application = int(connection.execute("PRAGMA application_id").get)
+    used = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").get is not None
+    if used and (application != APPLICATION_ID or version == 0):
+        raise CatalogUnusable(f"{path} is a database of another program")
+    return version
+
+
+def _run(connection: apsw.Connection, migration: Migration) -> None:
+    # Tables are changed by building them anew, which foreign keys must not see half done; they are checked at the end.
+    connection.execute("PRAGMA foreign_keys = OFF")
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute(migration.sql)
+            if connection.execute("PRAGMA foreign_key_check").fetchall():
+                raise CatalogUnusable(f"migration {migration.name} would leave rows that refer to nothing")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {migration.number}")
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+    finally:
+        connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

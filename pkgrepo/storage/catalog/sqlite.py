@@ -1,0 +1,134 @@
+"""The catalog in one SQLite file, for any number of processes on one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import apsw
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorFromThreads
+from zope.interface import implementer
+
+from pkgrepo.interfaces import ICatalog, Reader, Transaction
+from pkgrepo.storage.pools import Pool
+
+from .connections import check_library, open_reader, open_writer
+from .failures import STORAGE_ERRORS, explain
+from .schema import Migration, load_migrations, upgrade
+from .turns import Turns
+from .views import View
+from .writer import Writer
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+SCANS = 3  # reader threads; each has a connection with its own cache
+
+
+@implementer(ICatalog)
+class SqliteCatalog:
+    """
+    ``look`` and ``generation`` belong to the reactor thread, which has a connection to itself.
+
+    Each call sees one consistent state. A commit is seen by the first ``look`` after its ``write`` was answered, and
+    commits of other processes by the first ``look`` after they happened.
+    """
+
+    def __init__(
+        self, path: Path, *, reactor: IReactorFromThreads, migrations: Sequence[Migration] | None = None
+    ) -> None:
+        self._path = path
+        self._migrations = migrations
+        self._writer = Writer(path, reactor)
+        self._scanners = Pool(reactor, "catalog", SCANS)
+        self._idle: list[View] = []
+        self._view: View | None = None
+
+    async def start(self) -> None:
+        """
+        Make or upgrade the database, and open it.
+
+        :raises CatalogUnusable: it is of a newer program, or somebody else's, or this SQLite library is too old
+        """
+        check_library()
+        self._scanners.start()
+        try:
+            self._view = View(await self._scanners(self._open))
+        except BaseException:
+            await self._scanners.stop()
+            raise
+        self._writer.start()
+
+    async def stop(self) -> None:
+        """Answer every command that was taken, then close the database."""
+        view = self._view
+        if view is None:
+            return
+        await self._writer.drain()
+        await self._scanners.stop()
+        for each in (view, *self._idle):
+            each.connection.close()
+        self._idle.clear()
+        self._view = None
+        # The last connection to close copies the log back, which only the writer's can.
+        await self._writer.close()
+
+    def generation(self) -> int:
+        """A number that changes whenever a commit, of any process, has become visible here."""
+        return int(self._reading().all("PRAGMA data_version")[0][0])
+
+    def look(self, query: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query of a few indexed look-ups now, in the calling (reactor) thread."""
+        try:
+            with self._reading() as view:
+                return query(view, *args, **kwargs)
+        except STORAGE_ERRORS as error:
+            raise explain(error) from error
+
+    def scan(self, query: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
+        """Run a longer query on a reader thread."""
+        return self._scanners(self._scan, lambda view: query(view, *args, **kwargs))
+
+    def write(
+        self, command: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> Deferred[T]:
+        """Run a command in a transaction; its result, once that is durable. Cancelling only drops the result."""
+        return self._writer.submit(command, *args, **kwargs)
+
+    def _reading(self) -> View:
+        if self._view is None:
+            raise RuntimeError("the catalog does not run")
+        return self._view
+
+    def _open(self) -> apsw.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        turns = Turns(self._path)
+        try:
+            with turns.turn():
+                connection = open_writer(self._path)
+                try:
+                    upgrade(connection, self._path, self._migrations or load_migrations())
+                    # Statistics for the query planner: 0x10002 looks at tables that changed much, within bounds.
+                    connection.execute("PRAGMA optimize = 0x10002")
+                    return open_reader(self._path)
+                finally:
+                    connection.close()
+        except STORAGE_ERRORS as error:
+            raise explain(error) from error
+        finally:
+            turns.close()
+
+    def _scan(self, query: Callable[[Reader], T]) -> T:
+        try:
+            view = self._idle.pop()  # no check before it: another thread could come in between
+        except IndexError:
+            view = View(open_reader(self._path))
+        try:
+            with view:
+                return query(view)
+        except STORAGE_ERRORS as error:
+            raise explain(error) from error
+        finally:
+            self._idle.append(view)

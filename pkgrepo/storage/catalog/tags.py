@@ -1,0 +1,77 @@
+"""Tags: names that move, from a package to one of its versions or manifests."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.model import Actor
+
+from .columns import at
+
+
+@frozen
+class Tag:
+    """A name with what it stands for: a version, or the digest of a manifest."""
+
+    package_id: int
+    name: str
+    version_id: int | None
+    digest: str | None
+    updated_at: datetime
+    actor: str
+
+
+_TAG = "SELECT package_id, name, version_id, digest, updated_at, actor FROM tag"
+
+
+def find_tag(r: Reader, package_id: int, name: str) -> Tag | None:
+    """The tag of this name, or None."""
+    row = r.one(f"{_TAG} WHERE package_id = ? AND name = ?", (package_id, name))
+    return None if row is None else _tag(row)
+
+
+def list_tags(r: Reader, package_id: int, *, after: str = "", limit: int = 50) -> list[Tag]:
+    """Tags ordered by name, from after the name ``after``."""
+    rows = r.all(f"{_TAG} WHERE package_id = ? AND name > ? ORDER BY name LIMIT ?", (package_id, after, limit))
+    return [_tag(row) for row in rows]
+
+
+def set_tag(
+    tx: Transaction,
+    package_id: int,
+    name: str,
+    *,
+    actor: Actor,
+    now_ms: int,
+    version_id: int | None = None,
+    digest: str | None = None,
+) -> None:
+    """Make a name stand for a version or a manifest, whatever it stood for before."""
+    tx.execute(
+        """
+        INSERT INTO tag (package_id, name, version_id, digest, updated_at, actor) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT (package_id, name) DO UPDATE
+        SET version_id = excluded.version_id, digest = excluded.digest, updated_at = excluded.updated_at,
+            actor = excluded.actor
+        """,
+        (package_id, name, version_id, digest, now_ms, actor.name),
+    )
+
+
+def remove_tag(tx: Transaction, package_id: int, name: str) -> bool:
+    """Remove a tag; whether it was there."""
+    return bool(tx.execute("DELETE FROM tag WHERE package_id = ? AND name = ?", (package_id, name)))
+
+
+def _tag(row: Row) -> Tag:
+    return Tag(
+        package_id=row[0],
+        name=row[1],
+        version_id=row[2],
+        digest=row[3],
+        updated_at=at(row[4]),
+        actor=row[5],
+    )

@@ -1,0 +1,58 @@
+"""A connection as queries and commands see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import apsw
+
+from pkgrepo.interfaces import Row, Value
+
+
+class View:
+    """
+    A ``Reader`` over a connection; as a context manager it is one read transaction, hence one consistent view.
+
+    Rows are always fetched to the last: a statement left in the middle would pin its view of the database, and the
+    next look-up would not see what was committed since.
+    """
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        # One cursor for all: making one costs as much as a look-up.
+        self._execute = connection.cursor().execute
+
+    def one(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
+        """The first row, or None."""
+        rows = self._execute(sql, parameters).fetchall()
+        return rows[0] if rows else None
+
+    def all(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """Every row; the caller bounds them in SQL."""
+        return self._execute(sql, parameters).fetchall()
+
+    def __enter__(self) -> Self:
+        self._execute("BEGIN")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.connection.in_transaction:
+            self._execute("COMMIT")
+
+
+class WriteView(View):
+    """A ``Transaction`` over a connection; the writer begins and ends it."""
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run one statement; how many rows it changed."""
+        self._execute(sql, parameters).fetchall()
+        return self.connection.changes()
+
+    def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run one INSERT; the new row's integer key."""
+        self._execute(sql, parameters).fetchall()
+        return self.connection.last_insert_rowid()
