@@ -1,0 +1,1 @@
+"""One room for each package format; none of them knows another."""

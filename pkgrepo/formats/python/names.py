@@ -1,0 +1,249 @@
+"""The grammar of project names, versions and file names (PEP 440, 503, 427, 625)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal
+
+from attrs import frozen
+from packaging.utils import canonicalize_version
+from packaging.version import InvalidVersion, Version
+
+from pkgrepo.errors import Invalid
+
+from .ordering import legacy_sort_key, sort_key
+
+Kind = Literal["bdist_wheel", "sdist"]
+
+LONGEST_FILENAME = 255  # bytes; what file systems take
+LONGEST_VERSION = 255  # characters; longer texts are not read as PEP 440, which keeps a number's length in one byte
+
+SDIST_ENDINGS = (".tar.gz", ".zip")
+
+_NAME = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]*[A-Z0-9])?", re.IGNORECASE | re.ASCII)
+_SEPARATORS = re.compile(r"[-_.]+")
+_BUILD = re.compile(r"[0-9][A-Za-z0-9_.]*")
+_TAGS = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
+
+
+@frozen
+class FileName:
+    """
+    What the name of a distribution says.
+
+    ``name`` and ``version_text`` are spelt as in the file name, ``stem`` is that name without its ending.
+    ``python_version`` is the interpreter tag of a wheel (``py3``, ``py2.py3``, ``cp311``) and ``source`` for a source
+    distribution; ``build`` and ``tags`` are a wheel's build tag and its three tags, and empty otherwise.
+    """
+
+    filename: str
+    stem: str
+    name: str
+    project_key: str
+    version_text: str
+    version_key: str
+    version_sort: bytes
+    kind: Kind
+    python_version: str
+    build: str = ""
+    tags: str = ""
+
+    def is_version(self, version: Version) -> bool:
+        """Whether this is a distribution of that version."""
+        return canonicalize_version(version) == self.version_key
+
+
+def valid_name(name: str) -> bool:
+    """Whether a project may be called so: ASCII letters, digits, ``.``, ``_`` and ``-``, the last three inside only."""
+    return _NAME.fullmatch(name) is not None
+
+
+def normalise(name: str) -> str:
+    """
+    A project's key, the same for every spelling of its name (PEP 503).
+
+    :raises Invalid: no project can be called so
+    """
+    if not valid_name(name):
+        raise Invalid(
+            f"{_shown(name)} is not a project name: ASCII letters and digits, with '.', '_' and '-' between them",
+            "name",
+        )
+    return collapse(name)
+
+
+def collapse(name: str) -> str:
+    """The key of a name that is known to be valid."""
+    return _SEPARATORS.sub("-", name).lower()
+
+
+@lru_cache(maxsize=4096)
+def parse_version(text: str) -> tuple[str, bytes]:
+    """
+    A version's key, the same for every spelling of it, and bytes that order as PEP 440 does.
+
+    ``1.0``, ``v1`` and ``1.0.0`` are one version with key ``1``. What PEP 440 cannot read is its own key and sorts
+    first: older indexes still have such versions.
+    """
+    version = find_version(text)
+    if version is None:
+        return text, legacy_sort_key(text)
+    return canonicalize_version(version), sort_key(version)
+
+
+def find_version(text: str) -> Version | None:
+    """The version as PEP 440 reads it, or None when it cannot."""
+    if len(text) > LONGEST_VERSION:
+        return None
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
+def parse_filename(filename: str, *, project: str | None = None, strict: bool = False) -> FileName:
+    """
+    What a distribution's file name says.
+
+    Without ``project`` the name of a source distribution that can be split in several ways is refused; with it, a
+    file of another project is. ``strict`` takes only today's spelling: names and versions normalised, source
+    distributions as ``.tar.gz``. Otherwise older spellings pass, too.
+
+    :raises Invalid: it is not the name of a wheel or a source distribution, or of another project
+    """
+    _check_characters(filename)
+    key = None if project is None else normalise(project)
+    if filename.endswith(".whl"):
+        parsed = _parse_wheel(filename, key)
+    elif filename.endswith(SDIST_ENDINGS):
+        parsed = _parse_sdist(filename, key)
+    else:
+        raise Invalid(f"{filename!r} is neither a wheel (.whl) nor a source distribution (.tar.gz, .zip)", "content")
+    if strict:
+        _check_spelling(parsed)
+    return parsed
+
+
+def split_stem(stem: str, project_key: str | None) -> list[tuple[str, Version]]:
+    """Every way to read ``<name>-<version>``, of one project or of any; names and versions may have dashes in them."""
+    return [
+        (name, version)
+        for name, text in _splits(stem)
+        if valid_name(name)
+        and (project_key is None or collapse(name) == project_key)
+        and (version := find_version(text)) is not None
+    ]
+
+
+def _splits(stem: str) -> Iterator[tuple[str, str]]:
+    for dash in re.finditer("-", stem):
+        yield stem[: dash.start()], stem[dash.end() :]
+
+
+def _check_characters(filename: str) -> None:
+    if len(filename.encode("utf-8", "surrogatepass")) > LONGEST_FILENAME:
+        raise Invalid(f"the file name is longer than {LONGEST_FILENAME} bytes", "content")
+    if not filename.isascii():
+        raise Invalid(f"file name {_shown(filename)} has characters that are not ASCII", "content")
+    if not filename.isprintable() or " " in filename:
+        raise Invalid(f"file name {_shown(filename)} has blanks or control characters", "content")
+    if "/" in filename or "\\" in filename:
+        raise Invalid(f"file name {_shown(filename)} has a slash or backslash", "content")
+    if filename.startswith("."):
+        raise Invalid(f"file name {_shown(filename)} begins with a dot", "content")
+
+
+def _parse_wheel(filename: str, project_key: str | None) -> FileName:
+    stem = filename.removesuffix(".whl")
+    parts = stem.split("-")
+    if len(parts) not in (5, 6):
+        raise Invalid(
+            f"{filename!r} is not a wheel's name: <name>-<version>[-<build>]-<python>-<abi>-<platform>.whl", "content"
+        )
+    name, version, build, tags = parts[0], parts[1], parts[2] if len(parts) == 6 else "", parts[-3:]
+    # PEP 427: a run of separators is escaped to one underscore, and installers refuse two in a row.
+    if not valid_name(name) or "__" in name:
+        raise Invalid(f"{filename!r} begins with {name!r}, which is not a project name as wheels write it", "content")
+    if build and not _BUILD.fullmatch(build):
+        raise Invalid(f"{filename!r} has the build tag {build!r}, which does not begin with a digit", "content")
+    if not all(_TAGS.fullmatch(tag) for tag in tags):
+        raise Invalid(f"{filename!r} has an empty or malformed tag", "content")
+    return _file_name(
+        filename,
+        stem,
+        name,
+        version,
+        project_key=project_key,
+        kind="bdist_wheel",
+        python_version=tags[0],
+        build=build,
+        tags="-".join(tags),
+    )
+
+
+def _parse_sdist(filename: str, project_key: str | None) -> FileName:
+    stem = next(filename.removesuffix(ending) for ending in SDIST_ENDINGS if filename.endswith(ending))
+    readings = split_stem(stem, project_key)
+    if not readings and project_key is not None and split_stem(stem, None):
+        raise Invalid(f"{filename!r} is not a file of project {project_key!r}", "name")
+    if not readings:
+        raise Invalid(f"{filename!r} is not <name>-<version> with a version as PEP 440 has it", "content")
+    if len(readings) > 1:
+        raise Invalid(f"{filename!r} can be split into name and version in more than one way; name the project", "name")
+    name = readings[0][0]
+    return _file_name(
+        filename, stem, name, stem[len(name) + 1 :], project_key=project_key, kind="sdist", python_version="source"
+    )
+
+
+def _file_name(
+    filename: str,
+    stem: str,
+    name: str,
+    version: str,
+    *,
+    project_key: str | None,
+    kind: Kind,
+    python_version: str,
+    build: str = "",
+    tags: str = "",
+) -> FileName:
+    key = collapse(name)
+    if project_key is not None and key != project_key:
+        raise Invalid(f"{filename!r} is not a file of project {project_key!r}", "name")
+    if find_version(version) is None:
+        raise Invalid(f"{filename!r} has the version {version!r}, which PEP 440 does not allow", "version")
+    version_key, version_sort = parse_version(version)
+    return FileName(
+        filename=filename,
+        stem=stem,
+        name=name,
+        project_key=key,
+        version_text=version,
+        version_key=version_key,
+        version_sort=version_sort,
+        kind=kind,
+        python_version=python_version,
+        build=build,
+        tags=tags,
+    )
+
+
+def _check_spelling(parsed: FileName) -> None:
+    """PEP 625, and the binary distribution format as it stands since."""
+    name = parsed.project_key.replace("-", "_")
+    version = str(Version(parsed.version_text))
+    ending = "".join(f"-{part}" for part in (parsed.build, parsed.tags) if part)
+    expected = f"{name}-{version}{ending}{'.whl' if parsed.kind == 'bdist_wheel' else '.tar.gz'}"
+    if parsed.filename != expected:
+        raise Invalid(
+            f"{parsed.filename!r} must be spelt {expected!r} here; policy.strict_filenames of the repository decides",
+            "content",
+        )
+
+
+def _shown(text: str) -> str:
+    """A text from outside, short enough for a sentence and without characters that a terminal would obey."""
+    return ascii(text if len(text) <= 80 else text[:77] + "...")

@@ -1,0 +1,212 @@
+"""
+The headers of a tar archive as it streams past (POSIX pax, and what GNU tar and the tars before them write).
+
+Only what package tools write is read. Everything that would be more than a plain file, a folder or a link is refused
+by its type, so that its peculiarities need no code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from attrs import evolve, frozen
+
+from .gunzip import Gunzip
+from .limits import LONGEST_NAME, MOST_ENTRIES
+from .source import Source
+
+BLOCK: Final = 512  # bytes
+EXTENDED_SIZE: Final = 1024 * 1024  # bytes of one pax header; a few hundred are usual
+
+_FILES: Final = (b"0", b"\x00", b"7")
+_HARD_LINK, _SYMBOLIC_LINK, _FOLDER = b"1", b"2", b"5"
+_PAX, _PAX_GLOBAL = b"x", b"g"
+_GNU_NAME, _GNU_LINK = b"L", b"K"
+_REFUSED: Final = {
+    b"3": "a device",
+    b"4": "a device",
+    b"6": "a named pipe",
+    b"S": "a sparse file",
+    b"M": "the rest of a file from another archive",
+}
+
+
+@frozen
+class Member:
+    """
+    One entry; names are as in the archive. ``size`` is the length of the content that follows, in bytes.
+
+    ``link`` is where a link leads, empty for what is none; a hard link's is a path in the archive, a symbolic
+    link's is relative to its own folder.
+    """
+
+    name: str
+    size: int
+    is_folder: bool = False
+    is_symbolic: bool = False
+    link: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether this is content, and no folder or link."""
+        return not self.is_folder and not self.link
+
+
+@frozen
+class _Override:
+    """What extended headers say of the entry that follows them."""
+
+    name: str | None = None
+    link: str | None = None
+    size: int | None = None
+
+
+class Tar:
+    """A tar archive in a stream; iterate over its members, and ``read`` the content of the latest when wanted."""
+
+    def __init__(self, source: Source, stream: Gunzip) -> None:
+        self._source = source
+        self._stream = stream
+        self._left = 0  # bytes of the latest member's content that were not read yet
+        self._padding = 0
+
+    def read(self, limit: int) -> bytes:
+        """
+        The content of the member that was given out last.
+
+        :raises Invalid: it is longer than ``limit`` bytes
+        """
+        if self._left > limit:
+            raise self._source.refuse(f"has an entry of more than {limit} bytes where less is allowed")
+        return self._take(self._left)
+
+    def __iter__(self) -> Iterator[Member]:
+        """
+        Every member, in order.
+
+        :raises Invalid: the archive is damaged, has too many entries, or one that is no file, folder or link
+        """
+        override = _Override()
+        # An entry may come with several extended headers, and has one or none as a rule.
+        for _ in range(3 * MOST_ENTRIES):
+            self._finish_member()
+            header = self._stream.read(BLOCK)
+            if len(header) != BLOCK or not any(header):
+                self._finish_archive(header)
+                return
+            kind = header[156:157]
+            self._check_sum(header)
+            self._begin_content(self._number(header[124:136], "size"))
+            if kind in (_PAX, _PAX_GLOBAL, _GNU_NAME, _GNU_LINK):
+                override = self._extend(override, kind)
+                continue
+            if override.size is not None:
+                self._begin_content(override.size)
+            yield self._member(header, kind, override)
+            override = _Override()
+        raise self._source.refuse(f"has more than {MOST_ENTRIES} entries")
+
+    def _begin_content(self, size: int) -> None:
+        self._left = size
+        self._padding = -size % BLOCK
+
+    def _finish_member(self) -> None:
+        wanted = self._left + self._padding
+        if self._stream.skip(wanted) != wanted:
+            raise self._source.refuse("is truncated")
+        self._left = self._padding = 0
+
+    def _finish_archive(self, header: bytes) -> None:
+        if any(header):
+            raise self._source.refuse("is truncated")
+        # Readers stop at the first empty block; what hides behind it would be seen by the careless only.
+        if not self._stream.only_zeros_follow():
+            raise self._source.refuse("has data after the end of its tar archive")
+
+    def _take(self, count: int) -> bytes:
+        data = self._stream.read(count)
+        if len(data) != count:
+            raise self._source.refuse("is truncated")
+        self._left -= count
+        return data
+
+    def _check_sum(self, header: bytes) -> None:
+        given = self._number(header[148:156], "checksum")
+        if given != sum(header) - sum(header[148:156]) + 8 * 0x20:
+            raise self._source.refuse("is not a tar archive, or is damaged")
+
+    def _number(self, field: bytes, what: str) -> int:
+        """Octal digits, or a big-endian number whose first byte is 80 hex (GNU)."""
+        if field[0] == 0x80:
+            return int.from_bytes(field[1:], "big")
+        digits = field.strip(b" \x00")
+        if digits.strip(b"01234567"):
+            raise self._source.refuse(f"has an entry with a malformed {what}")
+        return int(digits or b"0", 8)
+
+    def _member(self, header: bytes, kind: bytes, override: _Override) -> Member:
+        name = override.name
+        if name is None:
+            prefix = self._text(header[345:500])
+            if prefix and header[257:263] != b"ustar\x00":
+                raise self._source.refuse("has an entry whose header some readers take for a longer name")
+            name = self._text(header[:100])
+            name = f"{prefix}/{name}" if prefix else name
+        link = self._text(header[157:257]) if override.link is None else override.link
+        # The tars before POSIX had no type for folders.
+        is_folder = kind == _FOLDER or (kind in _FILES and name.endswith("/"))
+        is_link = kind in (_HARD_LINK, _SYMBOLIC_LINK) and link != ""
+        if (is_folder or is_link) and self._left:
+            # Some readers skip such content, others take it for the next header.
+            raise self._source.refuse(f"has a folder or link {name!a} with content")
+        if is_link:
+            return Member(name, 0, is_symbolic=kind == _SYMBOLIC_LINK, link=link)
+        if is_folder or kind in _FILES:
+            return Member(name, self._left, is_folder=is_folder)
+        raise self._source.refuse(f"has an entry {name!a} that is {_REFUSED.get(kind, 'of an unknown type')}")
+
+    def _extend(self, override: _Override, kind: bytes) -> _Override:
+        data = self.read(EXTENDED_SIZE)
+        if kind == _GNU_NAME:
+            return self._add(override, name=self._text(data))
+        if kind == _GNU_LINK:
+            return self._add(override, link=self._text(data))
+        for key, value in self._pax_records(data):
+            if key.startswith(b"GNU.sparse"):
+                raise self._source.refuse("has an entry that is a sparse file")
+            if kind == _PAX_GLOBAL and key in (b"path", b"linkpath", b"size"):
+                raise self._source.refuse(f"has a global header that says the {key.decode()} of every entry")
+            if key == b"path":
+                override = self._add(override, name=self._text(value))
+            elif key == b"linkpath":
+                override = self._add(override, link=self._text(value))
+            elif key == b"size":
+                if not value.isdigit() or len(value) > 20:
+                    raise self._source.refuse("has an entry with a malformed size")
+                override = self._add(override, size=int(value))
+        return override
+
+    def _add(self, override: _Override, **change: Any) -> _Override:
+        if any(getattr(override, field) is not None for field in change):
+            raise self._source.refuse("has an entry whose extended headers say the same thing twice")
+        return evolve(override, **change)
+
+    def _pax_records(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Records: their own length in decimal, a blank, key=value and a line end (POSIX, pax extended header)."""
+        at = 0
+        while at < len(data):
+            digits, blank, _ = data[at : at + 8].partition(b" ")
+            length = int(digits) if blank and digits.isdigit() else 0
+            record = data[at : at + length]
+            key, equals, value = record[len(digits) + 1 : -1].partition(b"=")
+            if length == 0 or len(record) != length or not equals or not record.endswith(b"\n"):
+                raise self._source.refuse("has a malformed pax header")
+            yield key, value
+            at += length
+
+    def _text(self, field: bytes) -> str:
+        text = field.partition(b"\x00")[0]
+        if len(text) > LONGEST_NAME:
+            raise self._source.refuse(f"has an entry with a name of more than {LONGEST_NAME} bytes")
+        return text.decode("utf-8", "surrogateescape")

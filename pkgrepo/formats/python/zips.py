@@ -1,0 +1,305 @@
+"""
+Zip archives that mean the same to every reader.
+
+A zip file describes itself twice: installers go by the central directory at its end, or by the local headers as they
+stream past. An archive is taken only if both say the same, if every byte of it belongs to a member or to the
+directory, and if no member's name could lead out of the place where it is unpacked. Section numbers are those of the
+zip specification (APPNOTE 6.3).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final
+
+from attrs import frozen
+
+from .entry_names import check_entry_name
+from .limits import LONGEST_NAME, MOST_ENTRIES, unpacked_budget
+from .source import Source
+
+_END = struct.Struct("<4s4H2IH")  # 4.3.16
+_END64 = struct.Struct("<4sQ2H2I4Q")  # 4.3.14
+_LOCATOR64 = struct.Struct("<4sIQI")  # 4.3.15
+_CENTRAL = struct.Struct("<4s6H3I5H2I")  # 4.3.12
+_LOCAL = struct.Struct("<4s5H3I2H")  # 4.3.7
+_EXTRA = struct.Struct("<2H")  # 4.5.1
+
+_FULL16: Final = 0xFFFF
+_FULL32: Final = 0xFFFFFFFF
+LONGEST_COMMENT: Final = 0xFFFF
+
+DIRECTORY_SIZE: Final = 64 * 1024 * 1024  # bytes; over 600 for each of the most entries
+
+STORED: Final = 0
+DEFLATED: Final = 8
+
+# 4.4.4: encrypted, patched, strongly encrypted, with hidden local headers
+_FORBIDDEN_FLAGS: Final = 0x0001 | 0x0020 | 0x0040 | 0x2000
+_HAS_DESCRIPTOR: Final = 0x0008
+_IS_UTF8: Final = 0x0800
+
+_ZIP64_EXTRA: Final = 0x0001
+_UNICODE_PATH_EXTRA: Final = 0x7075  # 4.6.9: a second name, which some readers prefer
+
+_REGULAR, _FOLDER, _UNSAID = 0o10, 0o04, 0  # the file type of a Unix mode
+
+
+@frozen
+class Entry:
+    """A member as the central directory has it; sizes and offset in bytes."""
+
+    name: str
+    raw_name: bytes
+    flags: int
+    method: int
+    crc: int
+    packed: int
+    size: int
+    offset: int
+
+    @property
+    def is_folder(self) -> bool:
+        """Folders have no content, and a name that ends with a slash."""
+        return self.name.endswith("/")
+
+
+@frozen
+class _Directory:
+    start: int
+    size: int
+    count: int
+
+
+@frozen
+class _Extra:
+    """What the extra fields of a header say about sizes and offset."""
+
+    packed: int
+    size: int
+    offset: int
+
+
+class ZipArchive:
+    """
+    A zip file's members by name, checked when this is made.
+
+    :raises Invalid: the archive is damaged, ambiguous, too large when unpacked, or would write outside of its place
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        directory = _find_directory(source)
+        self.entries = _read_entries(source, directory)
+        _check_sizes(source, self.entries)
+        self._data = _check_local_headers(source, directory, self.entries)
+
+    def read(self, name: str, limit: int) -> bytes | None:
+        """
+        A member's content, None when there is no such member.
+
+        :raises Invalid: it is longer than ``limit`` bytes, or not what the directory says
+        """
+        entry = self.entries.get(name)
+        if entry is None:
+            return None
+        if entry.size > limit:
+            raise self._source.refuse(f"has a {name} of more than {limit} bytes")
+        # What deflate makes of ``limit`` bytes is never much longer than they are.
+        if entry.packed > limit + limit // 1000 + 1024:
+            raise self._source.refuse(f"has a {name} that is longer packed than unpacked")
+        data = self._source.read(self._data[name], entry.packed)
+        if entry.method == DEFLATED:
+            data = self._inflate(entry, data)
+        if len(data) != entry.size or zlib.crc32(data) != entry.crc:
+            raise self._source.refuse(f"has a {name} that is damaged")
+        return data
+
+    def _inflate(self, entry: Entry, data: bytes) -> bytes:
+        inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+        try:
+            # One byte more than announced is enough to see that the announcement lies; 0 would mean no limit at all.
+            content = inflater.decompress(data, entry.size + 1)
+        except zlib.error:
+            raise self._source.refuse(f"has a {entry.name} that is damaged") from None
+        if not inflater.eof or inflater.unused_data or inflater.unconsumed_tail:
+            raise self._source.refuse(f"has a {entry.name} that does not end where its size says")
+        return content
+
+
+def _find_directory(source: Source) -> _Directory:
+    length = min(source.size, _END.size + LONGEST_COMMENT)
+    tail = source.read(source.size - length, length)
+    at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or len(tail) - at < _END.size:
+        raise source.refuse("is not a zip archive, or is truncated")
+    _, disk, first_disk, here, count, size, start, comment = _END.unpack_from(tail, at)
+    if at + _END.size + comment != len(tail):
+        raise source.refuse("has data after the end of its zip archive")
+    if disk or first_disk or here != count:
+        raise source.refuse("is one part of a zip archive in several")
+    end = source.size - length + at
+    found = _Directory(start, size, count)
+    if end >= _LOCATOR64.size + _END64.size:
+        found, end = _apply_zip64(source, found, end)
+    if found.count > MOST_ENTRIES:
+        raise source.refuse(f"has more than {MOST_ENTRIES} entries")
+    if found.size > DIRECTORY_SIZE:
+        raise source.refuse(f"has a central directory of more than {DIRECTORY_SIZE} bytes")
+    if found.start + found.size != end:
+        raise source.refuse("has a central directory that is not where its end record says")
+    return found
+
+
+def _apply_zip64(source: Source, short: _Directory, end: int) -> tuple[_Directory, int]:
+    """The directory and where its end records begin, with those of zip64 when there are any."""
+    signature, disk, at, disks = _LOCATOR64.unpack(source.read(end - _LOCATOR64.size, _LOCATOR64.size))
+    if signature != b"PK\x06\x07":
+        return short, end
+    if disk or disks != 1 or at + _END64.size != end - _LOCATOR64.size:
+        raise source.refuse("has a zip64 end record that is not where its locator says")
+    signature, length, _, _, disk, first_disk, here, count, size, start = _END64.unpack(source.read(at, _END64.size))
+    if signature != b"PK\x06\x06" or length != _END64.size - 12 or disk or first_disk or here != count:
+        raise source.refuse("has a malformed zip64 end record")
+    # Readers differ in which record they believe: both must say the same, where the short one has room.
+    pairs = ((short.count, count, _FULL16), (short.size, size, _FULL32), (short.start, start, _FULL32))
+    if any(low not in (high, full) for low, high, full in pairs):
+        raise source.refuse("has two end records that contradict each other")
+    return _Directory(start, size, count), at
+
+
+def _read_entries(source: Source, directory: _Directory) -> dict[str, Entry]:
+    data = source.read(directory.start, directory.size)
+    entries: dict[str, Entry] = {}
+    at = 0
+    for _ in range(directory.count):
+        if len(data) - at < _CENTRAL.size:
+            raise source.refuse("has a central directory that ends too early")
+        fields = _CENTRAL.unpack_from(data, at)
+        signature, _, _, flags, method, _, _, crc, packed, size, *lengths = fields[:13]
+        disk, _, attributes, offset = fields[13:]
+        name_end = at + _CENTRAL.size + lengths[0]
+        extra_end = name_end + lengths[1]
+        if signature != b"PK\x01\x02" or extra_end + lengths[2] > len(data):
+            raise source.refuse("has a malformed central directory")
+        raw_name = data[at + _CENTRAL.size : name_end]
+        name = _decode_name(source, raw_name, flags)
+        extra = _read_extra(source, raw_name, data[name_end:extra_end], _Extra(packed, size, offset))
+        at = extra_end + lengths[2]
+        entry = Entry(name, raw_name, flags, method, crc, extra.packed, extra.size, extra.offset)
+        _check_entry(source, entry, disk)
+        # 4.4.15: a Unix mode is in the upper half; installers take it from there whatever system wrote the archive.
+        _check_type(source, entry, attributes >> 28)
+        if name in entries:
+            raise source.refuse(f"has two entries of the name {name!r}")
+        entries[name] = entry
+    if at != len(data):
+        raise source.refuse("has a central directory that goes on after its last entry")
+    return entries
+
+
+def _decode_name(source: Source, raw_name: bytes, flags: int) -> str:
+    if len(raw_name) > LONGEST_NAME:
+        raise source.refuse(f"has an entry with a name of more than {LONGEST_NAME} bytes")
+    try:
+        name = raw_name.decode("utf-8" if flags & _IS_UTF8 else "cp437")
+    except UnicodeDecodeError:
+        raise source.refuse("has an entry whose name is not UTF-8") from None
+    check_entry_name(source, name.removesuffix("/"))
+    return name
+
+
+def _read_extra(source: Source, raw_name: bytes, data: bytes, short: _Extra) -> _Extra:
+    """Sizes and offset, with those that do not fit the header taken from the zip64 field (4.5.3)."""
+    packed, size, offset = short.packed, short.size, short.offset
+    at, seen = 0, False
+    while len(data) - at >= _EXTRA.size:
+        kind, length = _EXTRA.unpack_from(data, at)
+        at += _EXTRA.size
+        field = data[at : at + length]
+        at += length
+        if at > len(data):
+            raise source.refuse("has an entry with a malformed extra field")
+        if kind == _UNICODE_PATH_EXTRA and field[5:] != raw_name:
+            raise source.refuse("has an entry with two different names")
+        if kind != _ZIP64_EXTRA:
+            continue
+        if seen:
+            raise source.refuse("has an entry with two zip64 fields")
+        seen = True
+        values = iter(struct.unpack_from(f"<{length // 8}Q", field))
+        try:
+            size = next(values) if size == _FULL32 else size
+            packed = next(values) if packed == _FULL32 else packed
+            offset = next(values) if offset == _FULL32 else offset
+        except StopIteration:
+            raise source.refuse("has an entry with a zip64 field that is too short") from None
+    return _Extra(packed, size, offset)
+
+
+def _check_entry(source: Source, entry: Entry, disk: int) -> None:
+    if disk:
+        raise source.refuse("is one part of a zip archive in several")
+    if entry.flags & _FORBIDDEN_FLAGS:
+        raise source.refuse(f"has an entry {entry.name!r} that is encrypted")
+    if entry.method not in (STORED, DEFLATED):
+        raise source.refuse(f"has an entry {entry.name!r} that is neither stored nor deflated")
+    if entry.method == STORED and entry.packed != entry.size:
+        raise source.refuse(f"has a stored entry {entry.name!r} with two sizes")
+    if entry.is_folder and entry.size:
+        raise source.refuse(f"has a folder {entry.name!r} with content")
+
+
+def _check_type(source: Source, entry: Entry, kind: int) -> None:
+    if kind not in (_FOLDER, _UNSAID) if entry.is_folder else kind not in (_REGULAR, _UNSAID):
+        raise source.refuse(f"has an entry {entry.name!r} that is a link or a device")
+
+
+def _check_sizes(source: Source, entries: dict[str, Entry]) -> None:
+    budget = unpacked_budget(source)
+    if sum(entry.size for entry in entries.values()) > budget:
+        raise source.refuse(f"would unpack to more than {budget} bytes, far more than it is packed")
+
+
+def _check_local_headers(source: Source, directory: _Directory, entries: dict[str, Entry]) -> dict[str, int]:
+    """Where each member's data begins; local headers and data must fill the file up to the directory, without gaps."""
+    starts: dict[str, int] = {}
+    ordered = sorted(entries.values(), key=lambda entry: entry.offset)
+    ends = [entry.offset for entry in ordered[1:]] + [directory.start]
+    if (ordered[0].offset if ordered else directory.start) != 0:
+        raise source.refuse("has data before its first entry")
+    for entry, end in zip(ordered, ends, strict=True):
+        at = entry.offset
+        head = source.read(at, _LOCAL.size)
+        signature, _, flags, method, _, _, crc, packed, size, name_length, extra_length = _LOCAL.unpack(head)
+        names = source.read(at + _LOCAL.size, name_length + extra_length)
+        raw_name, extra = names[:name_length], names[name_length:]
+        same = (flags ^ entry.flags) & (_FORBIDDEN_FLAGS | _HAS_DESCRIPTOR | _IS_UTF8) == 0
+        if signature != b"PK\x03\x04" or not same or method != entry.method or raw_name != entry.raw_name:
+            raise source.refuse(f"has an entry {entry.name!r} whose local header says otherwise than the directory")
+        wide = _read_extra(source, raw_name, extra, _Extra(packed, size, 0))
+        pairs = ((crc, entry.crc), (wide.packed, entry.packed), (wide.size, entry.size))
+        # What comes in a descriptor after the data may be left 0 here (4.4.4).
+        if any(said != known and (said or not flags & _HAS_DESCRIPTOR) for said, known in pairs):
+            raise source.refuse(f"has an entry {entry.name!r} whose local header says otherwise than the directory")
+        start = at + _LOCAL.size + len(names)
+        rest = end - start - entry.packed
+        if rest < 0:
+            raise source.refuse("has entries that overlap")
+        if rest or flags & _HAS_DESCRIPTOR:
+            _check_descriptor(source, entry, source.read(start + entry.packed, rest) if rest <= 24 else b"")
+        starts[entry.name] = start
+    return starts
+
+
+def _check_descriptor(source: Source, entry: Entry, data: bytes) -> None:
+    """What follows a member's data must be its descriptor, in any of the forms of 4.3.9, and nothing else."""
+    if entry.flags & _HAS_DESCRIPTOR:
+        for layout in ("<III", "<IQQ"):
+            if layout == "<III" and max(entry.packed, entry.size) > _FULL32:
+                continue
+            plain = struct.pack(layout, entry.crc, entry.packed, entry.size)
+            if data in (plain, b"PK\x07\x08" + plain):
+                return
+    raise source.refuse(f"has data after its entry {entry.name!r} that belongs to none")
