@@ -71,7 +71,6 @@ class Channel(Outlet):
         self.transfer: SendFile | None = None
         self.persistent = True
         self._held = b""
-        self._running = False
         self._fields: FieldBlock | None = None
         # reading
         self._framing: BodyFraming | None = None  # of the body at hand, unless it is beyond understanding
@@ -134,7 +133,6 @@ class Channel(Outlet):
 
     def _run(self, data: bytes) -> None:
         """Begin the requests in ``data`` one after the other, as long as they are answered at once; hold the rest."""
-        self._running = True
         at = 0
         while at < len(data) and self.state is HEAD and not self._blocked:
             end = data.find(b"\r\n\r\n", at)
@@ -149,7 +147,6 @@ class Channel(Outlet):
             at = end + 4
             if at < len(data) and (self.state is BODY or self.state is DRAIN):
                 data, at = self._take_body(data[at:]), 0
-        self._running = False
         if self.state is HEAD or self.state is HELD:
             self._held = data[at:]
         self._steer()
@@ -317,7 +314,7 @@ class Channel(Outlet):
             return
         self.state = HEAD
         self._patience.begin_wait(self.site.seconds())
-        if self._held and not self._running:
+        if self._held:
             self._continue()
 
     def _drain(self) -> None:
@@ -336,7 +333,7 @@ class Channel(Outlet):
     def resumeProducing(self) -> None:
         """The transport has sent what it held."""
         super().resumeProducing()
-        if self.state is HEAD and self._held and not self._running:
+        if self.state is HEAD and self._held:
             self._continue()
         self._steer()
 

@@ -229,6 +229,9 @@ class Request(server.Request):
             return
         self.prepath = []
         self.postpath = [unquote_to_bytes(part) for part in self.path[1:].split(b"/")]
+        if not _is_utf8(self.postpath):  # Klein would log this as an error of ours
+            respond(self, text_answer("the address is not UTF-8\n", status=400))
+            return
         try:
             untyped: Any = self
             untyped.render(site.getResourceFor(self))
@@ -268,9 +271,16 @@ class Request(server.Request):
                 deferred.callback(None)
 
     def connectionLost(self, reason: Failure) -> None:
-        """The client has left: whoever reads the body, writes the answer or waits for its end is told."""
-        self.gone = True
+        """The client has left: whoever reads the body or waits for the answer's end is told."""
         self.body.fail(BodyLost("the client closed the connection before the end of the body"))
         self.site.log(self)
         untyped: Any = super()
         untyped.connectionLost(reason)
+
+
+def _is_utf8(parts: list[bytes]) -> bool:
+    try:
+        b"/".join(parts).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -379,6 +379,13 @@ def test_what_klein_refuses_itself_is_worded_like_everything_else() -> None:
     assert (wrong.status, wrong.headers["allow"]) == (405, "PUT")
 
 
+def test_address_that_is_not_utf8_never_reaches_klein() -> None:
+    connection = klein_connection()
+    connection.send(get(path="/put/%ff") + get(path="/put/%c3%a4", method="PUT"))
+    bad, good = connection.answers()
+    assert (bad.status, good.status) == (400, 200)
+
+
 def test_klein_route_that_returns_bytes_still_works() -> None:
     connection = klein_connection()
     connection.send(get(path="/text"))
