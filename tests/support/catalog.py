@@ -10,7 +10,7 @@ import apsw
 from zope.interface import implementer
 
 import pkgrepo.storage.catalog
-from pkgrepo.interfaces import ICatalog, Row, Value
+from pkgrepo.interfaces import ICatalog, Row, Transaction, Value
 
 
 class MemoryTransaction:
@@ -71,10 +71,11 @@ class MemoryCatalog:
 
 def add_repository(catalog: MemoryCatalog, repository_id: int, *, format: str = "python") -> None:
     """The rows that grants and bindings refer to."""
-    catalog.do(_insert_repository, repository_id, format)
+    catalog.do(insert_repository, repository_id, format)
 
 
-def _insert_repository(tx: MemoryTransaction, repository_id: int, format: str) -> None:
+def insert_repository(tx: Transaction, repository_id: int, format: str) -> None:
+    """The same as a command, for any catalog."""
     tx.execute(
         """
         INSERT INTO storage (id, uid, name, key, kind, created_at, updated_at)

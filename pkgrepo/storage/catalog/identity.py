@@ -17,6 +17,7 @@ from pkgrepo.errors import AlreadyExists, Conflict, NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Action, User, UserKind
 
+from . import settings
 from .columns import at, at_or_none, dump_words, like, load_actions
 
 SERIAL = "identity_serial"
@@ -43,19 +44,12 @@ class UserChanges(TypedDict, total=False):
 
 def identity_serial(r: Reader) -> int:
     """A number that grows with every change of users, groups, grants, tokens and projects."""
-    row = r.one("SELECT value FROM setting WHERE key = ?", (SERIAL,))
-    return int(row[0]) if row else 0
+    return int(settings.get(r, SERIAL) or 0)
 
 
 def bump_identity_serial(tx: Transaction) -> None:
     """Let every process forget the identities and decisions that it remembers."""
-    tx.execute(
-        """
-        INSERT INTO setting (key, value) VALUES (?, '1')
-        ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(setting.value AS INTEGER) + 1 AS TEXT)
-        """,
-        (SERIAL,),
-    )
+    settings.grow(tx, SERIAL)
 
 
 def name_key(name: str) -> str:

@@ -2,11 +2,13 @@ from datetime import UTC, datetime
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 from twisted.internet.defer import Deferred
 from zope.interface.verify import verifyObject
 
 from pkgrepo.auth import authenticator as module
 from pkgrepo.auth.bearer import Access
+from pkgrepo.auth.checkers import identity_of
 from pkgrepo.errors import AuthenticationFailed, TooManyAttempts
 from pkgrepo.interfaces import IAuthenticator
 from pkgrepo.model import ANONYMOUS, TokenLimits
@@ -135,6 +137,7 @@ async def test_a_change_during_verification_keeps_the_outcome_from_being_remembe
     scene.threads.held = []
     running = Deferred.fromCoroutine(scene.authenticator.authenticate(header, HOME))
     scene.catalog.do(update_user, user.id, now_ms=1, active=False)
+    scene.authenticator.recall(b"")  # another request notices the change first
     scene.threads.release()
     await running
     assert scene.authenticator.recall(header) is None
@@ -408,6 +411,13 @@ async def test_a_bearer_token_keeps_the_networks_of_its_access_token(scene):
     header = b"Bearer " + scene.bearer.issue(identity, []).text.encode()
     await fails(scene, header, "198.51.100.1")
     assert (await scene.authenticator.authenticate(header, HOME)).via == "bearer"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_bearer_token_with_somebody_elses_access_token_fails(scene):
+    _, token = scene.token(scene.user("bob"))
+    mixed = evolve(identity_of(scene.user("alice"), via="token"), token_id=token.id)
+    await fails(scene, b"Bearer " + scene.bearer.issue(mixed, []).text.encode())
 
 
 @pytest_twisted.ensureDeferred

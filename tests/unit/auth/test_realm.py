@@ -1,6 +1,6 @@
 import pytest
 import pytest_twisted
-from twisted.cred.checkers import InMemoryUsernamePasswordDatabaseDontUse
+from twisted.cred.checkers import ICredentialsChecker, InMemoryUsernamePasswordDatabaseDontUse
 from twisted.cred.credentials import Anonymous, UsernamePassword
 from twisted.cred.error import UnauthorizedLogin
 from twisted.cred.portal import IRealm
@@ -19,6 +19,11 @@ def scene():
 
 def test_the_interface_is_kept(scene):
     assert verifyObject(IRealm, IdentityRealm(scene.catalog))
+
+
+def test_our_checkers_are_checkers_of_cred(scene):
+    for checker in {*scene.portal.checkers.values()}:
+        assert verifyObject(ICredentialsChecker, checker)
 
 
 @pytest_twisted.ensureDeferred
