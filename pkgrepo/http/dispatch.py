@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from klein import Klein
 from twisted.internet.defer import CancelledError
@@ -53,6 +54,7 @@ async def answer_with(request: Request, errors: ErrorTable, handle: Callable[[],
         if request.startedWriting:
             if not request.gone:
                 _log.failure("request {request_id} failed after its head", request_id=request.request_id)
+            if not request.finished:
                 request.abort()
             return
         await _send_error(request, errors, error)
@@ -70,17 +72,20 @@ def refuse_unrouted(app: Klein, errors: ErrorTable) -> None:
 
     async def unrouted(*args: Any) -> None:
         request, failure = args[-2:]  # a bound application's handlers get it first
-        await _send_error(request, errors, refusal_of(failure.value))
+        await _send_error(request, errors, refusal_of(failure.value, request.base_url))
 
     handle: Any = app.handle_errors(HTTPException)
     handle(unrouted)
 
 
-def refusal_of(error: HTTPException) -> Refusal:
-    """What the router's ``error`` means to a client."""
+def refusal_of(error: HTTPException, base_url: str) -> Refusal:
+    """What the router's ``error`` means to a client that reaches us at ``base_url``."""
     code = error.code or 500
     if isinstance(error, RequestRedirect):
-        return Refusal(code, "this is at another address", headers=((b"Location", error.new_url.encode("ascii")),))
+        # The router knows our socket, not the address that the client used.
+        there = urlsplit(error.new_url)
+        location = base_url + there.path + (f"?{there.query}" if there.query else "")
+        return Refusal(code, "this is at another address", headers=((b"Location", location.encode("ascii")),))
     allowed = getattr(error, "valid_methods", None)
     headers = ((b"Allow", ", ".join(sorted(allowed)).encode("ascii")),) if allowed else ()
     sentence = {404: "there is nothing at this address", 405: "this address does not take this method"}.get(code)

@@ -245,6 +245,14 @@ def test_rest_of_a_chunked_body_is_read_and_the_connection_closed() -> None:
     assert connection.closed
 
 
+def test_nonsense_in_the_rest_of_a_chunked_body_closes() -> None:
+    connection = Connection(refuse)
+    connection.send(CHUNKED)
+    assert connection.answer().status == 401
+    connection.send(b"nonsense\r\n")
+    assert connection.closed
+
+
 def test_rest_of_a_body_is_read_up_to_a_limit() -> None:
     connection = Connection(refuse, limits=HttpLimits(drain_bytes=100_000))
     connection.send(put(1_000_000) + b"x" * 100_000)

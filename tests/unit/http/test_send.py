@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from klein import Klein
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.http.answers import Answer, Content, Refusal, json_answer, text_answer
@@ -16,6 +16,7 @@ from pkgrepo.http.dispatch import answering, refuse_unrouted
 from pkgrepo.http.errors import ErrorTable
 from pkgrepo.http.hot import ResponseCache, prepare
 from pkgrepo.http.request import Request
+from pkgrepo.http.send import send
 from pkgrepo.http.site import make_site
 from tests.support.http import ERRORS, Connection, render_text
 
@@ -172,7 +173,7 @@ def test_json_and_text_answers_say_what_they_are() -> None:
 # Bodies that deliver themselves
 
 
-def delivering(write: Callable[[IConsumer, int, int], Deferred[None]]) -> Answer:
+def delivering(write: Callable[[IConsumer, int, int], Awaitable[None]]) -> Answer:
     return Answer(body=Content(10, deliver=write), ranges=True)
 
 
@@ -200,6 +201,15 @@ def test_body_that_ends_early_cuts_the_connection(deliver: Any) -> None:
     connection.send(get() + get())
     assert connection.aborted
     assert connection.take().count(b"HTTP/1.1") == 1
+
+
+def test_body_may_deliver_itself_by_a_coroutine() -> None:
+    async def deliver(consumer: IConsumer, start: int, end: int) -> None:
+        consumer.write(BODY[start:end])
+
+    connection = Connection(answering_with(delivering(deliver)))
+    connection.send(get())
+    assert connection.answer().body == BODY
 
 
 def test_body_that_is_too_long_is_cut_at_its_length() -> None:
@@ -268,6 +278,96 @@ def test_content_that_cannot_be_opened_is_an_error_of_its_own() -> None:
     connection = Connection(answering_with(Answer(body=Content(10, vanished))))
     connection.send(get() + get())
     assert [answer.status for answer in connection.answers()] == [500, 500]
+
+
+def test_error_after_the_head_cuts_the_connection() -> None:
+    async def handler(request: Request) -> Answer:
+        request.write(b"some")
+        raise ValueError("and no more")
+
+    connection = Connection(handler)
+    connection.send(get())
+    assert connection.aborted
+
+
+def test_error_after_the_answer_leaves_the_connection_alone() -> None:
+    async def handler(request: Request) -> Answer:
+        await send(request, FULL)
+        raise ValueError("too late to matter")
+
+    connection = Connection(handler)
+    connection.send(get() + get())
+    assert [answer.body for answer in connection.answers()] == [BODY, BODY]
+    assert not connection.aborted
+
+
+def test_error_while_wording_an_error_is_answered_all_the_same() -> None:
+    def broken(_request: Request, _refusal: Refusal) -> Answer:
+        raise ValueError("cannot even say it")
+
+    connection = Connection(failing(Refusal(409, "no")))
+    connection.site.resource.errors = ErrorTable({}, broken)
+    connection.send(get() + get())
+    assert [answer.status for answer in connection.answers()] == [500, 500]
+
+
+def test_handler_that_is_cancelled_while_its_client_waits_is_answered() -> None:
+    async def handler(_request: Request) -> Answer:
+        raise CancelledError
+
+    connection = Connection(handler)
+    connection.send(get() + get())
+    assert [answer.status for answer in connection.answers()] == [500, 500]
+
+
+def test_second_answer_to_a_request_is_an_error() -> None:
+    seen: list[str] = []
+
+    async def handler(request: Request) -> Answer:
+        await send(request, FULL)
+        try:
+            await send(request, FULL)
+        except RuntimeError as error:
+            seen.append(str(error))
+        return FULL
+
+    connection = Connection(handler)
+    connection.send(get())
+    assert connection.answer().status == 200
+    assert seen == ["this request has been answered already"]
+
+
+# What requests tell
+
+
+def test_request_tells_its_cookies_and_its_host() -> None:
+    async def handler(request: Request) -> Answer:
+        cookie, host = request.getCookie(b"a"), request.getRequestHostname()
+        return json_answer([cookie.decode(), host.decode(), request.getHeader("x-many"), request.isSecure()])
+
+    connection = Connection(handler)
+    connection.send(b"GET / HTTP/1.1\r\nHost: name:80\r\nCookie: a=b; c=d\r\nX-Many: 1\r\nX-Many: 2\r\n\r\n")
+    assert connection.answer().body == b'["b","name","2",false]'
+
+
+def test_question_to_the_server_itself_is_answered() -> None:
+    connection = Connection(answering_with(Answer(status=500)))
+    connection.send(b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert connection.answer().status == 200
+
+
+def test_answer_may_close_the_connection_the_old_way() -> None:
+    async def handler(request: Request) -> Answer:
+        request.setHeader(b"Connection", b"close")
+        request.setHeader(b"Content-Length", b"2")
+        request.write(b"ok")
+        request.finish()
+        return Answer()
+
+    connection = Connection(handler)
+    connection.send(get())
+    assert connection.answer().headers["connection"] == "close"
+    assert connection.closed
 
 
 # The early road
@@ -350,6 +450,10 @@ def klein_connection() -> Connection:
     async def put(request: Request, name: str) -> Answer:
         return text_answer(f"{name} {(await request.body.read_all(100)).decode()} {request.args!r}")
 
+    @app.route("/folder/")
+    def folder(_request: Request) -> bytes:
+        return b"folder"
+
     @app.route("/wait")
     @answering(ERRORS)
     async def wait(_request: Request) -> Answer:
@@ -377,6 +481,13 @@ def test_what_klein_refuses_itself_is_worded_like_everything_else() -> None:
     missing, wrong = connection.answers()
     assert (missing.status, missing.body) == (404, b"there is nothing at this address")
     assert (wrong.status, wrong.headers["allow"]) == (405, "PUT")
+
+
+def test_redirects_of_klein_are_kept() -> None:
+    connection = klein_connection()
+    connection.send(get(path="/folder?x=y"))
+    answer = connection.answer()
+    assert (answer.status, answer.headers["location"]) == (308, "http://a/folder/?x=y")
 
 
 def test_address_that_is_not_utf8_never_reaches_klein() -> None:
