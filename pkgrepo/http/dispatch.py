@@ -72,19 +72,19 @@ def refuse_unrouted(app: Klein, errors: ErrorTable) -> None:
 
     async def unrouted(*args: Any) -> None:
         request, failure = args[-2:]  # a bound application's handlers get it first
-        await _send_error(request, errors, refusal_of(failure.value, request.base_url))
+        await _send_error(request, errors, refusal_of(failure.value, request))
 
     handle: Any = app.handle_errors(HTTPException)
     handle(unrouted)
 
 
-def refusal_of(error: HTTPException, base_url: str) -> Refusal:
-    """What the router's ``error`` means to a client that reaches us at ``base_url``."""
+def refusal_of(error: HTTPException, request: Request) -> Refusal:
+    """What the router's ``error`` means to the client of ``request``."""
     code = error.code or 500
     if isinstance(error, RequestRedirect):
-        # The router knows our socket, not the address that the client used.
-        there = urlsplit(error.new_url)
-        location = base_url + there.path + (f"?{there.query}" if there.query else "")
+        # The router knows our socket, not the address that the client used, and has not been told the query.
+        query = f"?{request.raw_query.decode('ascii')}" if request.raw_query else ""
+        location = request.base_url + urlsplit(error.new_url).path + query
         return Refusal(code, "this is at another address", headers=((b"Location", location.encode("ascii")),))
     allowed = getattr(error, "valid_methods", None)
     headers = ((b"Allow", ", ".join(sorted(allowed)).encode("ascii")),) if allowed else ()
