@@ -19,6 +19,7 @@ from pkgrepo.storage.catalog import documents, files, packages, repositories, ve
 from . import pages
 from .indexing import HTML_PAGE, HTML_TYPE, JSON_PAGE, JSON_TYPE
 from .layout import companion_of, file_path, split_companion
+from .metadata_document import read_document
 from .names import parse_filename, parse_version
 from .negotiation import choose_page_type
 
@@ -187,7 +188,7 @@ class Reading:
         key = None if version is None else parse_version(version)[0]
         base = f"{self._services.base_url(request)}/repositories/{self._repository.path}"
         body, serial = await self._services.catalog.scan(
-            _project_document, self._repository.id, project, key, base, simple
+            read_document, self._repository.id, project, key, base, simple=simple
         )
         document = render("application/json", body, serial)
         headers: Fields = (
