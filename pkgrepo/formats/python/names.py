@@ -166,7 +166,7 @@ def _parse_wheel(filename: str, project_key: str | None) -> FileName:
     # PEP 427: a run of separators is escaped to one underscore, and installers refuse two in a row.
     if not valid_name(name) or "__" in name:
         raise Invalid(f"{filename!r} begins with {name!r}, which is not a project name as wheels write it", "content")
-    if build and not _BUILD.fullmatch(build):
+    if len(parts) == 6 and not _BUILD.fullmatch(build):
         raise Invalid(f"{filename!r} has the build tag {build!r}, which does not begin with a digit", "content")
     if not all(_TAGS.fullmatch(tag) for tag in tags):
         raise Invalid(f"{filename!r} has an empty or malformed tag", "content")
