@@ -29,6 +29,8 @@ __all__ = ["HttpLimits", "Site", "make_site"]
 
 SWEEP_S = 1.0
 
+InThread = Callable[..., Deferred[Any]]
+
 _log = Logger()
 
 
@@ -62,6 +64,7 @@ class Site(server.Site):
         trusted_proxies: TrustedProxies,
         access_log: AccessLog | None,
         server_header: bytes,
+        in_thread: InThread,
     ) -> None:
         untyped: Any = super()
         untyped.__init__(resource, reactor=reactor, parsePOSTFormSubmission=False)
@@ -73,15 +76,16 @@ class Site(server.Site):
         self.draining = False
         self.request_count = 0
         self.seconds: Callable[[], float] = reactor.seconds
-        self.in_thread: Callable[..., Deferred[Any]] = deferToThread
-        self._fixed_fields = b"Server: %s\r\nX-Content-Type-Options: nosniff\r\nDate: " % server_header
+        self.in_thread = in_thread
+        server_line = b"Server: %s\r\n" % server_header if server_header else b""
+        self._fixed_fields = server_line + b"X-Content-Type-Options: nosniff\r\nDate: "
         self._stamp, self._stamp_second = b"", 0
         self._id_prefix = b"%s-" % os.urandom(4).hex().encode("ascii")
         self._id_count = count(1)
         self._sweeping = LoopingCall(self._sweep)
         self._sweeping.clock = reactor
         self._swept_at = 0.0
-        self._emptied: Deferred[None] | None = None
+        self._waiting_for_end: list[Deferred[None]] = []
 
     # The factory
 
@@ -109,9 +113,9 @@ class Site(server.Site):
         if not self.channels:
             if not self.numPorts:
                 self._rest()
-            emptied, self._emptied = self._emptied, None
-            if emptied is not None:
-                emptied.callback(None)
+            waiting, self._waiting_for_end = self._waiting_for_end, []
+            for done in waiting:
+                done.callback(None)
 
     def _rest(self) -> None:
         if self._sweeping.running and not self.channels:
@@ -143,7 +147,10 @@ class Site(server.Site):
     def log_refused(self, channel: Channel, status: int, sentence: str) -> None:
         """A head made no request."""
         if self.access_log is not None:
-            self.access_log.refused(getattr(channel.getPeer(), "host", ""), status, sentence)
+            try:
+                self.access_log.refused(getattr(channel.getPeer(), "host", ""), status, sentence)
+            except Exception:  # noqa: BLE001 - as above
+                _log.failure("the access log failed")
 
     # Time
 
@@ -174,16 +181,14 @@ class Site(server.Site):
         if not self.channels:
             done.callback(None)
             return done
-        self._emptied = Deferred()
         cutting = self.reactor.callLater(deadline, self._cut)
 
-        def finish(_: None) -> None:
+        def stop_clock(_: None) -> None:
             if cutting.active():
                 cutting.cancel()
-            done.callback(None)
 
-        self._emptied.addCallback(finish)
-        return done
+        self._waiting_for_end.append(done)
+        return done.addCallback(stop_clock)
 
     def _cut(self) -> None:
         _log.warn("cutting {count} connections that outlived the stop", count=len(self.channels))
@@ -200,12 +205,14 @@ def make_site(
     trusted_proxies: TrustedProxies | Sequence[str] = (),
     access_log: AccessLog | None = None,
     server_header: str = "pkgrepo",
+    in_thread: InThread = deferToThread,
 ) -> Site:
     """
     A factory to listen with.
 
     ``early`` sees every GET and HEAD without a body before ``resource`` does; a L{Prepared} from it is written at once,
-    None passes the request on. ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix".
+    None passes the request on. ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix". An empty ``server_header``
+    is not sent. ``in_thread`` runs a function in the pool of threads that waits for disks.
     """
     if not isinstance(trusted_proxies, TrustedProxies):
         trusted_proxies = TrustedProxies(trusted_proxies)
@@ -217,4 +224,5 @@ def make_site(
         trusted_proxies=trusted_proxies,
         access_log=access_log,
         server_header=server_header.encode("ascii"),
+        in_thread=in_thread,
     )
