@@ -53,3 +53,20 @@ async def test_a_long_client_name_is_cut():
     scene.uses.note(token.id, "", "x" * 5000)
     await scene.uses.flush()
     assert scene.catalog.look(get_token, token.id).last_used_client == "x" * 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_could_not_be_written_is_kept_also_when_nothing_is_added(monkeypatch):
+    scene = Scene()
+    _, token = scene.token(scene.user("alice"))
+    scene.uses.note(token.id)
+    write = scene.catalog.write
+
+    async def full(command, uses):
+        raise StorageFull("catalog")
+
+    monkeypatch.setattr(scene.catalog, "write", full)
+    await scene.uses.flush()
+    monkeypatch.setattr(scene.catalog, "write", write)
+    await scene.uses.flush()
+    assert scene.catalog.look(get_token, token.id).uses == 1
