@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pkgrepo.http.transfer import SendFile
 
 HELD_LIMIT = 64 * 1024  # bytes of later requests kept while one is answered; reading stops above it
+TURN = 50  # requests begun before other connections get their turn; a read may bring a thousand
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -133,8 +134,12 @@ class Channel(Outlet):
 
     def _run(self, data: bytes) -> None:
         """Begin the requests in ``data`` one after the other, as long as they are answered at once; hold the rest."""
-        at = 0
+        at = begun = 0
         while at < len(data) and self.state is HEAD and not self._blocked:
+            if begun == TURN:
+                self.site.reactor.callLater(0, self._go_on)
+                break
+            begun += 1
             end = data.find(b"\r\n\r\n", at)
             if end < 0 or end - at > self.site.limits.header_bytes:
                 self._judge_part(data, at, end)
@@ -150,6 +155,10 @@ class Channel(Outlet):
         if self.state is HEAD or self.state is HELD:
             self._held = data[at:]
         self._steer()
+
+    def _go_on(self) -> None:
+        if self.state is HEAD and self._held and not self._blocked:
+            self._continue()
 
     def _judge_part(self, data: bytes, at: int, end: int) -> None:
         """Refuse a head that is too long, or that has gone wrong before its end."""
@@ -333,8 +342,7 @@ class Channel(Outlet):
     def resumeProducing(self) -> None:
         """The transport has sent what it held."""
         super().resumeProducing()
-        if self.state is HEAD and self._held:
-            self._continue()
+        self._go_on()
         self._steer()
 
     # Time

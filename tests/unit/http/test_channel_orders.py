@@ -76,6 +76,7 @@ class Scene:
         for _ in range(1000):
             self.send(50)
             self.open_gate()
+            self.connection.clock.advance(0)
         return parse_answers(self.connection.take())
 
 
