@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from itertools import pairwise
 from typing import Final
 
 from attrs import frozen
@@ -266,11 +267,10 @@ def _check_local_headers(source: Source, directory: _Directory, entries: dict[st
     """Where each member's data begins; local headers and data must fill the file up to the directory, without gaps."""
     starts: dict[str, int] = {}
     ordered = sorted(entries.values(), key=lambda entry: entry.offset)
-    ends = [entry.offset for entry in ordered[1:]] + [directory.start]
-    if (ordered[0].offset if ordered else directory.start) != 0:
+    bounds = [entry.offset for entry in ordered] + [directory.start]
+    if bounds[0] != 0:
         raise source.refuse("has data before its first entry")
-    for entry, end in zip(ordered, ends, strict=True):
-        at = entry.offset
+    for entry, (at, end) in zip(ordered, pairwise(bounds), strict=True):
         head = source.read(at, _LOCAL.size)
         signature, _, flags, method, _, _, crc, packed, size, name_length, extra_length = _LOCAL.unpack(head)
         names = source.read(at + _LOCAL.size, name_length + extra_length)

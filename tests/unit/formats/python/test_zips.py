@@ -1,0 +1,272 @@
+"""Zip archives that mean something else to somebody else."""
+
+import io
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.python import zips
+from pkgrepo.formats.python.source import Source
+from pkgrepo.formats.python.zips import ZipArchive
+from tests.support.pyprojects import make_zip
+
+MEMBERS = {"a.txt": b"first" * 100, "b/c.txt": b"second" * 100}
+
+
+@pytest.fixture
+def open_zip(tmp_path: Path) -> Iterator[Callable[[bytes], ZipArchive]]:
+    descriptors: list[int] = []
+
+    def open_(data: bytes) -> ZipArchive:
+        path = tmp_path / "x.zip"
+        path.write_bytes(data)
+        descriptors.append(os.open(path, os.O_RDONLY))
+        return ZipArchive(Source(descriptors[-1], "x.zip"))
+
+    yield open_
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+Open = Callable[[bytes], ZipArchive]
+
+
+def patch(data: bytes, signature: bytes, offset: int, value: bytes, *, last: bool = False) -> bytes:
+    """Overwrite a field of the first (or last) record with that signature."""
+    at = (data.rindex(signature) if last else data.index(signature)) + offset
+    return data[:at] + value + data[at + len(value) :]
+
+
+def raw_zip(*members: tuple[str, bytes], **info: int) -> bytes:
+    """Members as they are said, twice the same name too; C{info} are fields of every ZipInfo."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in members:
+            entry = zipfile.ZipInfo("placeholder")
+            entry.filename = name
+            for field, value in info.items():
+                setattr(entry, field, value)
+            archive.writestr(entry, content)
+    return target.getvalue()
+
+
+class Unseekable(io.BytesIO):
+    """Makes zipfile write descriptors behind the data."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, *args: int) -> int:
+        raise io.UnsupportedOperation
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation
+
+
+LOCAL, CENTRAL, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
+PLAIN = make_zip(MEMBERS)
+
+
+def test_plain_archive_is_read(open_zip: Open) -> None:
+    archive = open_zip(PLAIN)
+    assert list(archive.entries) == list(MEMBERS)
+    for name, content in MEMBERS.items():
+        assert archive.read(name, len(content)) == content
+    assert archive.read("missing", 10) is None
+
+
+def test_empty_archive_is_read(open_zip: Open) -> None:
+    assert open_zip(make_zip({})).entries == {}
+
+
+def test_folders_stored_members_and_unicode_names_are_read(open_zip: Open) -> None:
+    archive = open_zip(raw_zip(("d/", b""), ("d/ä€.txt", b"x" * 10), ("d/empty", b"")))
+    assert archive.entries["d/"].is_folder
+    assert archive.read("d/ä€.txt", 10) == b"x" * 10
+    assert archive.read("d/empty", 0) == b""
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_archive_with_descriptors_is_read(open_zip: Open, wide: bool) -> None:
+    target = Unseekable()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in MEMBERS.items():
+            with archive.open(name, "w", force_zip64=wide) as member:
+                member.write(content)
+    read = open_zip(target.getvalue())
+    assert {name: read.read(name, 1000) for name in read.entries} == MEMBERS
+
+
+def test_archive_with_zip64_headers_is_read(open_zip: Open) -> None:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in MEMBERS.items():
+            with archive.open(name, "w", force_zip64=True) as member:
+                member.write(content)
+    read = open_zip(target.getvalue())
+    assert {name: read.read(name, 1000) for name in read.entries} == MEMBERS
+
+
+def test_comment_of_an_archive_is_not_looked_at(open_zip: Open) -> None:
+    assert set(open_zip(PLAIN[:-2] + struct.pack("<H", 5) + b"hello").entries) == set(MEMBERS)
+
+
+FIRST_SIZE = len(MEMBERS["a.txt"])
+
+MENDED = b"x" + make_zip({"a": b""})
+MENDED = patch(patch(MENDED, END, 16, struct.pack("<I", MENDED.index(CENTRAL))), CENTRAL, 42, struct.pack("<I", 1))
+TWICE = patch(make_zip({"a": b"", "b": b""}), LOCAL, 30, b"a", last=True)
+
+HOSTILE: dict[str, dict[str, bytes]] = {
+    "is not a zip archive": {"text": b"x" * 100, "nothing": b"", "truncated": PLAIN[: len(PLAIN) // 2]},
+    "has data after the end": {"a byte": PLAIN + b"x"},
+    "has data before": {"a byte, offsets mended": MENDED},
+    "directory that is not where": {
+        "two archives": PLAIN + PLAIN,
+        "data before": b"#!/bin/sh\n" + PLAIN,
+        "end record in the comment": PLAIN[:-2] + struct.pack("<H", 22) + END + b"\x00" * 18,
+        "elsewhere": patch(PLAIN, END, 16, struct.pack("<I", 5)),
+        "zip64 without its record": patch(PLAIN, END, 16, struct.pack("<I", 0xFFFFFFFF)),
+    },
+    "in several": {
+        "end record": patch(PLAIN, END, 4, b"\x01\x00"),
+        "counts": patch(PLAIN, END, 8, b"\x01\x00"),
+        "entry": patch(PLAIN, CENTRAL, 34, b"\x01\x00"),
+    },
+    "goes on after": {"count too low": patch(PLAIN, END, 8, struct.pack("<HH", 1, 1))},
+    "ends too early": {"count too high": patch(PLAIN, END, 8, struct.pack("<HH", 3, 3))},
+    "malformed central": {"no signature": patch(PLAIN, CENTRAL, 0, b"QK", last=True)},
+    "more than 67108864 bytes": {"size": patch(PLAIN, END, 12, struct.pack("<I", 0x7FFFFFFF))},
+    "is encrypted": {"both": patch(patch(PLAIN, CENTRAL, 8, b"\x01\x00"), LOCAL, 6, b"\x01\x00")},
+    "says otherwise": {
+        "name": patch(PLAIN, LOCAL, 30, b"z"),
+        "size": patch(PLAIN, LOCAL, 22, struct.pack("<I", FIRST_SIZE + 1)),
+        "crc": patch(PLAIN, LOCAL, 14, b"\x00\x00\x00\x01"),
+        "method": patch(PLAIN, LOCAL, 8, b"\x00\x00"),
+        "descriptor": patch(PLAIN, LOCAL, 6, b"\x08\x00"),
+        "encryption": patch(PLAIN, LOCAL, 6, b"\x01\x00"),
+        "no header": patch(PLAIN, LOCAL, 0, b"QK"),
+    },
+    "overlap": {"same offset": patch(PLAIN, CENTRAL, 42, b"\x00\x00\x00\x00", last=True)},
+    "neither stored nor": {"bzip2": patch(patch(PLAIN, CENTRAL, 10, b"\x0c\x00"), LOCAL, 8, b"\x0c\x00")},
+    "two sizes": {"stored": patch(patch(PLAIN, CENTRAL, 10, b"\x00\x00"), LOCAL, 8, b"\x00\x00")},
+    "two entries of the name": {"duplicate": patch(TWICE, CENTRAL, 46, b"a", last=True)},
+    "with content": {"folder": raw_zip(("d/", b"x"))},
+    "link or a device": {
+        "link": raw_zip(("a", b"/etc/passwd"), external_attr=(stat.S_IFLNK | 0o777) << 16),
+        "device": raw_zip(("a", b""), external_attr=(stat.S_IFCHR | 0o600) << 16),
+        "folder": raw_zip(("a/", b""), external_attr=(stat.S_IFLNK | 0o777) << 16),
+    },
+    "plain relative path": {
+        repr(name): raw_zip((name, b"x"))
+        for name in ("", "/", "/etc/passwd", "../a", "a/../b", "a/..", "..", ".", "./a", "a//b")
+    },
+    "drive letter or control": {
+        "drive": raw_zip(("C:/a", b"x")),
+        "backslash": raw_zip(("a\\b", b"x")),
+        "line": raw_zip(("a\nb", b"x")),
+        "NUL": patch(patch(PLAIN, LOCAL, 31, b"\x00"), CENTRAL, 47, b"\x00"),
+    },
+    "more than 4096 bytes": {"name": raw_zip(("a" * 5000, b""))},
+}
+
+
+@pytest.mark.parametrize(
+    ("why", "data"),
+    [pytest.param(why, data, id=f"{why}: {case}") for why, cases in HOSTILE.items() for case, data in cases.items()],
+)
+def test_hostile_archive_is_refused_with_a_sentence(open_zip: Open, why: str, data: bytes) -> None:
+    with pytest.raises(Invalid, match=why) as caught:
+        open_zip(data)
+    assert str(caught.value).startswith("x.zip ")
+    assert str(caught.value).isprintable()
+
+
+def test_gap_between_members_is_refused(open_zip: Open) -> None:
+    one, two = make_zip({"a": b"1"}), make_zip({"a": b"1", "b": b"2"})
+    second = len(one) - 22 - 47  # where b's local header begins: one's directory is 46 bytes and a name of 1
+    data = two[:second] + b"GAP!" + two[second:]
+    data = patch(data, CENTRAL, 42, struct.pack("<I", second + 4), last=True)
+    [start] = struct.unpack_from("<I", data, data.index(END) + 16)
+    with pytest.raises(Invalid, match="belongs to none"):
+        open_zip(patch(data, END, 16, struct.pack("<I", start + 4)))
+
+
+def test_second_name_of_an_entry_is_refused(open_zip: Open) -> None:
+    def with_path(path: bytes) -> bytes:
+        extra = struct.pack("<HHBI", 0x7075, 5 + len(path), 1, zlib.crc32(b"a")) + path
+        target = io.BytesIO()
+        with zipfile.ZipFile(target, "w") as archive:
+            info = zipfile.ZipInfo("a")
+            info.extra = extra
+            archive.writestr(info, b"x")
+        return target.getvalue()
+
+    assert "a" in open_zip(with_path(b"a")).entries
+    with pytest.raises(Invalid, match="two different names"):
+        open_zip(with_path(b"../../b"))
+
+
+def test_descriptor_that_lies_is_refused(open_zip: Open) -> None:
+    target = Unseekable()
+    with zipfile.ZipFile(target, "w") as archive, archive.open("a", "w") as member:
+        member.write(b"content")
+    data = target.getvalue()
+    assert open_zip(data).read("a", 7) == b"content"
+    with pytest.raises(Invalid, match="belongs to none"):
+        open_zip(patch(data, b"PK\x07\x08", 4, b"\x00\x00\x00\x00"))
+
+
+def test_bomb_by_ratio_is_refused_by_what_it_announces(open_zip: Open) -> None:
+    size = 65 * 1024 * 1024
+    data = make_zip({"zeros": bytes(size)})
+    assert len(data) * 1000 < size * 2
+    with pytest.raises(Invalid, match="would unpack to more"):
+        open_zip(data)
+
+
+def test_many_entries_are_refused_before_the_directory_is_read(open_zip: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zips, "MOST_ENTRIES", 1)
+    with pytest.raises(Invalid, match="more than 1 entries"):
+        open_zip(PLAIN)
+
+
+def lying_zip(content: bytes, announced: int) -> bytes:
+    data = make_zip({"a": content})
+    said = struct.pack("<I", announced)
+    return patch(patch(data, LOCAL, 22, said), CENTRAL, 24, said)
+
+
+@pytest.mark.parametrize(
+    ("data", "limit"),
+    [
+        (lying_zip(bytes(30 * 1024 * 1024), 10), 100),
+        (lying_zip(b"x" * 100, 99), 100),
+        (lying_zip(b"x" * 100, 101), 101),
+        (lying_zip(b"x" * 100, 0), 100),
+        (make_zip({"a": b"x" * 101}), 100),
+        (raw_zip(("a", b"x" * 101)), 100),
+        (patch(patch(make_zip({"a": b"x"}), LOCAL, 14, b"\x00" * 4), CENTRAL, 16, b"\x00" * 4), 100),
+        (patch(make_zip({"a": os.urandom(50)}), LOCAL, 40, b"\x55" * 20), 100),
+    ],
+    ids=["bomb", "longer", "shorter", "nothing", "over limit", "stored over limit", "crc", "damaged"],
+)
+def test_member_that_is_not_as_announced_is_refused(open_zip: Open, data: bytes, limit: int) -> None:
+    archive = open_zip(data)
+    with pytest.raises(Invalid, match=r"^x\.zip has a a "):
+        archive.read("a", limit)
+
+
+def test_packed_size_is_bounded_by_the_limit(open_zip: Open) -> None:
+    data = make_zip({"a": os.urandom(10_000)})
+    said = struct.pack("<I", 10)
+    archive = open_zip(patch(patch(data, LOCAL, 22, said), CENTRAL, 24, said))
+    with pytest.raises(Invalid, match="longer packed"):
+        archive.read("a", 100)
