@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
 from twisted.internet.defer import Deferred, fail
@@ -22,6 +23,21 @@ P = ParamSpec("P")
 DISK_THREADS = 8  # threads; enough to keep a disk's queue busy, few enough that a stalled disk costs little memory
 
 
+class _DaemonThread(Thread):
+    """
+    A thread that does not keep a dying process alive.
+
+    When a start fails half-way nobody stops the pools, and whatever runs on them must stand a crash anyway.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, daemon=True, **kwargs)
+
+
+class _Threads(ThreadPool):
+    threadFactory = _DaemonThread
+
+
 class Pool:
     """
     At most ``size`` threads, and a queue before them.
@@ -33,7 +49,7 @@ class Pool:
     def __init__(self, reactor: IReactorFromThreads, name: str, size: int) -> None:
         self.reactor = reactor
         self.name = name
-        self._threads = ThreadPool(0, size, f"pkgrepo-{name}")
+        self._threads = _Threads(0, size, f"pkgrepo-{name}")
         self._running = False
         self._busy = 0
         self._idle: Deferred[None] | None = None
@@ -64,7 +80,6 @@ class Pool:
         self._busy += 1
         # Two Deferreds, since cancelling the only one would also end the count of what still runs.
         outcome: Deferred[T] = Deferred()
-        # twisted types the reactor of deferToThreadPool as the union of everything; this is the part it uses.
         work: Deferred[T] = deferToThreadPool(self.reactor, self._threads, func, *args, **kwargs)
         work.addBoth(self._done).addCallbacks(outcome.callback, outcome.errback)
         return outcome

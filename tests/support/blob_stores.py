@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class FilesystemCase:
 
 def open_descriptors() -> set[str]:
     """What this process has open, as far as it concerns blobs."""
+    gc.collect()  # what a caught exception still refers to
     found = set()
     for name in os.listdir("/proc/self/fd"):
         try:

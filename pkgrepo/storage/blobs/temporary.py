@@ -91,6 +91,11 @@ class Temporary:
             self._error = error
             raise
 
+    def check(self) -> None:
+        """Nothing, while everything went well. :raises OSError: what went wrong first"""
+        if self._error is not None:
+            raise self._error
+
     def read(self, start: int, count: int) -> bytes:
         """Bytes that were written before; fewer only at the end."""
         return os.pread(self._ready(), count, start)
@@ -157,8 +162,7 @@ class Temporary:
 
     def _ready(self) -> int:
         """The descriptor of the file, made now if need be."""
-        if self._error is not None:
-            raise self._error
+        self.check()
         if self._fd is not None:
             return self._fd
         try:

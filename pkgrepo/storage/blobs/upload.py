@@ -278,6 +278,8 @@ class FilesystemUpload:
         return UploadState(self._temporary.size, self._limit, digests)
 
     def _digests(self) -> dict[str, str]:
+        """Of everything that was written; an error if something could not be."""
+        self._temporary.check()
         if self._spoiled is not None:
             raise self._spoiled
         if self._recorded is not None:

@@ -1,0 +1,247 @@
+"""A disk that answers EIO or ENOSPC to single calls."""
+
+import errno
+import os
+import shutil
+import subprocess
+from datetime import UTC, datetime
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.errors import StorageFailed, StorageFull
+from tests.support.blob_audit import assert_promises_kept, files_below, read_promises, start_child
+from tests.support.blob_stores import FilesystemCase, open_descriptors
+
+pytestmark = pytest.mark.faults
+
+FUTURE = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(params=["nameless", "named"])
+def case(request, tmp_path):
+    return FilesystemCase(tmp_path / "store", nameless=request.param == "nameless")
+
+
+@pytest_twisted.async_yield_fixture
+async def store(case):
+    yield await case.start()
+    await case.stop()
+
+
+class Failing:
+    """Stands for a function of ``os``: raises ``code`` from call number ``first`` on, until ``mend`` is called."""
+
+    def __init__(self, monkeypatch, name: str, code: int, first: int = 1) -> None:
+        self.real, self.code, self.first, self.calls = getattr(os, name), code, first, 0
+        monkeypatch.setattr(os, name, self)
+
+    def __call__(self, *args, **kwargs):
+        self.calls += 1
+        if self.first <= self.calls:
+            raise OSError(self.code, os.strerror(self.code))
+        return self.real(*args, **kwargs)
+
+    def mend(self) -> None:
+        self.first = 10**9
+
+
+async def assert_clean(case, store) -> None:
+    assert files_below(case.root / "uploads") == []
+    assert files_below(case.root / "blobs") == []
+    assert await store.sweep_uploads(FUTURE, ()) == 0
+    assert open_descriptors() == set()
+
+
+@pytest.mark.parametrize("size", [10, 900_000])
+@pytest.mark.parametrize("call", ["fdatasync", "fsync", "fchmod", "pwrite"])
+@pytest.mark.parametrize(("code", "error"), [(errno.EIO, StorageFailed), (errno.ENOSPC, StorageFull)])
+@pytest_twisted.ensureDeferred
+async def test_a_failing_call_fails_the_commit_and_leaves_nothing(case, store, monkeypatch, size, call, code, error):
+    failing = Failing(monkeypatch, call, code)
+    upload = store.begin()
+    upload.write(bytes(size))
+    with pytest.raises(error):
+        await upload.commit()
+    assert failing.calls >= 1
+    await assert_clean(case, store)
+    failing.mend()
+    async with store.begin() as upload:
+        upload.write(bytes(size))
+        info = await upload.commit()
+    assert store.open(info.locator).size == size
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_failed_fsync_is_not_tried_again(case, store, monkeypatch):
+    failing = Failing(monkeypatch, "fdatasync", errno.EIO)
+    upload = store.begin()
+    upload.write(b"x")
+    with pytest.raises(StorageFailed):
+        await upload.commit()
+    with pytest.raises(RuntimeError):
+        await upload.commit()
+    assert failing.calls == 1
+
+
+@pytest.mark.parametrize("size", [10, 900_000])
+@pytest.mark.parametrize("call", ["fdatasync", "fsync", "pwrite"])
+@pytest_twisted.ensureDeferred
+async def test_a_failing_suspend_is_an_error_and_leaves_nothing(case, store, monkeypatch, call, size):
+    Failing(monkeypatch, call, errno.EIO)
+    upload = store.begin()
+    upload.write(bytes(size))
+    with pytest.raises(StorageFailed):
+        await upload.suspend()
+    await assert_clean(case, store)
+
+
+@pytest_twisted.ensureDeferred
+async def test_drained_tells_of_a_full_disk_and_takes_no_more_memory(case, store, monkeypatch):
+    Failing(monkeypatch, "pwrite", errno.ENOSPC, first=3)
+    piece = bytes(300_000)
+    async with store.begin() as upload:
+
+        async def write_for_ever():
+            while True:
+                upload.write(piece)
+                await upload.drained()
+
+        with pytest.raises(StorageFull):
+            await write_for_ever()
+        held = upload._flow.held
+        upload.write(piece)
+        assert upload._flow.held == held
+        with pytest.raises(StorageFull):
+            await upload.commit()
+    await assert_clean(case, store)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_full_disk_stops_the_producer(case, store, monkeypatch):
+    class Producer:
+        stopped = False
+
+        def pauseProducing(self):
+            pass
+
+        def resumeProducing(self):
+            pass
+
+        def stopProducing(self):
+            self.stopped = True
+
+    Failing(monkeypatch, "pwrite", errno.EDQUOT)
+    upload, producer = store.begin(), Producer()
+    upload.registerProducer(producer, True)
+    upload.write(bytes(3_000_000))
+    with pytest.raises(StorageFull):
+        await upload.drained()
+    assert producer.stopped
+    late = Producer()
+    upload.registerProducer(late, True)
+    assert late.stopped
+    await upload.abort()
+    await assert_clean(case, store)
+
+
+@pytest_twisted.ensureDeferred
+async def test_concurrent_commits_that_share_a_failed_directory_fsync_all_fail(case, store, monkeypatch):
+    failing = Failing(monkeypatch, "fsync", errno.EIO)
+    uploads = [store.begin() for _ in range(6)]
+    for upload in uploads:
+        upload.write(b"same directory")
+    for commit in [upload.commit() for upload in uploads]:
+        with pytest.raises(StorageFailed):
+            await commit
+    assert failing.calls
+    await assert_clean(case, store)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_blob_that_cannot_be_read_is_a_failed_storage_and_not_a_missing_blob(case, store, monkeypatch):
+    async with store.begin() as upload:
+        upload.write(bytes(900_000))
+        info = await upload.commit()
+    blob = store.open(info.locator)
+    Failing(monkeypatch, "pread", errno.EIO)
+    Failing(monkeypatch, "preadv", errno.EIO)
+    with pytest.raises(StorageFailed):
+        await blob.read(0, 100)
+    Failing(monkeypatch, "open", errno.EIO)
+    with pytest.raises(StorageFailed):
+        store.open(info.locator)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_blob_that_became_shorter_is_never_delivered_as_whole(case, store):
+    async with store.begin() as upload:
+        upload.write(bytes(900_000))
+        info = await upload.commit()
+    blob = store.open(info.locator)
+    os.truncate(store.paths.blob(info.locator), 500_000)
+    with pytest.raises(StorageFailed):
+        await blob.read(0, 900_000)
+
+    class Consumer:
+        taken = 0
+
+        def registerProducer(self, producer, streaming):
+            pass
+
+        def unregisterProducer(self):
+            pass
+
+        def write(self, data):
+            self.taken += len(data)
+
+    consumer = Consumer()
+    with pytest.raises(StorageFailed):
+        await blob.deliver(consumer, 0, 900_000)
+    assert consumer.taken == 500_000
+
+
+@pytest.mark.parametrize("damage", ["changed", "shorter"])
+@pytest_twisted.ensureDeferred
+async def test_a_suspended_file_that_was_damaged_is_not_committed(case, store, damage):
+    upload = store.begin()
+    upload.write(bytes(900_000))
+    state = await upload.suspend()
+    resumed = await (await case.another()).resume(upload.id, state)
+    data = case.root / "uploads" / upload.id / "data"
+    if damage == "changed":
+        with data.open("r+b") as file:
+            file.seek(4711)
+            file.write(b"x")
+    else:
+        os.truncate(data, 1000)
+    resumed.write(b"tail")
+    with pytest.raises(StorageFailed):
+        await resumed.commit()
+    await assert_clean(case, store)
+
+
+def can_trace() -> bool:
+    if shutil.which("strace") is None:
+        return False
+    return subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not can_trace(), reason="strace is not installed or may not trace here")
+@pytest.mark.parametrize(
+    "fault", ["fdatasync:error=EIO:when=3+5", "pwrite64:error=ENOSPC:when=4+6", "linkat:error=EIO"]
+)
+@pytest_twisted.ensureDeferred
+async def test_with_faults_from_the_kernel_every_promise_is_kept(case, store, fault):
+    call = fault.partition(":")[0]
+    prefix = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", f"inject={fault}"]
+    child = start_child(case.root, "nameless" if case.nameless else "named", "40", prefix=prefix)
+    out, err = child.communicate()
+    assert child.returncode == 0, err
+    promises = read_promises(out.splitlines(keepends=True))
+    promised = sum("error" not in promise for promise in promises) - 1
+    if call != "linkat":  # without linkat the store falls back to files with names, and nothing fails
+        assert sum("error" in promise for promise in promises) > 0
+    assert len(files_below(case.root / "blobs")) + len(files_below(case.root / "uploads")) == promised
+    await assert_promises_kept(store, promises)
+    assert files_below(case.root / "uploads") == []
