@@ -1,0 +1,80 @@
+"""
+Fills a server's catalog while the server is down: ``python -m tests.bench.fill DATA STORAGE/REPOSITORY COUNT``.
+
+Each project gets a wheel through the command that every upload ends in, with its version, pages, event and blob row;
+only the bytes are missing, so that nothing of it can be downloaded. The readable layout is told that it has seen the
+events, for it could not link files that are not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+
+from pkgrepo.formats.python.indexing import index_project
+from pkgrepo.formats.python.layout import file_path
+from pkgrepo.formats.python.names import parse_filename
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import Actor, BlobInfo, NewFile, Repository
+from pkgrepo.repositories.clock import SystemClock
+from pkgrepo.repositories.publish import Release, publish_release
+from pkgrepo.repositories.readable import CURSOR
+from pkgrepo.storage.catalog import events, repositories, settings
+from pkgrepo.storage.catalog.sqlite import SqliteCatalog
+
+BATCH = 500  # releases to a transaction
+
+
+def release(number: int) -> Release:
+    """The only release of a project whose name no scenario uses."""
+    filename = f"filler_{number}-1.0.0-py3-none-any.whl"
+    name = parse_filename(filename)
+    sha256 = hashlib.sha256(filename.encode()).hexdigest()
+    blob = BlobInfo(sha256=sha256, size=9000, locator=f"{sha256[:2]}/{sha256}.0", digests={"sha256": sha256})
+    attrs = {"packagetype": name.kind, "python_version": name.python_version, "requires_python": ">=3.8"}
+    return Release(
+        package_key=name.project_key,
+        package_name=name.project_key,
+        version_key=name.version_key,
+        version_text=name.version_text,
+        sort=name.version_sort,
+        files=(NewFile(path=file_path(name.project_key, name.version_text, filename), blob=blob, attrs=attrs),),
+        meta={"summary": "A package made to be counted"},
+    )
+
+
+def publish_all(tx: Transaction, repository: Repository, releases: Sequence[Release], now_ms: int) -> None:
+    """A write command: several releases at once."""
+    for each in releases:
+        publish_release(tx, repository, each, Actor(name="bench"), index_project, now_ms)
+    settings.put(tx, CURSOR, str(events.last_seq(tx)))
+
+
+async def fill(reactor: Any, data: Path, path: str, count: int) -> None:
+    """Publish C{count} projects."""
+    catalog = SqliteCatalog(data / "pkgrepo.db", reactor=reactor)
+    await catalog.start()
+    try:
+        storage, _, name = path.partition("/")
+        repository = catalog.look(repositories.find_by_path, storage, name)
+        assert repository is not None, f"there is no repository {path}"
+        for start in range(0, count, BATCH):
+            releases = [release(number) for number in range(start, min(start + BATCH, count))]
+            await catalog.write(publish_all, repository, releases, SystemClock().now_ms())
+    finally:
+        await catalog.stop()
+
+
+def main(reactor: Any, data: str, path: str, count: str) -> Deferred[None]:
+    """What the command line asks for."""
+    return Deferred.fromCoroutine(fill(reactor, Path(data), path, int(count)))
+
+
+if __name__ == "__main__":
+    react(main, sys.argv[1:])
