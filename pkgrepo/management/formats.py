@@ -1,0 +1,96 @@
+"""Formats by any of their names, and what their configurations consist of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pkgrepo.errors import Invalid
+from pkgrepo.interfaces import IFormat
+
+# How callers of other servers name parts of a configuration.
+PART_ALIASES = {
+    "maven_push_rules": "push_rules",
+    "docker_push_rules": "push_rules",
+    "package_retention": "retention",
+}
+
+DESCRIPTIONS = {
+    "auth": "Whether even public packages are only for people with an account.",
+    "cache": "How long answers of upstreams are kept.",
+    "config": "Where packages come from.",
+    "page": "A text for people, in Markdown.",
+    "policy": "What uploads may do, and which packages may pass.",
+    "proxy": "Where packages come from, the route with the highest priority first.",
+    "push_rules": "What publishers may do.",
+    "quota": "How much may be kept.",
+    "retention": "Which versions are removed after a while.",
+}
+
+
+def find_format(formats: Mapping[str, IFormat], name: str, pointer: str = "/format") -> IFormat:
+    """
+    The format of this name or alias, in any case.
+
+    :raises Invalid: there is none
+    """
+    wanted = name.casefold()
+    for format_ in formats.values():
+        if wanted == format_.name or wanted in format_.aliases:
+            return format_
+    raise Invalid(f"there is no format {name!r}; there are {', '.join(sorted(formats))}", pointer)
+
+
+def validated(format_: IFormat, config: Mapping[str, Any], pointer: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """
+    A configuration as the format wants it kept: the fixed object, and the settings beside it.
+
+    :raises Invalid: with a pointer that begins with ``pointer``
+    """
+    try:
+        fixed, settings = format_.validate(config)
+    except Invalid as error:
+        raise Invalid(error.message, pointer + error.pointer) from None
+    return fixed, settings
+
+
+def joined(format_: IFormat, configs: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    The whole configuration, from the older form with one entry for each part.
+
+    :raises Invalid: the entry of the format is no object
+    """
+    whole: dict[str, Any] = {}
+    for key, value in configs.items():
+        if is_whole(format_, key):
+            if not isinstance(value, dict):
+                raise Invalid("a configuration is an object", f"/configs/{key}")
+            whole.update(value)
+        else:
+            whole[PART_ALIASES.get(key, key)] = value
+    return whole
+
+
+def is_whole(format_: IFormat, key: str) -> bool:
+    """Whether a configuration key means the format's own object rather than a part beside it."""
+    return key == format_.name or key in format_.aliases
+
+
+def parts(format_: IFormat) -> dict[str, Mapping[str, Any]]:
+    """JSON Schema of each part of a format's configuration, by key, with what it refers to."""
+    schema = format_.schema()
+    definitions: Mapping[str, Any] = schema.get("$defs", {})
+    found: dict[str, Mapping[str, Any]] = {}
+    for variant in _variants(schema, definitions):
+        for key, value in variant.get("properties", {}).items():
+            if key != "type":
+                found.setdefault(key, {**value, "$defs": definitions})
+    return found
+
+
+def _variants(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    if "$ref" in schema:
+        return _variants(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions)
+    if "anyOf" in schema:
+        return [found for each in schema["anyOf"] for found in _variants(each, definitions)]
+    return [schema]

@@ -1,0 +1,29 @@
+"""A file that lines are appended to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.logger import Logger
+
+log = Logger()
+
+
+class LineFile:
+    """
+    Appends to a file that is opened anew for each line, so that it may be moved away at any time.
+
+    A line goes to the page cache, which takes microseconds. What cannot be written is logged and given up: the catalog
+    has it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def append(self, line: bytes) -> None:
+        """Write one line, with its end."""
+        try:
+            with self._path.open("ab") as file:
+                file.write(line)
+        except OSError:
+            log.failure("a line could not be written to {path}", path=str(self._path))

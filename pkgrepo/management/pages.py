@@ -1,0 +1,83 @@
+"""Lists in pages: a limit, an opaque cursor, and a link to what follows."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from attrs import frozen
+from msgspec import UNSET, UnsetType
+
+from pkgrepo.errors import Invalid
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 1000
+
+T = TypeVar("T")
+R = TypeVar("R")
+K = TypeVar("K", str, int)
+
+
+class Page(msgspec.Struct, Generic[T], kw_only=True):
+    """Some of a list; next is the cursor of what follows, and null at the end."""
+
+    items: list[T]
+    next: str | None = None
+    total: int | UnsetType = UNSET
+
+
+@frozen
+class Wanted:
+    """Which part of a list is asked for; ``count`` asks for the length of the whole list too."""
+
+    limit: int
+    cursor: str | None
+    count: bool
+
+    def after(self, start: K) -> K:
+        """
+        The key after which the page begins; ``start`` for the first one.
+
+        :raises Invalid: the cursor is not one that was given out here
+        """
+        if self.cursor is None:
+            return start
+        try:
+            padded = self.cursor + "=" * (-len(self.cursor) % 4)
+            return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=type(start))
+        except (msgspec.MsgspecError, binascii.Error, ValueError):
+            raise Invalid("the cursor is none that this list has given out", "cursor") from None
+
+    def page(
+        self, found: Sequence[T], key: Callable[[T], str | int], show: Callable[[T], R], total: int | None = None
+    ) -> Page[R]:
+        """The page of a list; ``found`` has one item more than the limit when there are more."""
+        shown = found[: self.limit]
+        more = len(found) > self.limit
+        return Page(
+            items=[show(each) for each in shown],
+            next=cursor_of(key(shown[-1])) if more else None,
+            total=UNSET if total is None or not self.count else total,
+        )
+
+    def page_of_all(self, every: Sequence[T], key: Callable[[T], str], show: Callable[[T], R]) -> Page[R]:
+        """The page of a list that is in memory, ordered by ``key``."""
+        after = self.after("")
+        rest = [each for each in every if key(each) > after]
+        return self.page(rest[: self.limit + 1], key, show, len(every))
+
+
+def cursor_of(key: str | int) -> str:
+    """The cursor of what follows a key."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(key)).rstrip(b"=").decode("ascii")
+
+
+def next_link(address: str, query: Sequence[tuple[str, str]], cursor: str) -> bytes:
+    """The Link field to the next page (RFC 8288): the same address and query, with another cursor."""
+    pairs = [(name, value) for name, value in query if name != "cursor"] + [("cursor", cursor)]
+    text = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in pairs)
+    return f'<{address}?{text}>; rel="next"'.encode("latin-1")

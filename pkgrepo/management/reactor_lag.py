@@ -1,0 +1,55 @@
+"""How late the reactor is: what makes everybody wait when something blocks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import HistogramMetricFamily, Metric
+from twisted.application.service import Service
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
+
+STEP_S = 0.5
+BOUNDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)  # seconds
+
+
+class ReactorLag(Service):
+    """Asks to be called every half second, and notes how much later it is."""
+
+    def __init__(self, reactor: IReactorTime) -> None:
+        self._reactor = reactor
+        self._due = 0.0
+        self._buckets = [0] * (len(BOUNDS) + 1)
+        self._sum = 0.0
+        self._loop = LoopingCall(self._tick)
+        self._loop.clock = reactor
+
+    def startService(self) -> None:
+        """Begin to measure."""
+        super().startService()  # type: ignore[no-untyped-call]
+        self._due = self._reactor.seconds() + STEP_S
+        self._loop.start(STEP_S, now=False)
+
+    def stopService(self) -> None:
+        """Measure no more."""
+        super().stopService()  # type: ignore[no-untyped-call]
+        if self._loop.running:
+            self._loop.stop()
+
+    def _tick(self) -> None:
+        now = self._reactor.seconds()
+        lag = max(0.0, now - self._due)
+        self._due = now + STEP_S
+        self._sum += lag
+        index = next((number for number, bound in enumerate(BOUNDS) if lag <= bound), len(BOUNDS))
+        self._buckets[index] += 1
+
+    def collect(self) -> Iterator[Metric]:
+        """The family of figures, for Prometheus."""
+        cumulated, total = [], 0
+        for bound, count in zip((*map(str, BOUNDS), "+Inf"), self._buckets, strict=True):
+            total += count
+            cumulated.append((bound, float(total)))
+        family = HistogramMetricFamily("pkgrepo_reactor_lag_seconds", "How late calls of the reactor are.")
+        family.add_metric([], cumulated, self._sum)
+        yield family

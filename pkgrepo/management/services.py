@@ -1,0 +1,63 @@
+"""What the management API is given to work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+from pkgrepo.auth.authenticator import Authenticator
+from pkgrepo.auth.bearer import BearerTokens
+from pkgrepo.auth.passwords import Passwords
+from pkgrepo.auth.permissions import Authorizer
+from pkgrepo.gateway.access import Access
+from pkgrepo.interfaces import ICatalog, IFormat
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.publish import Publisher
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.pools import Pools
+
+
+@frozen
+class ManagementSettings:
+    """
+    What of the configuration the API needs to know.
+
+    ``data_dir`` is where storages without a path of their own go. With ``open_install`` whoever comes first makes the
+    first admin. An empty ``public_url`` means the address that each request came to. Below ``low_water`` free bytes a
+    storage is not ready.
+    """
+
+    version: str
+    data_dir: Path
+    open_install: bool = False
+    public_url: str = ""
+    max_upload: int = 10 * 1024**3
+    token_max_days: int = 365
+    low_water: int = 0
+
+
+@frozen
+class ManagementServices:
+    """
+    The collaborators, as the composition root put them together; ``formats`` are by name.
+
+    ``audit_sink`` gets each line of the audit log as JSON, for a copy outside of the catalog.
+    """
+
+    catalog: ICatalog
+    registry: Registry
+    stores: Stores
+    publisher: Publisher
+    access: Access
+    authenticator: Authenticator
+    authorizer: Authorizer
+    passwords: Passwords
+    bearer: BearerTokens
+    formats: Mapping[str, IFormat]
+    pools: Pools
+    clock: Clock
+    settings: ManagementSettings
+    audit_sink: Callable[[bytes], None] | None = None

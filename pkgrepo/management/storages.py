@@ -1,0 +1,246 @@
+"""Storages: where bytes are kept."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET
+
+from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError
+from pkgrepo.interfaces import IBlobStore, ICatalog
+from pkgrepo.model import Storage
+from pkgrepo.storage.catalog import storages
+from pkgrepo.storage.catalog.blobs import usage
+
+from .call import Call
+from .pages import Page
+from .route import Created, Parameter, Table
+from .schemas.storages import NewStorage, StorageChange, StorageCheck, StorageRecord, Usage
+from .services import ManagementServices
+from .who import SYSTEM_MANAGERS
+
+PROBE_BYTES = 64 * 1024
+DRY_RUN = Parameter("dry_run", "Answer what would happen, and let nothing happen.", "boolean")
+
+
+class Storages:
+    """The storages of the server."""
+
+    table = Table("storages")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+
+    @table.route(
+        "GET",
+        "/storage",
+        who=SYSTEM_MANAGERS,
+        summary="List storages",
+        answer=StorageRecord,
+        paged=True,
+        aliases=[("GET", "/storage/list")],
+    )
+    async def list_page(self, call: Call) -> Page[StorageRecord]:
+        """Storages by name."""
+        usage = {each.id: await self._usage(each) for each in self._services.registry.storages()}
+        return call.wanted.page_of_all(
+            self._services.registry.storages(),
+            lambda storage: storage.name,
+            lambda storage: _record(storage, usage[storage.id]),
+        )
+
+    @table.route(
+        "POST",
+        "/storage",
+        who=SYSTEM_MANAGERS,
+        summary="Add a storage",
+        body=NewStorage,
+        answer=StorageRecord,
+        status=201,
+        audit="storage.create",
+        aliases=[("POST", "/storage/new/<type>")],
+    )
+    async def create(self, call: Call, body: NewStorage, type: str = "Local") -> Created | StorageRecord:
+        """A storage that is there already just so is answered with 200, so that scripts may run again."""
+        if type.lower() != "local":
+            raise Invalid("the type of a storage is Local", "/type")
+        path = self._path(body)
+        present = self._catalog.look(storages.find_storage, body.name)
+        if present is not None and _path_of(present) == path:
+            return await self._shown(present)
+        await self._check_path(path, None)
+        entry = call.entry(body.name, {"path": str(path)})
+        settings = {"path": str(path)}
+        storage = await call.write(
+            entry, storages.add_storage, name=body.name, kind="Local", settings=settings, now_ms=call.now_ms
+        )
+        try:
+            await self._services.stores.of(storage)
+        except (PkgrepoError, OSError) as error:
+            await self._catalog.write(storages.remove_storage, storage.id)
+            raise Invalid(f"the folder cannot be used: {error}", "/settings/path") from error
+        if not body.active:
+            storage = await self._catalog.write(storages.update_storage, storage.id, active=False, now_ms=call.now_ms)
+        return Created(await self._shown(storage), f"/api/storage/{storage.uid}")
+
+    @table.route("GET", "/storage/<id>", who=SYSTEM_MANAGERS, summary="Show a storage", answer=StorageRecord)
+    async def get(self, _call: Call, id: str) -> StorageRecord:
+        """By id or name."""
+        return await self._shown(self._find(id))
+
+    @table.route(
+        "PATCH",
+        "/storage/<id>",
+        who=SYSTEM_MANAGERS,
+        summary="Change a storage",
+        body=StorageChange,
+        answer=StorageRecord,
+        audit="storage.update",
+        conditional=True,
+        aliases=[("PUT", "/storage/<id>")],
+    )
+    async def change(self, call: Call, body: StorageChange, id: str) -> StorageRecord:
+        """Name, whether it is active, and, while it is empty, where it is."""
+        storage = self._find(id)
+        before = await self._shown(storage)
+        call.check_unchanged(before)
+        changes: dict[str, Any] = {}
+        if body.name is not UNSET:
+            changes["name"] = body.name
+        if body.active is not UNSET:
+            changes["active"] = body.active
+        path = body.path if body.path is not UNSET else (body.settings.path if body.settings is not UNSET else None)
+        if path is not None and Path(path) != _path_of(storage):
+            changes["settings"] = await self._moved(storage, Path(path), before)
+        if changes:
+            entry = call.entry(storage.name, changes)
+            storage = await call.write(entry, storages.update_storage, storage.id, now_ms=call.now_ms, **changes)
+            self._services.stores.forget(storage.id)
+        return await self._shown(storage)
+
+    @table.route(
+        "DELETE",
+        "/storage/<id>",
+        who=SYSTEM_MANAGERS,
+        summary="Remove an unused storage",
+        status=204,
+        query=[DRY_RUN],
+        audit="storage.delete",
+        conditional=True,
+    )
+    async def delete(self, call: Call, id: str) -> None:
+        """Refused while repositories live there; its files stay on disk."""
+        storage = self._find(id)
+        call.check_unchanged(await self._shown(storage))
+        users = [each.path for each in self._services.registry.all() if each.storage_id == storage.id]
+        if users:
+            raise Conflict(f"storage {storage.name!r} is used by {', '.join(users[:5])}")
+        if call.flag("dry_run"):
+            return
+        await call.write(call.entry(storage.name), storages.remove_storage, storage.id)
+        self._services.stores.forget(storage.id)
+
+    @table.route(
+        "POST",
+        "/storage/<id>/check",
+        who=SYSTEM_MANAGERS,
+        summary="Write, sync, read and remove a probe",
+        answer=StorageCheck,
+        audit="storage.check",
+    )
+    async def check(self, call: Call, id: str) -> StorageCheck:
+        """What goes wrong is part of the answer, not an error."""
+        storage = self._find(id)
+        call.object = storage.name
+        written = read = 0.0
+        free = None
+        try:
+            store: IBlobStore = await self._services.stores.of(storage)
+            free, _total = store.capacity()
+            probe = os.urandom(PROBE_BYTES)
+            started = time.perf_counter()
+            async with store.begin(len(probe)) as upload:
+                upload.write(probe)
+                await upload.drained()
+                info = await upload.commit()
+            written = time.perf_counter() - started
+            started = time.perf_counter()
+            back = await store.open(info.locator).read(0, len(probe))
+            read = time.perf_counter() - started
+            await store.delete(info.locator)
+            error = None if back == probe else "the bytes read are not the bytes written"
+        except (PkgrepoError, OSError) as failure:
+            error = str(failure)
+        return StorageCheck(
+            ok=error is None,
+            error=error,
+            bytes=PROBE_BYTES,
+            write_ms=round(written * 1000, 2),
+            read_ms=round(read * 1000, 2),
+            free_bytes=free,
+        )
+
+    # Below
+
+    def _find(self, id: str) -> Storage:
+        storage: Storage | None = self._catalog.look(storages.find_storage, id)
+        if storage is None:
+            raise NotFound("storage", id)
+        return storage
+
+    def _path(self, body: NewStorage) -> Path:
+        given = body.path or body.settings.path or (body.config.settings.path if body.config else None)
+        data = self._services.settings.data_dir
+        return data / "storages" / body.name if given is None else data / given
+
+    async def _moved(self, storage: Storage, path: Path, before: StorageRecord) -> dict[str, str]:
+        if before.usage.blobs:
+            raise Conflict(f"storage {storage.name!r} holds {before.usage.blobs} blobs, so its path cannot change")
+        path = self._services.settings.data_dir / path
+        await self._check_path(path, storage)
+        return {"path": str(path)}
+
+    async def _check_path(self, path: Path, storage: Storage | None) -> None:
+        if "\0" in str(path):
+            raise Invalid("a path holds no NUL", "/settings/path")
+        path = await self._services.pools.disk(path.resolve)
+        for other in self._services.registry.storages():
+            if storage is not None and other.id == storage.id:
+                continue
+            taken = await self._services.pools.disk(_path_of(other).resolve)
+            if path == taken or path in taken.parents or taken in path.parents:
+                raise Conflict(f"the folder overlaps with that of storage {other.name!r}")
+
+    async def _shown(self, storage: Storage) -> StorageRecord:
+        return _record(storage, await self._usage(storage))
+
+    async def _usage(self, storage: Storage) -> Usage:
+        blobs, size = await self._catalog.scan(usage, storage.id)
+        free = total = None
+        try:
+            store: IBlobStore = await self._services.stores.of(storage)
+            free, total = store.capacity()
+        except (PkgrepoError, OSError):
+            pass  # the figures that the catalog has are worth showing all the same
+        return Usage(bytes=size, blobs=blobs, free_bytes=free, total_bytes=total)
+
+
+def _path_of(storage: Storage) -> Path:
+    return Path(str(storage.settings.get("path", "")))
+
+
+def _record(storage: Storage, usage: Usage) -> StorageRecord:
+    return StorageRecord(
+        id=storage.uid,
+        name=storage.name,
+        type=storage.kind,
+        settings={key: str(value) for key, value in storage.settings.items()},
+        active=storage.active,
+        created_at=storage.created_at,
+        updated_at=storage.updated_at,
+        usage=usage,
+    )

@@ -1,0 +1,126 @@
+"""
+The token service: credentials in, a short-lived bearer token out.
+
+Container clients come here after a challenge (distribution's token specification); an admin's token also opens the
+rest of the API. What was asked for and is not allowed is left out of the token, not refused: clients ask for
+``pull,push`` where their user may only pull.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import parse_qs
+
+from pkgrepo.auth.bearer import Access, allowed_words
+from pkgrepo.errors import AuthenticationRequired, Invalid
+from pkgrepo.model import Identity
+
+from .call import Call
+from .route import Parameter, Table
+from .schemas.tokens import BearerAnswer
+from .services import ManagementServices
+from .who import PUBLIC
+
+FORM_LIMIT = 64 * 1024  # bytes
+MOST_SCOPES = 100
+
+QUERY = (
+    Parameter("service", "The name of this server; any is taken."),
+    Parameter("scope", "What is wanted, as repository:storage/name/image:pull,push; may be repeated."),
+    Parameter("account", "The user's name, for the log."),
+)
+
+
+class TokenService:
+    """Issues bearer tokens, to anonymous callers too."""
+
+    table = Table("tokens")
+    elsewhere = Table("tokens")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+
+    @elsewhere.route(
+        "GET", "/", who=PUBLIC, summary="Get a bearer token", answer=BearerAnswer, query=QUERY, audit="login"
+    )
+    @table.route(
+        "GET", "/auth/token", who=PUBLIC, summary="Get a bearer token", answer=BearerAnswer, query=QUERY, audit="login"
+    )
+    async def get(self, call: Call) -> BearerAnswer:
+        """For whoever the Authorization field names; for nobody, what everybody may read."""
+        return self._issue(call, call.identity, _values(call.request.args, b"scope"))
+
+    @elsewhere.route(
+        "POST", "/", who=PUBLIC, summary="Get a bearer token", answer=BearerAnswer, query=QUERY, audit="login"
+    )
+    @table.route(
+        "POST",
+        "/auth/token",
+        who=PUBLIC,
+        summary="Get a bearer token",
+        answer=BearerAnswer,
+        query=QUERY,
+        audit="login",
+    )
+    async def post(self, call: Call) -> BearerAnswer:
+        """Credentials and scopes may also come as a form (OAuth 2.0 password grant, RFC 6749 section 4.3)."""
+        form = parse_qs(
+            (await call.request.body.read_all(FORM_LIMIT)).decode("utf-8", "replace"), max_num_fields=MOST_SCOPES
+        )
+        identity = call.identity
+        grant = form.get("grant_type", [""])[0]
+        if grant not in ("", "password"):
+            raise Invalid("grant_type is password", "grant_type")
+        if "username" in form or "password" in form:
+            username, password = form.get("username", [""])[0], form.get("password", [""])[0]
+            identity = await self._services.authenticator.login(username, password, call.request.client_address)
+            call.identity = identity
+        elif grant:
+            raise AuthenticationRequired
+        scopes = _values(call.request.args, b"scope") + form.get("scope", [])
+        return self._issue(call, identity, scopes)
+
+    def _issue(self, call: Call, identity: Identity, scopes: Iterable[str]) -> BearerAnswer:
+        granted = [access for scope in _split(scopes) if (access := self._grant(identity, scope)) is not None]
+        issued = self._services.bearer.issue(identity, granted)
+        call.object = identity.username or "anonymous"
+        if identity.anonymous:
+            call.audited = True  # nobody logged in
+        return BearerAnswer(
+            token=issued.text,
+            access_token=issued.text,
+            expires_in=issued.expires_in,
+            issued_at=issued.issued_at,
+            scope=" ".join(f"repository:{access.name}:{','.join(access.words)}" for access in granted),
+        )
+
+    def _grant(self, identity: Identity, scope: str) -> Access | None:
+        """What is allowed of one scope; None for nothing."""
+        kind, _, rest = scope.partition(":")
+        name, colon, words = rest.rpartition(":")
+        if kind.partition("(")[0] != "repository" or not colon:
+            return None
+        storage, _, path = name.partition("/")
+        repository_name, _, image = path.partition("/")
+        repository = self._services.registry.find(storage, repository_name)
+        if repository is None or not repository.active:
+            return None
+        package = ""
+        if image:
+            try:
+                package = self._services.formats[repository.format].package_key(image)
+            except (Invalid, KeyError):
+                return None
+        allowed = allowed_words(self._services.authorizer, identity, repository, package, words.split(","))
+        if not allowed:
+            return None
+        return Access(name=name, repository=repository.path, package=package, words=allowed)
+
+
+def _values(arguments: Mapping[bytes, list[bytes]], name: bytes) -> list[str]:
+    return [value.decode("utf-8", "replace") for value in arguments.get(name, [])]
+
+
+def _split(scopes: Iterable[str]) -> list[str]:
+    """Scopes may be repeated, or stand in one value with blanks between (RFC 6749 section 3.3)."""
+    return [each for text in scopes for each in text.split()][:MOST_SCOPES]

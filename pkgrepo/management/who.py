@@ -1,0 +1,106 @@
+"""Who may use a route, decided before the body is read."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import frozen
+
+from pkgrepo.auth.permissions import Authorizer
+from pkgrepo.errors import AuthenticationRequired, Forbidden, RepositoryInactive
+from pkgrepo.gateway.access import missing
+from pkgrepo.model import Action, Identity, Repository
+
+Scope = Literal["", "api", "users", "system", "metrics", "audit"]
+
+_HOLDERS = {
+    "users": "user managers",
+    "system": "system managers",
+    "metrics": "system managers",
+    "audit": "admins",
+}
+
+
+@frozen
+class Who:
+    """
+    The callers of a route; ``words`` names them for people.
+
+    With an ``action`` the route is about a repository, and the caller needs that action there. With a ``scope`` it is
+    about a part of the server (``api``: the caller's own account). With neither, everybody may call. ``admin`` narrows
+    a scope to admins. ``content`` marks routes to what is in a repository, which rest while it is switched off.
+    """
+
+    words: str
+    scope: Scope = ""
+    admin: bool = False
+    action: Action | None = None
+    content: bool = False
+
+    def check(
+        self,
+        identity: Identity,
+        method: str,
+        authorizer: Authorizer,
+        *,
+        repository: Repository | None = None,
+        package: str | None = None,
+        asked: str = "",
+    ) -> None:
+        """
+        Let the caller pass, or say why not.
+
+        ``package`` is the key of the package that the route is about, ``asked`` how the caller named the repository:
+        a refusal must not tell more than that.
+
+        :raises AuthenticationRequired: nobody was named; :raises Forbidden: somebody was, and may not
+        :raises NotFound: ... and may not even know of the repository
+        :raises RepositoryInactive: it is switched off
+        """
+        if self.action is not None:
+            if repository is None:
+                raise missing(asked)
+            if not authorizer.may(identity, Action.READ, repository, package):
+                raise missing(asked)
+            self._check_action(identity, self.action, authorizer, repository, package)
+        elif self.scope:
+            self._check_scope(identity, method, authorizer)
+
+    def _check_scope(self, identity: Identity, method: str, authorizer: Authorizer) -> None:
+        if identity.anonymous:
+            raise AuthenticationRequired
+        scope = f"api:{'read' if method == 'GET' else 'write'}" if self.scope == "api" else self.scope
+        if authorizer.may_use(identity, scope) and (identity.admin or not self.admin):
+            return
+        if identity.limits is not None and scope not in identity.limits.scopes:
+            raise Forbidden(f"this token lacks the scope {scope!r}")
+        holders = "admins" if self.admin else _HOLDERS.get(scope, "active users")
+        raise Forbidden(f"this is for {holders} only, and {identity.username!r} is none of them")
+
+    def _check_action(
+        self,
+        identity: Identity,
+        action: Action,
+        authorizer: Authorizer,
+        repository: Repository,
+        package: str | None,
+    ) -> None:
+        if not authorizer.may(identity, action, repository, package):
+            if identity.anonymous:
+                raise AuthenticationRequired
+            raise Forbidden(authorizer.explain(identity, action, repository, package))
+        if self.content and not repository.active:
+            raise RepositoryInactive(repository.path)
+
+
+PUBLIC = Who("anyone")
+SELF = Who("anyone with an account", scope="api")
+USER_MANAGERS = Who("user managers", scope="users")
+SYSTEM_MANAGERS = Who("system managers", scope="system")
+ADMINS = Who("admins", scope="system", admin=True)
+AUDITORS = Who("admins", scope="audit")
+WATCHERS = Who("system managers", scope="metrics")
+READERS = Who("readers of the repository", action=Action.READ)
+EDITORS = Who("editors of the repository", action=Action.EDIT)
+CONTENT_READERS = Who("readers of the repository", action=Action.READ, content=True)
+CONTENT_DELETERS = Who("whoever may delete from the repository", action=Action.DELETE, content=True)

@@ -1,0 +1,125 @@
+"""Packages and versions as lists show them, with the figures of what is below them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader, Row, Value
+from pkgrepo.model import VersionState
+
+from .columns import at, like
+
+
+@frozen
+class PackageSummary:
+    """
+    A package with its figures; ``size`` in bytes.
+
+    ``latest`` is the version that the format calls so, else the highest one that is live; ``withdrawn`` counts the
+    versions that are yanked, ``deprecated`` those that are deprecated.
+    """
+
+    key: str
+    name: str
+    latest: str | None
+    versions: int
+    withdrawn: int
+    deprecated: int
+    files: int
+    size: int
+    downloads: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@frozen
+class VersionSummary:
+    """A version with its figures; ``size`` in bytes."""
+
+    key: str
+    text: str
+    sort: bytes
+    state: VersionState
+    reason: str
+    published_at: datetime
+    publisher: str
+    files: int
+    size: int
+
+
+_PACKAGE = """
+    SELECT p.key, p.name,
+           COALESCE(p.latest, (SELECT v.text FROM version v WHERE v.package_id = p.id AND v.state = 'live'
+                               ORDER BY v.sort DESC, v.key DESC LIMIT 1)),
+           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id),
+           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state = 'yanked'),
+           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state = 'deprecated'),
+           (SELECT COUNT(*) FROM file f WHERE f.package_id = p.id),
+           (SELECT COALESCE(SUM(f.size), 0) FROM file f WHERE f.package_id = p.id),
+           (SELECT COALESCE(SUM(d.count), 0) FROM download_count d WHERE d.package_id = p.id),
+           p.created_at, p.updated_at
+    FROM package p
+"""
+
+_VERSION = """
+    SELECT v.key, v.text, v.sort, v.state, v.reason, v.published_at, v.publisher,
+           (SELECT COUNT(*) FROM file f WHERE f.version_id = v.id),
+           (SELECT COALESCE(SUM(f.size), 0) FROM file f WHERE f.version_id = v.id)
+    FROM version v
+"""
+
+
+def find_package_summary(r: Reader, repository_id: int, key: str) -> PackageSummary | None:
+    """The package with this key, or None."""
+    row = r.one(f"{_PACKAGE} WHERE p.repository_id = ? AND p.key = ?", (repository_id, key))
+    return None if row is None else _package(row)
+
+
+def list_package_summaries(
+    r: Reader, repository_id: int, *, after: str = "", skip: int = 0, limit: int = 50, search: str = ""
+) -> list[PackageSummary]:
+    """
+    Packages ordered by key, from after the key ``after``; ``search`` is looked for anywhere in the key.
+
+    ``skip`` leaves out that many before, for callers that count pages; it costs what it skips.
+    """
+    where, parameters = "p.repository_id = ? AND p.key > ?", list[Value]([repository_id, after])
+    if search:
+        where += r" AND p.key LIKE ? ESCAPE '\'"
+        parameters.append(like(search.lower()))
+    rows = r.all(f"{_PACKAGE} WHERE {where} ORDER BY p.key LIMIT ? OFFSET ?", (*parameters, limit, skip))
+    return [_package(row) for row in rows]
+
+
+def list_version_summaries(
+    r: Reader, package_id: int, *, before: tuple[bytes, str] | None = None, limit: int = 50
+) -> list[VersionSummary]:
+    """Versions from the highest down, from below the one with the sort and key in ``before``."""
+    where, parameters = "v.package_id = ?", list[Value]([package_id])
+    if before is not None:
+        where += " AND (v.sort, v.key) < (?, ?)"
+        parameters += before
+    rows = r.all(f"{_VERSION} WHERE {where} ORDER BY v.sort DESC, v.key DESC LIMIT ?", (*parameters, limit))
+    return [
+        VersionSummary(row[0], row[1], row[2], VersionState(row[3]), row[4], at(row[5]), row[6], row[7], row[8])
+        for row in rows
+    ]
+
+
+def place_of_file(r: Reader, file_id: int) -> tuple[str, str] | None:
+    """The keys of the package and of the version that a file belongs to; None when it belongs to none."""
+    row = r.one(
+        """
+        SELECT p.key, v.key FROM file f
+        JOIN version v ON v.id = f.version_id JOIN package p ON p.id = v.package_id
+        WHERE f.id = ?
+        """,
+        (file_id,),
+    )
+    return None if row is None else (row[0], row[1])
+
+
+def _package(row: Row) -> PackageSummary:
+    return PackageSummary(*row[:9], created_at=at(row[9]), updated_at=at(row[10]))
