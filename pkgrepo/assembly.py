@@ -36,6 +36,11 @@ from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.site import Site, make_site
 from pkgrepo.http.tls import ServerCertificate, tls_factory
 from pkgrepo.interfaces import IBlobStore, IFormat
+from pkgrepo.management.app import ManagementApp
+from pkgrepo.management.line_file import LineFile
+from pkgrepo.management.reactor_lag import ReactorLag
+from pkgrepo.management.request_figures import RequestFigures
+from pkgrepo.management.services import ManagementServices, ManagementSettings
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.derived import DerivedDocuments
@@ -122,13 +127,14 @@ class Assembly:
         self._config = config
         self._reactor = reactor
         self._certificate = _certificate(config)
+        self._figures = RequestFigures(self.core.registry, _access_log(config, reactor))
         # Ports are bound before anything else stands, so what they serve is filled in by ``start``.
         self.site: Site = make_site(
             Resource(),
             reactor=reactor,
             limits=_limits(config),
             trusted_proxies=config.server.trusted_proxies,
-            access_log=_access_log(config, reactor),
+            access_log=self._figures,
             server_header=f"pkgrepo/{__version__}",
         )
         self.factory: IProtocolFactory = (
@@ -159,7 +165,8 @@ class Assembly:
             ],
         )
         authorizer = Authorizer(catalog, anonymous=config.auth.anonymous)
-        access = Access(Authenticator(catalog, portal, uses), authorizer)
+        authenticator = Authenticator(catalog, portal, uses)
+        access = Access(authenticator, authorizer)
         hot = HotAnswers(ResponseCache(HOT_BYTES))
         services = Services(
             catalog=catalog,
@@ -176,12 +183,32 @@ class Assembly:
             public_url=config.server.public_url.rstrip("/"),
         )
         mounts = Mounts(services=services, formats=core.formats)
-        self.site.resource = FrontDoor(mounts=mounts, branches={}).app.resource()
+        lag = ReactorLag(self._reactor)
+        management = ManagementApp(
+            ManagementServices(
+                catalog=catalog,
+                registry=core.registry,
+                stores=core.stores,
+                publisher=core.publisher,
+                access=access,
+                authenticator=authenticator,
+                authorizer=authorizer,
+                passwords=core.passwords,
+                bearer=bearer,
+                formats=core.formats,
+                pools=core.pools,
+                clock=core.clock,
+                settings=_management_settings(config),
+                audit_sink=None if config.log.audit_file is None else LineFile(config.log.audit_file).append,
+            ),
+            figures=(self._figures, lag) if config.metrics.enabled else None,
+        )
+        self.site.resource = FrontDoor(mounts=mounts, branches=management.branches()).app.resource()
         self.site.early = EarlyReads(catalog=catalog, mounts=mounts, access=access, downloads=core.downloads, hot=hot)
         if self._certificate is not None and config.tls.reload == "auto":
             self._certificate.watch(self._reactor)
-        for each in (core.follower, core.downloads, Flusher(uses, self._reactor)):
-            each.setServiceParent(self._running)
+        for each in (core.follower, core.downloads, Flusher(uses, self._reactor), lag):
+            each.setServiceParent(self._running)  # type: ignore[no-untyped-call]
         self._running.startService()
         return password
 
@@ -213,6 +240,18 @@ class Flusher(Service):
         super().stopService()  # type: ignore[no-untyped-call]
         self._loop.stop()
         return Deferred.fromCoroutine(self._uses.flush())
+
+
+def _management_settings(config: Config) -> ManagementSettings:
+    return ManagementSettings(
+        version=__version__,
+        data_dir=config.data.dir.absolute(),
+        open_install=config.compat.open_install,
+        public_url=config.server.public_url.rstrip("/"),
+        max_upload=config.server.max_upload,
+        token_max_days=config.auth.token_max_days,
+        low_water=config.data.low_water or 0,
+    )
 
 
 def _limits(config: Config) -> HttpLimits:

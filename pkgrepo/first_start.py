@@ -75,6 +75,8 @@ async def _ensure_admin(core: Core, config: Config) -> str | None:
     if core.catalog.look(identity.has_users):
         return None
     admin = config.bootstrap.admin
+    if config.compat.open_install and admin.password is None and admin.password_hash is None:
+        return None  # whoever comes first makes one through the API
     if admin.password_hash is not None:
         made_up, hashed = None, admin.password_hash.reveal()
     elif admin.password is not None:
