@@ -24,6 +24,8 @@ from pkgrepo.notify import Notifier
 
 log = Logger()
 
+BACKLOG = 1024  # connections; with Twisted's 50, clients that connect anew for each request saw time-outs
+
 
 class Server(MultiService):
     """
@@ -76,7 +78,8 @@ class Server(MultiService):
         if self._listening:
             return
         for description in self._config.server.listen:
-            listening = serverFromString(self._reactor, description).listen(self.assembly.factory)
+            endpoint = serverFromString(self._reactor, with_backlog(description))
+            listening = endpoint.listen(self.assembly.factory)
             self._listening.append(listening.addCallback(_hold))
 
     async def _start(self) -> None:
@@ -114,6 +117,13 @@ class Server(MultiService):
         self._ports.clear()
         await self.assembly.stop()
         self._notifier.stopped()
+
+
+def with_backlog(description: str) -> str:
+    """The endpoint with a queue for bursts of new connections, unless it says itself how long that is to be."""
+    if description.startswith(("tcp:", "tcp6:", "unix:")) and "backlog=" not in description:
+        return f"{description}:backlog={BACKLOG}"
+    return description
 
 
 def _hold(port: Any) -> Any:

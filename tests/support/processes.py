@@ -68,6 +68,11 @@ class ServerProcess:
     def url(self) -> str:
         return self.wait_ready()
 
+    def lines(self, text: str) -> list[str]:
+        """The lines of its output that hold ``text``, once the access log has been flushed."""
+        os.kill(self.pid, 0)
+        return [line for line in self.output.splitlines() if text in line]
+
     def stop(self) -> int:
         """Ask it to end as a service manager would; its exit status."""
         return self.end(signal.SIGTERM)

@@ -1,0 +1,84 @@
+"""poetry, flit and hatch: tools that publish what they look after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.clients import client
+from tests.support.index import PASSWORD, USER, Bench, PythonIndex
+
+
+def test_poetry_builds_publishes_and_locks(index: PythonIndex, bench: Bench) -> None:
+    project = _poetry_project(bench.folder / "published", "poetry-published")
+    poetry = client("poetry")
+    bench.run(poetry, "config", "repositories.here", index.legacy)
+    bench.run(poetry, "config", "http-basic.here", USER, PASSWORD)
+    bench.run(poetry, "publish", "--build", "-r", "here", cwd=project)
+    assert index.files("poetry-published") == [
+        "poetry_published-1.0.0-py3-none-any.whl",
+        "poetry_published-1.0.0.tar.gz",
+    ]
+    bench.run(poetry, "publish", "-r", "here", cwd=project)
+    user = _poetry_project(bench.folder / "user", "poetry-user", requires='"poetry-published>=1"')
+    with (user / "pyproject.toml").open("a") as file:
+        file.write(f'\n[[tool.poetry.source]]\nname = "here"\nurl = "{index.simple}"\npriority = "primary"\n')
+    bench.run(poetry, "lock", cwd=user)
+    assert 'name = "poetry-published"' in (user / "poetry.lock").read_text()
+    bench.run(poetry, "sync", "--no-root", cwd=user)
+
+
+def test_poetry_is_told_why_other_content_is_refused(index: PythonIndex, bench: Bench) -> None:
+    project = _poetry_project(bench.folder / "twice", "poetry-twice")
+    poetry = client("poetry")
+    bench.run(poetry, "config", "repositories.here", index.legacy)
+    bench.run(poetry, "config", "http-basic.here", USER, PASSWORD)
+    bench.run(poetry, "publish", "--build", "-r", "here", cwd=project)
+    (project / "poetry_twice" / "__init__.py").write_text("changed = True\n")
+    printed = bench.run(poetry, "publish", "--build", "-r", "here", cwd=project, status=1)
+    assert "File already exists" in printed
+    bench.run(poetry, "publish", "--build", "--skip-existing", "-r", "here", cwd=project)
+
+
+def test_flit_publishes(index: PythonIndex, bench: Bench) -> None:
+    project = bench.folder / "flit"
+    project.mkdir()
+    (project / "flit_published.py").write_text('"""A module."""\n__version__ = "1.0"\n')
+    (project / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["flit_core"]\nbuild-backend = "flit_core.buildapi"\n'
+        '[project]\nname = "flit_published"\nauthors = [{name = "A", email = "a@example.org"}]\n'
+        'dynamic = ["version", "description"]\n'
+    )
+    bench.run(
+        client("flit"), "publish", cwd=project, FLIT_INDEX_URL=index.legacy, FLIT_USERNAME=USER, FLIT_PASSWORD=PASSWORD
+    )
+    assert index.files("flit-published") == ["flit_published-1.0-py3-none-any.whl", "flit_published-1.0.tar.gz"]
+
+
+def test_hatch_publishes_and_finds_what_is_there(index: PythonIndex, bench: Bench) -> None:
+    wheel = bench.wheel("hatch-published", "1.0")
+    command = [client("hatch"), "publish", "--no-prompt", "-r", index.legacy, "-u", USER, "-a", PASSWORD, wheel]
+    bench.run(*command)
+    assert index.files("hatch-published") == [wheel.name]
+    assert "already exists" in bench.run(*command)
+
+
+def test_hatch_is_told_why_a_login_fails(index: PythonIndex, bench: Bench) -> None:
+    wheel = bench.wheel("hatch-refused", "1.0")
+    printed = bench.run(
+        client("hatch"), "publish", "--no-prompt", "-r", index.legacy, "-u", USER, "-a", "wrong", wheel, status=1
+    )
+    assert "401" in printed
+
+
+def _poetry_project(folder: Path, name: str, requires: str = "") -> Path:
+    module = name.replace("-", "_")
+    (folder / module).mkdir(parents=True)
+    (folder / module / "__init__.py").write_text("")
+    (folder / "README.md").write_text("hello\n")
+    (folder / "pyproject.toml").write_text(
+        f'[project]\nname = "{name}"\nversion = "1.0.0"\ndescription = "d"\nreadme = "README.md"\n'
+        f'requires-python = ">=3.11,<4"\nauthors = [{{name = "A", email = "a@example.org"}}]\n'
+        f"dependencies = [{requires}]\n"
+        '[build-system]\nrequires = ["poetry-core"]\nbuild-backend = "poetry.core.masonry.api"\n'
+    )
+    return folder
