@@ -1,0 +1,164 @@
+"""File systems that are full, and one that loses power."""
+
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.errors import StorageFull
+from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
+from tests.support.blob_audit import FUTURE, assert_promises_kept, assert_visible_is_whole, files_below
+from tests.support.blob_stores import FilesystemCase
+
+pytestmark = pytest.mark.faults
+
+MIB = 1024 * 1024
+FS_IOC_SHUTDOWN = 0x8004587D  # of linux/fs.h
+NO_LOG_FLUSH = 2  # what was not synced is gone, as after a power cut
+
+
+def mount(*arguments: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount file systems")
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this machine does not mount: {done.stderr.strip()}")
+
+
+@pytest.fixture(params=["nameless", "named"])
+def case(request, tmp_path):
+    """A store on a file system of 4 MiB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount("-t", "tmpfs", "-o", "size=4m", "pkgrepo-test", str(place))
+    yield FilesystemCase(place / "store", nameless=request.param == "nameless")
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest_twisted.async_yield_fixture
+async def store(case):
+    yield await case.start()
+    await case.stop()
+
+
+async def put(store, body: bytes, **how):
+    async with store.begin(**how) as upload:
+        for start in range(0, len(body), 100_000):
+            upload.write(body[start : start + 100_000])
+            await upload.drained()
+        return await upload.commit()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_body_that_does_not_fit_is_refused_and_its_room_given_back(case, store):
+    with pytest.raises(StorageFull):
+        await put(store, bytes(6 * MIB))
+    assert files_below(case.root / "uploads") == files_below(case.root / "blobs") == []
+    info = await put(store, bytes(2 * MIB))
+    with pytest.raises(StorageFull):
+        await put(store, bytes(3 * MIB))
+    assert store.open(info.locator).size == 2 * MIB
+    await store.delete(info.locator)
+    await put(store, bytes(3 * MIB))
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_body_announced_too_big_is_refused_before_its_first_byte(store):
+    with pytest.raises(StorageFull):
+        store.begin(expect_size=6 * MIB)
+
+
+@pytest_twisted.ensureDeferred
+async def test_announced_room_is_reserved_so_that_the_second_upload_fails_early(case, store):
+    first = store.begin(expect_size=3 * MIB)
+    first.write(bytes(300_000))
+    await first._lane.run(int)  # its file is made, with the room it was promised
+    second = store.begin(expect_size=3 * MIB)
+    second.write(bytes(300_000))
+    with pytest.raises(StorageFull):
+        await second.commit()
+    first.write(bytes(3 * MIB - 300_000))
+    assert (await first.commit()).size == 3 * MIB
+
+
+@pytest_twisted.ensureDeferred
+async def test_under_the_low_water_mark_nothing_begins_and_reading_goes_on(case, store):
+    info = await put(store, b"hello")
+    low = FilesystemBlobStore(case.root, name="main", pools=case.pools, low_water=5 * MIB)
+    await low.start()
+    with pytest.raises(StorageFull):
+        low.begin()
+    assert await low.open(info.locator).read(0, 5) == b"hello"
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """An ext4 file system whose power can be cut: ``cut()`` returns with it mounted again."""
+    if shutil.which("mkfs.ext4") is None:
+        pytest.skip("mkfs.ext4 is not installed")
+    image, place = tmp_path / "image", tmp_path / "disk"
+    with image.open("wb") as file:
+        file.truncate(96 * MIB)
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+    place.mkdir()
+    mount("-o", "loop", str(image), str(place))
+
+    def cut() -> None:
+        fd = os.open(place, os.O_RDONLY)
+        fcntl.ioctl(fd, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
+        os.close(fd)
+        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
+
+    yield place, cut
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.mark.parametrize("kind", ["nameless", "named"])
+@pytest_twisted.ensureDeferred
+async def test_after_a_power_cut_every_promise_is_kept(disk, kind):
+    place, cut = disk
+    case = FilesystemCase(Path(place) / "store", nameless=kind == "nameless")
+    store = await case.start()
+    promises, unfinished = [], []
+    for n, size in enumerate([10, 20_000, 300_000, 1_500_000] * 5):
+        upload = store.begin(expect_size=size)
+        upload.write(os.urandom(size))
+        if n % 3 == 0:
+            info = await upload.commit()
+            promises.append({"locator": info.locator, "sha256": info.sha256, "size": size})
+        elif n % 3 == 1:
+            state = await upload.suspend()
+            promises.append({"upload": upload.id, "state": state.decode(), "size": size})
+        else:
+            unfinished.append(upload)
+    for upload in unfinished:
+        await upload.drained()
+        upload._temporary.release()
+    cut()
+    store = await case.another()
+    await store.sweep_uploads(FUTURE, {promise["upload"] for promise in promises if "upload" in promise})
+    assert await assert_visible_is_whole(store) == sum("locator" in promise for promise in promises)
+    await assert_promises_kept(store, promises)
+    assert files_below(case.root / "uploads") == []
+    await case.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_without_fsync_a_power_cut_loses_blobs(disk):
+    """The control: what makes the test above pass is the fsync, not the file system."""
+    place, cut = disk
+    case = FilesystemCase(Path(place) / "store")
+    await case.start()
+    store = FilesystemBlobStore(case.root, name="main", pools=case.pools, low_water=0, fsync="never")
+    await store.start()
+    info = await put(store, os.urandom(300_000))
+    cut()
+    found = await (await case.another()).stat(info.locator)
+    assert found is None or found[0] < 300_000
+    await case.stop()

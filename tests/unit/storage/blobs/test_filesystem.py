@@ -1,0 +1,181 @@
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+
+from pkgrepo.errors import Conflict, StorageFailed, StorageFull
+from pkgrepo.storage.blobs import filesystem
+from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
+from pkgrepo.storage.pools import Pools
+
+GIB = 1024**3
+
+
+@pytest_twisted.async_yield_fixture
+async def pools():
+    made = Pools(reactor)
+    made.start()
+    yield made
+    await made.stop()
+
+
+class Disk:
+    """What ``os.statvfs`` says of a disk, and how often it was asked."""
+
+    def __init__(self, monkeypatch, total: int, free: int) -> None:
+        self.total, self.free, self.asked = total, free, 0
+        monkeypatch.setattr(os, "statvfs", self)
+
+    def __call__(self, path: Path) -> os.statvfs_result:
+        self.asked += 1
+        return os.statvfs_result((4096, 4096, self.total // 4096, 0, self.free // 4096, 0, 0, 0, 0, 255))
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "low_water", "expect_size", "fits"),
+    [
+        (1000 * GIB, 2 * GIB, None, None, True),
+        (1000 * GIB, 2 * GIB, None, GIB, True),
+        (1000 * GIB, 2 * GIB, None, GIB + 4096, False),
+        (1000 * GIB, GIB - 4096, None, None, False),
+        (10 * GIB, GIB // 2, None, None, True),
+        (10 * GIB, GIB // 10, None, None, False),
+        (10 * GIB, 4096, 0, 4096, True),
+        (10 * GIB, 4096, 0, 4097, False),
+    ],
+)
+def test_an_upload_begins_only_above_the_low_water_mark(
+    tmp_path, monkeypatch, total, free, low_water, expect_size, fits
+):
+    Disk(monkeypatch, total, free)
+    store = FilesystemBlobStore(tmp_path, name="main", pools=Pools(reactor), low_water=low_water)
+    if fits:
+        store.begin(expect_size=expect_size)
+    else:
+        with pytest.raises(StorageFull):
+            store.begin(expect_size=expect_size)
+
+
+def test_the_free_space_is_asked_for_once_a_second(tmp_path, monkeypatch):
+    disk, now = Disk(monkeypatch, 10 * GIB, 5 * GIB), [100.0]
+    store = FilesystemBlobStore(tmp_path, name="main", pools=Pools(reactor), clock=lambda: now[0])
+    assert store.capacity() == store.capacity() == (5 * GIB, 10 * GIB)
+    assert disk.asked == 1
+    disk.free = GIB
+    now[0] += 1
+    assert store.capacity() == (GIB, 10 * GIB)
+    assert disk.asked == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_start_tells_its_id_and_refuses_anothers(tmp_path, pools):
+    store = FilesystemBlobStore(tmp_path, name="main", pools=pools, uid="one")
+    await store.start()
+    again = FilesystemBlobStore(tmp_path, name="main", pools=pools)
+    await again.start()
+    assert again.uid == "one"
+    with pytest.raises(Conflict):
+        await FilesystemBlobStore(tmp_path, name="main", pools=pools, uid="two").start()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_root_that_cannot_be_made_is_a_failed_storage(tmp_path, pools):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageFailed):
+        await FilesystemBlobStore(tmp_path / "file" / "store", name="main", pools=pools).start()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_blob_is_a_read_only_file_under_its_locator(tmp_path, pools):
+    store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
+    await store.start()
+    upload = store.begin()
+    upload.write(b"hello")
+    info = await upload.commit()
+    path = tmp_path / "blobs" / info.locator
+    assert path.read_bytes() == b"hello"
+    found = path.stat()
+    assert stat.S_IMODE(found.st_mode) == 0o444
+    assert found.st_nlink == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_symbolic_link_is_neither_opened_nor_resumed(tmp_path, pools):
+    store = FilesystemBlobStore(tmp_path / "store", name="main", pools=pools, low_water=0)
+    await store.start()
+    upload = store.begin()
+    upload.write(b"hello")
+    state = await upload.suspend()
+    data = tmp_path / "store" / "uploads" / upload.id / "data"
+    data.rename(tmp_path / "elsewhere")
+    data.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(filesystem.BlobMissing):
+        await store.resume(upload.id, state)
+    locator = "ab/" + "ab" * 32 + "." + "0" * 16
+    (tmp_path / "store" / "blobs" / locator).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(filesystem.BlobMissing):
+        store.open(locator)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_descriptor_is_the_callers_and_outlives_the_blob(tmp_path, pools):
+    store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
+    await store.start()
+    upload = store.begin()
+    upload.write(b"hello")
+    blob = store.open((await upload.commit()).locator)
+    fd = blob.descriptor()
+    own = blob._fd
+    del blob
+    with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
+        os.fstat(own)
+    assert os.pread(fd, 10, 0) == b"hello"
+    os.close(fd)
+
+
+@pytest_twisted.ensureDeferred
+async def test_only_so_many_hash_states_are_kept(tmp_path, pools, monkeypatch):
+    monkeypatch.setattr(filesystem, "WARM_UPLOADS", 3)
+    store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
+    await store.start()
+    suspended = []
+    for n in range(6):
+        upload = store.begin()
+        upload.write(b"%d" % n)
+        suspended.append((upload.id, await upload.suspend()))
+    assert list(store._warm) == [upload_id for upload_id, _ in suspended[3:]]
+    assert not store._active
+    for n, (upload_id, state) in enumerate(suspended):
+        resumed = await store.resume(upload_id, state)
+        resumed.write(b"!")
+        assert await store.open((await resumed.commit()).locator).read(0, 9) == b"%d!" % n
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_upload_that_stays_in_its_process_is_not_read_again(tmp_path, pools, monkeypatch):
+    store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
+    await store.start()
+    upload = store.begin()
+    upload.write(b"hello")
+    state = await upload.suspend()
+    resumed = await store.resume(upload.id, state)
+    monkeypatch.setattr(os, "pread", None)
+    resumed.write(b" world")
+    assert (await resumed.commit()).size == 11
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_upload_that_moved_and_gets_nothing_more_is_not_read_again(tmp_path, pools, monkeypatch):
+    stores = [FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0) for _ in range(2)]
+    for store in stores:
+        await store.start()
+    upload = stores[0].begin()
+    upload.write(b"hello")
+    state = await upload.suspend()
+    resumed = await stores[1].resume(upload.id, state)
+    monkeypatch.setattr(os, "pread", None)
+    assert (await resumed.commit()).size == 5

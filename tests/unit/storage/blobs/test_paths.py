@@ -1,0 +1,75 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pkgrepo.errors import Conflict
+from pkgrepo.storage.blobs.durability import Durability
+from pkgrepo.storage.blobs.paths import StorePaths, is_locator, is_upload_id, new_locator, new_upload_id
+
+DURABILITY = Durability("never")
+
+
+def test_new_names_follow_their_grammar_and_differ():
+    locators = {new_locator("ab" * 32) for _ in range(100)}
+    assert len(locators) == 100
+    assert all(map(is_locator, locators))
+    uploads = {new_upload_id() for _ in range(100)}
+    assert len(uploads) == 100
+    assert all(map(is_upload_id, uploads))
+
+
+def test_a_new_root_gets_every_folder_and_an_id_that_stays(tmp_path):
+    paths = StorePaths(tmp_path / "deep" / "store")
+    uid = paths.prepare(DURABILITY, None)
+    assert len(list(paths.blobs.iterdir())) == 256
+    assert paths.prepare(DURABILITY, None) == paths.prepare(DURABILITY, uid) == uid
+    assert {each.name for each in paths.root.iterdir()} == {"format", "blobs", "uploads"}
+
+
+def test_a_root_of_another_storage_is_refused_untouched(tmp_path):
+    StorePaths(tmp_path).prepare(DURABILITY, "one")
+    with pytest.raises(Conflict, match="belongs to storage one, not to two"):
+        StorePaths(tmp_path).prepare(DURABILITY, "two")
+
+
+@pytest.mark.parametrize("text", ["", "pkgrepo blobs 2\nstorage x\n", "something else", "\x00\xff"])
+def test_another_format_is_refused(tmp_path, text):
+    (tmp_path / "format").write_text(text)
+    with pytest.raises(Conflict, match="version 1"):
+        StorePaths(tmp_path).prepare(DURABILITY, None)
+    assert [each.name for each in tmp_path.iterdir()] == ["format"]
+
+
+def test_processes_that_start_together_agree_on_the_id(tmp_path):
+    barrier = threading.Barrier(8)
+
+    def prepare() -> str:
+        barrier.wait(30)
+        return StorePaths(tmp_path / "store").prepare(DURABILITY, None)
+
+    with ThreadPoolExecutor(8) as threads:
+        found = {each.result() for each in [threads.submit(prepare) for _ in range(8)]}
+    assert len(found) == 1
+
+
+@pytest.mark.skipif(
+    Path("/dev/shm").stat().st_dev == Path("/tmp").stat().st_dev, reason="this machine has one file system only"
+)
+def test_folders_on_two_file_systems_are_refused(tmp_path):
+    (tmp_path / "uploads").symlink_to("/dev/shm")
+    with pytest.raises(Conflict, match="one file system"):
+        StorePaths(tmp_path).prepare(DURABILITY, None)
+
+
+def test_a_file_system_without_nameless_files_is_recognised(tmp_path, monkeypatch):
+    paths = StorePaths(tmp_path)
+    paths.prepare(DURABILITY, None)
+    monkeypatch.setattr("pkgrepo.storage.blobs.paths.link_descriptor", raise_error)
+    assert not paths.nameless_files()
+    assert list(paths.uploads.iterdir()) == []
+
+
+def raise_error(*_: object) -> None:
+    raise OSError

@@ -1,0 +1,103 @@
+import threading
+
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.defer import CancelledError, ensureDeferred
+
+from pkgrepo.storage.pools import Pool, Pools
+
+
+@pytest_twisted.async_yield_fixture
+async def pools():
+    made = Pools(reactor, disk_threads=2, cpu_threads=1)
+    made.start()
+    yield made
+    await made.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_work_runs_on_a_thread_of_the_named_pool(pools):
+    names = [await pool(lambda: threading.current_thread().name) for pool in (pools.disk, pools.cpu)]
+    assert "pkgrepo-disk" in names[0]
+    assert "pkgrepo-cpu" in names[1]
+
+
+@pytest_twisted.ensureDeferred
+async def test_arguments_results_and_errors_pass_through(pools):
+    assert await pools.disk(divmod, 7, 2) == (3, 1)
+    assert await pools.disk(int, "ff", base=16) == 255
+    with pytest.raises(ZeroDivisionError):
+        await pools.disk(divmod, 7, 0)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_pool_uses_no_more_threads_than_it_was_given(pools):
+    gate, entered, lock = threading.Event(), threading.Semaphore(0), threading.Lock()
+    inside = most = 0
+
+    def work() -> None:
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        entered.release()
+        gate.wait(30)
+        with lock:
+            inside -= 1
+
+    work_in_progress = [pools.disk(work) for _ in range(5)]
+    for _ in range(2):
+        assert await pools.cpu(entered.acquire, timeout=30)
+    gate.set()
+    for each in work_in_progress:
+        await each
+    assert most == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_full_pool_does_not_hold_up_another(pools):
+    gate = threading.Event()
+    blocked = [pools.disk(gate.wait, 30) for _ in range(3)]
+    assert await pools.cpu(int, "3") == 3
+    gate.set()
+    for each in blocked:
+        assert await each
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_added_pool_runs_like_the_others(pools):
+    assert await pools.add("catalog", 1)(int, "3") == 3
+
+
+@pytest_twisted.ensureDeferred
+async def test_cancelling_drops_the_result_and_stop_still_waits_for_the_work():
+    pool = Pool(reactor, "test", 1)
+    pool.start()
+    gate, ended = threading.Event(), []
+
+    def work() -> None:
+        gate.wait(30)
+        ended.append(True)
+
+    outcome = pool(work)
+    outcome.cancel()
+    with pytest.raises(CancelledError):
+        await outcome
+    stopped = ensureDeferred(pool.stop())
+    assert not stopped.called
+    gate.set()
+    await stopped
+    assert ended == [True]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_pool_that_does_not_run_refuses_work():
+    pool = Pool(reactor, "test", 1)
+    with pytest.raises(RuntimeError, match="test"):
+        await pool(int)
+    pool.start()
+    await pool.stop()
+    await pool.stop()
+    with pytest.raises(RuntimeError, match="test"):
+        await pool(int)
