@@ -164,13 +164,13 @@ class ICatalog(Interface):
     def generation() -> int:
         """A number that changes whenever a commit, of any process, has become visible here. Costs microseconds."""
 
-    def look(query: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def look(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query of a few indexed look-ups now, in the calling (reactor) thread."""
 
-    def scan(query: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+    def scan(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """Run a longer query on a reader thread."""
 
-    def write(command: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+    def write(command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """
         Run a command in a transaction; its result, once that is durable.
 

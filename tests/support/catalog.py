@@ -52,16 +52,16 @@ class MemoryCatalog:
     def generation(self) -> int:
         return self.commits
 
-    def look(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+    def look(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:
         return query(self.tx, *args, **kwargs)
 
-    async def scan(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+    async def scan(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:
         return query(self.tx, *args, **kwargs)
 
-    async def write(self, command: Any, *args: Any, **kwargs: Any) -> Any:
+    async def write(self, command: Any, /, *args: Any, **kwargs: Any) -> Any:
         return self.do(command, *args, **kwargs)
 
-    def do(self, command: Any, *args: Any, **kwargs: Any) -> Any:
+    def do(self, command: Any, /, *args: Any, **kwargs: Any) -> Any:
         """``write`` for tests that set the scene without waiting."""
         with self.tx.connection:
             result = command(self.tx, *args, **kwargs)

@@ -8,6 +8,7 @@ WAL               readers neither wait for the writer nor hold it up
 synchronous FULL  a commit that was answered survives a power cut; NORMAL forgets all since the last checkpoint
 page size 8192    documents and long rows need half as many overflow pages
 no autocheckpoint the writer copies the log back between its batches, never in the middle of somebody's commit
+stable plans      otherwise every join is planned again for each new value: 10.5 us instead of 1.8 for a file
 mmap (readers)    a commit of anybody empties a reader's page cache; mapped pages need no read call to come back
 ================  ===========================================================================================
 """
@@ -51,12 +52,7 @@ def check_library(version: str | None = None) -> None:
 
 def open_writer(path: Path) -> apsw.Connection:
     """A connection that may write; it makes the file if need be, and never checkpoints by itself."""
-    connection = apsw.Connection(
-        str(path),
-        flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE,
-        statementcachesize=STATEMENTS,
-    )
-    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection = _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     for name, value in (
         ("page_size", PAGE_SIZE),  # takes effect in a file that is still empty
         ("journal_mode", "wal"),
@@ -73,12 +69,18 @@ def open_writer(path: Path) -> apsw.Connection:
 
 def open_reader(path: Path) -> apsw.Connection:
     """A connection that cannot write."""
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=STATEMENTS)
-    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection = _open(path, apsw.SQLITE_OPEN_READONLY)
     for name, value in (
         ("temp_store", "memory"),
         ("cache_size", -READER_CACHE_KIB),
         ("mmap_size", READER_MMAP),
     ):
         connection.pragma(name, value)
+    return connection
+
+
+def _open(path: Path, flags: int) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=flags, statementcachesize=STATEMENTS)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return connection

@@ -6,8 +6,7 @@ Blobs are left to garbage collection. Events, audit lines and the download log s
 
 from __future__ import annotations
 
-from pkgrepo.errors import NotFound
-from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.interfaces import ICatalog, Reader, Transaction
 
 BATCH = 500  # rows a command; some milliseconds of the writer
 
@@ -45,22 +44,37 @@ _OF_REPOSITORY = (
 )
 
 
-def removed_repositories(r: Reader) -> list[int]:
-    """Catalog keys of the repositories that were removed and still have rows."""
-    return [row[0] for row in r.all("SELECT id FROM repository WHERE deleted_at IS NOT NULL ORDER BY id")]
+async def purge_due(catalog: ICatalog, before_ms: int) -> int:
+    """
+    Purge every repository that was removed for good, or before ``before_ms``; how many that were.
+
+    It goes on where a crash or another process left off, and does no harm beside one that does the same.
+    """
+    due = await catalog.scan(due_repositories, before_ms)
+    for repository_id in due:
+        while await catalog.write(purge_repository, repository_id):
+            pass
+    return len(due)
+
+
+def due_repositories(r: Reader, before_ms: int) -> list[int]:
+    """Catalog keys of the repositories that were removed for good, or before ``before_ms``."""
+    rows = r.all(
+        "SELECT id FROM repository WHERE deleted_at IS NOT NULL AND (purge = 1 OR deleted_at < ?) ORDER BY id",
+        (before_ms,),
+    )
+    return [row[0] for row in rows]
 
 
 def purge_repository(tx: Transaction, repository_id: int, limit: int = BATCH) -> bool:
     """
     Remove about ``limit`` rows of a removed repository; whether there are more.
 
-    Call it again until it says no. The row of the repository goes last, so a crash between two calls loses nothing.
-
-    :raises NotFound: no such repository was removed
+    Call it again until it says no, which it also says where nothing is left. The row of the repository goes last, so
+    a crash between two calls loses nothing.
     """
-    row = tx.one("SELECT 1 FROM repository WHERE id = ? AND deleted_at IS NOT NULL", (repository_id,))
-    if row is None:
-        raise NotFound("removed repository", str(repository_id))
+    if tx.one("SELECT 1 FROM repository WHERE id = ? AND deleted_at IS NOT NULL", (repository_id,)) is None:
+        return False
     left = limit
     while left > 0:
         package = tx.one("SELECT id FROM package WHERE repository_id = ? LIMIT 1", (repository_id,))

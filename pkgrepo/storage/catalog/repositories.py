@@ -168,15 +168,18 @@ def update_repository(
     return get_repository(tx, repository_id)
 
 
-def remove_repository(tx: Transaction, repository_id: int, *, now_ms: int) -> None:
+def remove_repository(tx: Transaction, repository_id: int, *, now_ms: int, purge: bool = False) -> None:
     """
-    Take a repository away and free its name; its content stays until ``purge_repository``.
+    Take a repository away and free its name.
+
+    Its content stays until it is purged, which is due after a while, or at once with ``purge``: see the module of that
+    name.
 
     :raises NotFound: no such repository
     """
     removed = tx.execute(
-        "UPDATE repository SET deleted_at = ?, active = 0 WHERE id = ? AND deleted_at IS NULL",
-        (now_ms, repository_id),
+        "UPDATE repository SET deleted_at = ?, purge = ?, active = 0 WHERE id = ? AND deleted_at IS NULL",
+        (now_ms, int(purge), repository_id),
     )
     if not removed:
         raise NotFound("repository", str(repository_id))

@@ -79,7 +79,7 @@ class SqliteCatalog:
         """A number that changes whenever a commit, of any process, has become visible here."""
         return int(self._reading().all("PRAGMA data_version")[0][0])
 
-    def look(self, query: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def look(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query of a few indexed look-ups now, in the calling (reactor) thread."""
         try:
             with self._reading() as view:
@@ -87,12 +87,12 @@ class SqliteCatalog:
         except STORAGE_ERRORS as error:
             raise explain(error) from error
 
-    def scan(self, query: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
+    def scan(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Run a longer query on a reader thread."""
         return self._scanners(self._scan, lambda view: query(view, *args, **kwargs))
 
     def write(
-        self, command: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+        self, command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> Deferred[T]:
         """Run a command in a transaction; its result, once that is durable. Cancelling only drops the result."""
         return self._writer.submit(command, *args, **kwargs)

@@ -45,8 +45,9 @@ P = ParamSpec("P")
 
 BATCH = 256  # commands; bounds what one failing commit takes with it
 BATCH_S = 0.02  # seconds of commands; writers of other processes wait that long for their turn
-CHECKPOINT_IDLE = 1000  # pages in the log from which it is copied back when nobody waits; 8 MiB
-CHECKPOINT_BUSY = 8000  # pages from which it is copied back all the same; 64 MiB
+CHECKPOINT_IDLE = 1000  # pages in the log from which it is copied back in a quiet moment; 8 MiB
+CHECKPOINT_BUSY = 8000  # pages from which it is copied back although commands wait; 64 MiB
+QUIET_S = 0.05  # seconds without a command are a quiet moment
 
 
 @define(eq=False)
@@ -92,7 +93,7 @@ class Writer:
         self._thread.start()
 
     def submit(
-        self, command: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+        self, command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> Deferred[T]:
         """
         The command's result, once it is durable.
@@ -118,8 +119,11 @@ class Writer:
 
     def _work(self) -> None:
         try:
-            while isinstance(first := self._queue.get(), _Command):
-                self._batch(first)
+            while not isinstance(first := self._await(), _Finish):
+                if first is None:
+                    self._tidy()
+                else:
+                    self._batch(first)
             self._reactor.callFromThread(self._finish.drained.callback, None)
             self._finish.close.wait()
         finally:
@@ -127,14 +131,21 @@ class Writer:
             self._turns.close()
         self._reactor.callFromThread(self._finish.closed.callback, None)
 
+    def _await(self) -> _Command | _Finish | None:
+        """What comes next, or None when it is time to use a quiet moment."""
+        try:
+            return self._queue.get(timeout=QUIET_S if self._log_pages >= CHECKPOINT_IDLE else None)
+        except Empty:
+            return None
+
     def _batch(self, first: _Command) -> None:
         taken: list[_Command] = []
         try:
             with self._turns.turn():
                 self._transaction(first, taken)
                 self._reactor.callFromThread(_answer, taken)
-                if self._log_pages >= (CHECKPOINT_IDLE if self._queue.empty() else CHECKPOINT_BUSY):
-                    self._checkpoint()
+                if self._log_pages >= CHECKPOINT_BUSY:
+                    self._copy_log_back()
         except (apsw.Error, OSError) as error:
             log.failure("the catalog could not be written")
             self._disconnect()
@@ -165,15 +176,20 @@ class Writer:
         self._queue.put(found)  # the end of the queue stays its end, since nothing is taken after it
         return None
 
-    def _checkpoint(self) -> None:
-        connection = self._connect().connection
+    def _tidy(self) -> None:
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        except apsw.Error:
-            # Nothing is lost: what was committed stays in the log, and the next batch tries again.
+            with self._turns.turn():
+                self._copy_log_back()
+        except OSError:
             log.failure("the catalog's log could not be copied back")
-        else:
-            self._log_pages = 0
+
+    def _copy_log_back(self) -> None:
+        self._log_pages = 0  # until the next commit tells anew how long the log is
+        try:
+            self._connect().connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error:
+            # Nothing is lost: what was committed stays in the log, and there will be another time.
+            log.failure("the catalog's log could not be copied back")
 
     def _connect(self) -> WriteView:
         if self._view is None:

@@ -38,7 +38,8 @@ CREATE TABLE repository (
     quota INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    deleted_at INTEGER
+    deleted_at INTEGER,
+    purge INTEGER NOT NULL DEFAULT 0            -- removed for good: its content need not be kept for a while
 );
 -- A repository in the bin lets go of its name.
 CREATE UNIQUE INDEX repository_key ON repository (storage_id, key) WHERE deleted_at IS NULL;

@@ -1,0 +1,208 @@
+"""What every catalog engine does; a new one joins by adding its case to ``CASES``."""
+
+from threading import Event
+
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, gatherResults
+from zope.interface.verify import verifyObject
+
+from pkgrepo.errors import NotFound
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.storage.catalog import settings
+from tests.support.catalogs import SqliteCase
+
+CASES = {"sqlite": SqliteCase}
+
+
+@pytest.fixture(params=CASES)
+def case(request, tmp_path):
+    return CASES[request.param](tmp_path)
+
+
+@pytest_twisted.async_yield_fixture
+async def catalog(case):
+    yield await case.another()
+    await case.stop()
+
+
+def two_values(reader, first, second):
+    return settings.get(reader, first), settings.get(reader, second)
+
+
+def refuse(tx, key):
+    settings.put(tx, key, "never seen")
+    raise NotFound("thing", key)
+
+
+def test_the_engine_has_the_whole_interface(catalog):
+    assert verifyObject(ICatalog, catalog)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_write_answers_with_what_its_command_returns(catalog):
+    assert await catalog.write(settings.grow, "serial") == 1
+    assert await catalog.write(settings.grow, key="serial") == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_written_is_seen_as_soon_as_the_write_is_answered(catalog):
+    seen = []
+
+    def look(_):
+        seen.append(catalog.look(settings.get, "serial"))
+
+    for _ in range(50):
+        await catalog.write(settings.grow, "serial").addCallback(look)
+    assert seen == [str(n) for n in range(1, 51)]
+    assert await catalog.scan(settings.get, "serial") == "50"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_write_is_seen_by_other_workers_as_soon_as_it_is_answered(case, catalog):
+    other = await case.another()
+    for number in range(1, 20):
+        await (catalog, other)[number % 2].write(settings.grow, "serial")
+        assert catalog.look(settings.get, "serial") == other.look(settings.get, "serial") == str(number)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_generation_changes_with_every_commit_of_any_worker(case, catalog):
+    other = await case.another()
+    for writer in (catalog, other, catalog, other):
+        before = catalog.generation(), other.generation()
+        await writer.write(settings.grow, "serial")
+        assert catalog.generation() != before[0]
+        assert other.generation() != before[1]
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_generation_stands_while_nothing_is_written(catalog):
+    await catalog.write(settings.grow, "serial")
+    before = catalog.generation()
+    catalog.look(settings.get, "serial")
+    await catalog.scan(settings.get, "serial")
+    assert catalog.generation() == before
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_failing_command_raises_its_error_and_changes_nothing(catalog):
+    with pytest.raises(NotFound, match="thing 'a' does not exist"):
+        await catalog.write(refuse, "a")
+    assert catalog.look(settings.get, "a") is None
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_failing_command_leaves_the_commands_beside_it_alone(catalog):
+    writes = [catalog.write(refuse if n % 3 == 1 else settings.grow, f"key {n}") for n in range(60)]
+    failed = []
+    for number, write in enumerate(writes):
+        try:
+            assert await write == 1
+        except NotFound:
+            failed.append(number)
+    assert failed == list(range(1, 60, 3))
+    assert [n for n in range(60) if catalog.look(settings.get, f"key {n}") is None] == failed
+
+
+@pytest_twisted.ensureDeferred
+async def test_commands_run_in_the_order_in_which_they_came(catalog):
+    order = await gatherResults([catalog.write(settings.grow, "serial") for _ in range(100)])
+    assert order == list(range(1, 101))
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_cancelled_write_drops_its_result_and_nobody_elses(catalog):
+    dropped = catalog.write(settings.grow, "serial")
+    dropped.addErrback(lambda _: "dropped")
+    kept = catalog.write(settings.grow, "serial")
+    dropped.cancel()
+    assert await dropped == "dropped"
+    assert await kept == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_query_sees_one_state_from_its_begin_to_its_end(case, catalog):
+    other = await case.another()
+    await catalog.write(settings.put, "serial", "old")
+    first_read: Deferred[None] = Deferred()
+    seen = []
+
+    written = Event()
+
+    def slow(view):
+        seen.append(settings.get(view, "serial"))
+        reactor.callFromThread(first_read.callback, None)
+        assert written.wait(30)
+        seen.append(settings.get(view, "serial"))
+
+    scan = catalog.scan(slow)
+    await first_read
+    await other.write(settings.put, "serial", "new")
+    written.set()
+    await scan
+    assert seen == ["old", "old"]
+    assert await catalog.scan(settings.get, "serial") == "new"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_look_that_fails_leaves_the_next_one_fresh(catalog):
+    def broken(reader):
+        settings.get(reader, "serial")
+        raise NotFound("thing", "a")
+
+    with pytest.raises(NotFound):
+        catalog.look(broken)
+    with pytest.raises(NotFound):
+        await catalog.scan(broken)
+    await catalog.write(settings.grow, "serial")
+    assert catalog.look(two_values, "serial", "other") == ("1", None)
+    assert await catalog.scan(two_values, "serial", "other") == ("1", None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_command_sees_its_own_writes_and_those_of_commands_before_it(catalog):
+    def twice(tx):
+        return settings.grow(tx, "serial"), settings.grow(tx, "serial"), settings.get(tx, "serial")
+
+    first, second = catalog.write(twice), catalog.write(twice)
+    assert await first == (1, 2, "2")
+    assert await second == (3, 4, "4")
+
+
+@pytest_twisted.ensureDeferred
+async def test_stopping_answers_every_command_that_was_taken(case, catalog):
+    writes = [catalog.write(settings.grow, "serial") for _ in range(200)]
+    await catalog.stop()
+    assert await gatherResults(writes) == list(range(1, 201))
+    assert (await case.another()).look(settings.get, "serial") == "200"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stopped_catalog_refuses_work(case, catalog):
+    await catalog.stop()
+    with pytest.raises(RuntimeError):
+        await catalog.write(settings.grow, "serial")
+    with pytest.raises(RuntimeError):
+        catalog.look(settings.get, "serial")
+    await catalog.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_rows_of_a_command_come_with_their_key_and_their_count(catalog):
+    def insert_two(tx):
+        sql = "INSERT INTO event (repository_id, kind, at) VALUES (1, 'published', 0)"
+        first, second = tx.insert(sql), tx.insert(sql)
+        return second - first, tx.execute("UPDATE event SET kind = 'x'"), tx.execute("DELETE FROM event WHERE seq = 0")
+
+    assert await catalog.write(insert_two) == (1, 2, 0)
+
+
+@pytest_twisted.ensureDeferred
+async def test_arguments_may_have_any_name(catalog):
+    def echo(_, *, query, command):
+        return query, command
+
+    words = {"query": 1, "command": 2}
+    assert catalog.look(echo, **words) == await catalog.scan(echo, **words) == await catalog.write(echo, **words)

@@ -1,0 +1,78 @@
+"""The catalog engines that the contract suite and the fault tests run against, and rows to begin with."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from twisted.internet import reactor
+
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, Repository
+from pkgrepo.storage.catalog import blobs, files, packages, repositories, storages, versions
+from pkgrepo.storage.catalog.sqlite import SqliteCatalog
+
+NOW = 1_800_000_000_000
+
+
+class SqliteCase:
+    """SQLite catalogs over one file, as several workers would have them."""
+
+    def __init__(self, root: Path) -> None:
+        self.path = root / "catalog" / "pkgrepo.db"
+        self.started: list[SqliteCatalog] = []
+
+    async def another(self) -> SqliteCatalog:
+        """A started catalog on the same database: another worker."""
+        catalog = SqliteCatalog(self.path, reactor=reactor)
+        await catalog.start()
+        self.started.append(catalog)
+        return catalog
+
+    async def stop(self) -> None:
+        while self.started:
+            await self.started.pop().stop()
+
+
+def add_repository(tx: Transaction, name: str = "py", *, storage: str = "main") -> Repository:
+    """A repository in a storage, which is added if need be."""
+    found = storages.find_storage(tx, storage)
+    found = found or storages.add_storage(tx, name=storage, kind="Local", settings={}, now_ms=NOW)
+    return repositories.add_repository(
+        tx,
+        storage_id=found.id,
+        name=name,
+        format="python",
+        type="Hosted",
+        visibility="public",
+        config={"type": "Hosted"},
+        now_ms=NOW,
+    )
+
+
+def make_blob(content: bytes, *, copy: int = 1, **digests: str) -> BlobInfo:
+    """What a store would say of these bytes; each ``copy`` has a locator of its own."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    return BlobInfo(
+        sha256=sha256, size=len(content), locator=f"{sha256[:2]}/{sha256}.{copy}", digests={"sha256": sha256, **digests}
+    )
+
+
+def publish(
+    tx: Transaction,
+    repository: Repository,
+    path: str,
+    content: bytes | None = None,
+    *,
+    package: str = "demo",
+    version: str = "1.0",
+    now_ms: int = NOW,
+) -> File:
+    """A file with its blob, package and version."""
+    blob = blobs.claim_blob(tx, repository.storage_id, make_blob(content or path.encode()), now_ms)
+    owner, _ = packages.ensure_package(tx, repository.id, key=package, name=package, serial=1, now_ms=now_ms)
+    release, _ = versions.ensure_version(
+        tx, owner.id, key=version, text=version, sort=version.encode(), meta={}, publisher=SYSTEM, now_ms=now_ms
+    )
+    new = NewFile(path=path, blob=blob)
+    return files.add_file(tx, repository.id, repository.storage_id, new, owner.id, release.id, now_ms)
