@@ -25,7 +25,7 @@ MOST_LINES = 50_000  # lines of the head; the parser takes a fraction of a secon
 LONGEST_REQUIREMENT = 4096  # characters; longer ones are passed on unread, since reading them takes its time
 MOST_REQUIREMENTS = 5_000  # that are looked at
 
-_EMPTY_LINE = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)")
+_EMPTY_LINE = re.compile(rb"(?>\r\n|\n|\r)(?:\r\n|\n|\r)")
 _FOLD = re.compile(r"(?:\r\n|\n|\r)(?: {7}\|| {8}|[ \t]*)")
 _SUPPORTED = re.compile(r"[12]\.[0-9]{1,3}")
 
