@@ -17,6 +17,7 @@ one thread at a time.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -69,7 +70,7 @@ class Temporary:
         try:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode) or found.st_size < size:
-                raise FileNotFoundError(self._folder)
+                raise FileNotFoundError(errno.ENOENT, "an unfinished upload lost bytes", str(self._folder))
             os.ftruncate(fd, size)
             os.utime(fd)  # a sweep goes by this time
         except BaseException:

@@ -1,6 +1,7 @@
 import errno
 import os
 import stat
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,33 @@ async def test_an_upload_that_moved_and_gets_nothing_more_is_not_read_again(tmp_
     resumed = await stores[1].resume(upload.id, state)
     monkeypatch.setattr(os, "pread", None)
     assert (await resumed.commit()).size == 5
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_upload_whose_file_lost_bytes_is_gone(tmp_path, pools):
+    store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
+    await store.start()
+    upload = store.begin()
+    upload.write(b"hello")
+    state = await upload.suspend()
+    os.truncate(tmp_path / "uploads" / upload.id / "data", 4)
+    with pytest.raises(filesystem.BlobMissing):
+        await store.resume(upload.id, state)
+    assert not store._active
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_disk_that_does_not_tell_its_free_space_is_a_failed_storage(tmp_path, monkeypatch):
+    store = FilesystemBlobStore(tmp_path / "nowhere", name="main", pools=Pools(reactor))
+    with pytest.raises(StorageFailed):
+        store.begin()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_empty_folder_of_an_upload_is_swept_and_foreign_files_stay(tmp_path, pools):
+    store = FilesystemBlobStore(tmp_path, name="main", pools=pools)
+    await store.start()
+    (tmp_path / "uploads" / ("a" * 32)).mkdir()
+    (tmp_path / "uploads" / "notes.txt").write_text("of the administrator")
+    assert await store.sweep_uploads(datetime(2200, 1, 1, tzinfo=UTC), ()) == 1
+    assert [each.name for each in (tmp_path / "uploads").iterdir()] == ["notes.txt"]
