@@ -37,16 +37,19 @@ class IBlobStore(Interface):
         Start receiving a blob; nothing is visible until its ``commit``.
 
         ``expect_size`` in bytes reserves room, so that a full disk is found before the first byte. ``algorithms`` are
-        ``hashlib`` names computed beside sha256. More than ``limit`` bytes raise ``TooLarge`` at the write.
+        ``hashlib`` names, or ``blake2b_256``, computed beside sha256. More than ``limit`` bytes raise ``TooLarge`` at
+        the write.
 
         :raises StorageFull: no room for ``expect_size``, or the free space is under the low-water mark
         """
 
     def resume(upload_id: str, state: bytes) -> Awaitable[IBlobUpload]:
         """
-        Continue a suspended upload, on any worker.
+        Continue a suspended upload, on any worker; the caller sees to it that only one does.
 
-        :raises BlobMissing: the upload is gone
+        Bytes beyond the offset of the state were never acknowledged and are dropped.
+
+        :raises BlobMissing: the upload is gone, or the state is not one of this store's
         """
 
     def open(locator: str) -> IBlob:
@@ -109,6 +112,7 @@ class IBlobUpload(IConsumer):
         ``expected`` maps algorithm names to lower-case hex; every one is checked before the blob becomes visible.
 
         :raises DigestMismatch: some digest differs; :raises SizeMismatch: ``size`` differs
+        :raises StorageFull: or ``StorageFailed``; :raises ValueError: ``expected`` names what ``begin`` did not
         """
 
     def suspend() -> Awaitable[bytes]:
@@ -119,7 +123,11 @@ class IBlobUpload(IConsumer):
 
 
 class IBlob(Interface):
-    """One stored copy, for reading."""
+    """
+    One stored copy, for reading.
+
+    It stays readable when the copy is deleted, and holds its file until the last reference goes: keep none for long.
+    """
 
     size = Attribute("bytes, an int")
 
@@ -127,7 +135,12 @@ class IBlob(Interface):
         """A new read-only file descriptor that the caller closes, or None where there are no files."""
 
     def deliver(consumer: IConsumer, start: int, end: int) -> Awaitable[None]:
-        """Push bytes ``start`` to ``end`` (exclusive) to the consumer as a push producer; done when all were taken."""
+        """
+        Push bytes ``start`` to ``end`` (exclusive) to the consumer as a push producer; done when all were taken.
+
+        :raises StorageFailed: they cannot be read, and what was delivered must not look complete
+        :raises CancelledError: the consumer stopped the delivery
+        """
 
     def read(start: int, count: int) -> Awaitable[bytes]:
         """At most ``count`` bytes from ``start``; fewer only at the end."""
