@@ -1,0 +1,161 @@
+"""A whole server without ports: requests go into its connections as bytes, answers come out as values."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from attrs import frozen
+from twisted.internet import reactor as _reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionDone
+from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
+
+from pkgrepo.assembly import Assembly
+from pkgrepo.auth.passwords import Passwords
+from tests.support.auth import FAST
+from tests.support.http import parse_answers
+from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.server import PASSWORD, server_config
+
+reactor: Any = _reactor
+ADMIN = ("admin", PASSWORD)
+OTHER_PASSWORD = "a horse of another colour"
+
+
+@frozen
+class Reply:
+    """An answer as a client of the API reads it."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def pointer(self) -> str:
+        """Where the first thing stands that is wrong."""
+        return str(self.json["errors"][0]["pointer"])
+
+
+class ClosingTransport(StringTransport):
+    """Tells when the server has closed the connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed: Deferred[None] = Deferred()
+
+    def loseConnection(self) -> None:
+        super().loseConnection()
+        if not self.closed.called:
+            self.closed.callback(None)
+
+    def abortConnection(self) -> None:
+        super().abortConnection()
+        if not self.closed.called:
+            self.closed.callback(None)
+
+
+class Stack:
+    """
+    Everything that a server is, but for its ports, over a real catalog and real files.
+
+    Callers are named by ``who``: ``admin``, the user names that ``add_user`` was given, None for nobody, or a token.
+    """
+
+    def __init__(self, folder: Path, **overrides: Any) -> None:
+        self.folder = folder
+        self.assembly = Assembly(server_config(folder, **overrides), reactor)
+        core = self.assembly.core
+        core.passwords = Passwords(core.pools.cpu, hasher=FAST)
+        self._secrets = dict([ADMIN])
+
+    async def start(self) -> None:
+        await self.assembly.start()
+
+    async def stop(self) -> None:
+        await self.assembly.stop()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        who: str | None = "admin",
+        headers: dict[str, str] | None = None,
+        raw: bytes | None = None,
+    ) -> Reply:
+        """Send one request below the root of the server and wait for its answer."""
+        data = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
+        fields = {"Host": "registry.example", "Connection": "close", **(headers or {})}
+        if who is not None:
+            fields.setdefault("Authorization", self.authorization(who))
+        if data or method in {"POST", "PUT", "PATCH"}:
+            fields.setdefault("Content-Length", str(len(data)))
+            fields.setdefault("Content-Type", "application/x-www-form-urlencoded")  # what curl -d says
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        transport = ClosingTransport()
+        channel = self.assembly.site.buildProtocol(None)
+        channel.makeConnection(transport)
+        channel.dataReceived(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + data)
+        await transport.closed
+        answers = parse_answers(transport.value(), heads=0 if method == "HEAD" else None)
+        channel.connectionLost(Failure(ConnectionDone()))
+        answer = answers[-1]
+        return Reply(answer.status, answer.headers, answer.body)
+
+    async def api(self, method: str, path: str, body: Any = None, **rest: Any) -> Reply:
+        """The same below ``/api``."""
+        return await self.call(method, f"/api{path}", body, **rest)
+
+    async def ok(self, method: str, path: str, body: Any = None, **rest: Any) -> Any:
+        """The JSON of an answer that must be a success."""
+        reply = await self.api(method, path, body, **rest)
+        assert reply.status < 300, (method, path, reply.status, reply.body)
+        return reply.json if reply.body else None
+
+    def authorization(self, who: str) -> str:
+        if who.startswith(("pkgr_", "eyJ")):
+            return f"Bearer {who}"
+        return "Basic " + base64.b64encode(f"{who}:{self._secrets[who]}".encode()).decode()
+
+    async def add_user(self, username: str, password: str = OTHER_PASSWORD, **fields: Any) -> Any:
+        self._secrets[username] = password
+        return await self.ok("POST", "/users", {"username": username, "password": password, **fields})
+
+    async def add_repository(self, name: str = "py", **fields: Any) -> Any:
+        body = {"name": name, "storage": "main", "format": "python", "visibility": "public", **fields}
+        return await self.ok("POST", "/repository", body)
+
+    async def grant(self, username: str, repository: str, *actions: str) -> None:
+        await self.ok(
+            "PUT",
+            f"/users/{username}/permissions",
+            {"repositories": [{"repository": repository, "actions": list(actions)}]},
+        )
+
+    async def token(self, who: str = "admin", **fields: Any) -> str:
+        made = await self.ok("POST", "/user/token", {"name": "test", **fields}, who=who)
+        return str(made["token"])
+
+    async def publish(self, repository: str, name: str, version: str, *, sdist: bool = False, **fields: Any) -> str:
+        """Upload a small distribution; its file name."""
+        filename, data = (make_sdist if sdist else make_wheel)(name, version, **fields)
+        path = f"/repositories/{repository}/{name}/{version}/{quote(filename)}"
+        reply = await self.call("PUT", path, raw=data)
+        assert reply.status == 201, reply.body
+        return filename
+
+    async def audited(self, **filters: str) -> list[Any]:
+        """Audit lines, the newest first."""
+        query = "&".join(f"{name}={quote(value)}" for name, value in filters.items())
+        items: list[Any] = (await self.ok("GET", f"/audit?{query}"))["items"]
+        return items

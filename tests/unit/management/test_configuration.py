@@ -1,0 +1,137 @@
+"""Configuration objects: whole, in parts, and described."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from tests.support.management import Stack
+
+HOSTED: list[dict[str, Any]] = [
+    {"type": "Hosted"},
+    {"type": "Hosted", "auth": {"enabled": True}},
+    {"type": "Hosted", "page": "# Title"},
+    {"type": "Hosted", "x_team": {"name": "core", "pager": [1, 2]}},
+]
+
+
+@pytest.mark.parametrize("config", HOSTED)
+@pytest_twisted.ensureDeferred
+async def test_what_is_written_is_read_byte_for_byte_and_can_be_written_back(
+    stack: Stack, config: dict[str, Any]
+) -> None:
+    made = await stack.add_repository()
+    path = f"/repository/{made['id']}/config"
+    written = await stack.api("PUT", path, config)
+    assert written.status == 200
+    assert written.json == config
+    read = await stack.api("GET", path)
+    assert read.body == written.body
+    again = await stack.api("PUT", path, raw=read.body, headers={"If-Match": read.headers["etag"]})
+    assert again.body == read.body
+    assert len(await stack.audited(action="repository.configure")) == (config != HOSTED[0])
+
+
+@pytest_twisted.ensureDeferred
+async def test_parts_are_set_and_taken_back_alone(stack: Stack) -> None:
+    made = await stack.add_repository()
+    path = f"/repository/{made['id']}/config"
+    assert (await stack.ok("PUT", f"{path}/auth", {"enabled": True})) == {"enabled": True}
+    assert (await stack.ok("PUT", f"{path}/x_note", "free")) == "free"
+    assert await stack.ok("GET", path) == {"type": "Hosted", "auth": {"enabled": True}, "x_note": "free"}
+    assert await stack.ok("GET", f"{path}/python") == {"type": "Hosted"}
+    assert await stack.ok("GET", f"{path}/pypi") == {"type": "Hosted"}
+    assert await stack.ok("PUT", f"{path}/python", {"type": "Hosted"}) == {"type": "Hosted"}
+    taken = await stack.api("PUT", f"{path}/auth", raw=b"null")
+    assert (taken.status, taken.body) == (200, b"null")
+    assert await stack.ok("GET", path) == {"type": "Hosted", "x_note": "free"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_setting_auth_closes_a_public_repository(stack: Stack) -> None:
+    made = await stack.add_repository()
+    index = "/repositories/main/py/simple/"
+    assert (await stack.call("GET", index, who=None)).status == 200
+    await stack.ok("PUT", f"/repository/{made['id']}/config/auth", {"enabled": True})
+    assert (await stack.call("GET", index, who=None)).status == 401
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "status", "pointer"),
+    [
+        ("auth", {"enabled": 1}, 422, "/enabled"),
+        ("auth", {"open": True}, 422, "/open"),
+        ("auth", 7, 422, ""),
+        ("python", [], 422, ""),
+        ("python", {"type": "Hosted", "push_rules": {}}, 422, "/push_rules"),
+        ("colour", "red", 404, None),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_wrong_part_is_refused_with_a_pointer_into_it(
+    stack: Stack, key: str, value: object, status: int, pointer: str | None
+) -> None:
+    made = await stack.add_repository()
+    reply = await stack.api("PUT", f"/repository/{made['id']}/config/{key}", value)
+    assert reply.status == status, reply.body
+    if pointer is not None:
+        assert reply.pointer == pointer
+    assert await stack.ok("GET", f"/repository/{made['id']}/config") == {"type": "Hosted"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stale_part_is_not_overwritten(stack: Stack) -> None:
+    made = await stack.add_repository()
+    path = f"/repository/{made['id']}/config/auth"
+    etag = (await stack.api("GET", path)).headers["etag"]
+    assert (await stack.api("PUT", path, {"enabled": True}, headers={"If-Match": etag})).status == 200
+    assert (await stack.api("PUT", path, {"enabled": False}, headers={"If-Match": etag})).status == 412
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_audit_tells_what_was_configured(stack: Stack) -> None:
+    made = await stack.add_repository()
+    await stack.ok("PUT", f"/repository/{made['id']}/config", {"type": "Hosted", "auth": {"enabled": True}, "page": "x"})
+    (line,) = await stack.audited(action="repository.configure")
+    assert line["detail"] == {
+        "changed": ["auth", "page"],
+        "before": {"auth": None},
+        "after": {"auth": {"enabled": True}},
+    }
+
+
+@pytest_twisted.ensureDeferred
+async def test_keys_are_described_to_everybody(stack: Stack) -> None:
+    types = await stack.ok("GET", "/repository/types", who=None)
+    (python,) = [each for each in types if each["name"] == "python"]
+    assert "pypi" in python["aliases"]
+    assert python["defaults"] == {"type": "Hosted"}
+    for key in python["config_keys"]:
+        schema = await stack.ok("GET", f"/repository/config/{key}/schema", who=None)
+        assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+        described = await stack.ok("GET", f"/repository/config/{key}/description", who=None)
+        assert described["description"].endswith(".")
+    assert await stack.ok("GET", "/repository/config/python/default", who=None) == {"type": "Hosted"}
+    assert (await stack.api("GET", "/repository/config/colour/schema", who=None)).status == 404
+    assert (await stack.api("GET", "/repository/config/auth/schema?format=cobol", who=None)).status == 422
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_configuration_can_be_checked_without_keeping_it(stack: Stack) -> None:
+    fine = await stack.ok("POST", "/repository/config/python/validate", {"type": "Hosted"})
+    assert fine == {"valid": True, "config": {"type": "Hosted"}, "errors": []}
+    wrong = await stack.ok("POST", "/repository/config/auth/validate", {"enabled": "yes"})
+    assert wrong["valid"] is False
+    assert wrong["errors"][0]["pointer"] == "/enabled"
+    assert await stack.audited(action="repository.validate") == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_parts_of_a_repository_are_listed_for_its_editors(stack: Stack) -> None:
+    made = await stack.add_repository()
+    keys = [each["key"] for each in await stack.ok("GET", f"/repository/{made['id']}/configs")]
+    assert keys[0] == "python"
+    assert {"auth", "page", "policy"} <= set(keys)
+    assert (await stack.api("GET", f"/repository/{made['id']}/configs", who=None)).status == 401
