@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from pathlib import Path
 from typing import IO, Any
 
 from twisted.application.service import IService, MultiService
+from twisted.internet.endpoints import serverFromString
 from twisted.logger import ILogObserver
 from twisted.python.components import Componentized
+from twisted.python.failure import Failure
 from twisted.python.logfile import LogFile
 from twisted.python.usage import Options as UsageOptions
 from twisted.python.usage import UsageError
 
+from pkgrepo.announce import announce_failure
 from pkgrepo.config import Config, ConfigError, read_config
 from pkgrepo.logs import make_observer
 from pkgrepo.service import make_service
@@ -81,9 +85,29 @@ def makeService(options: Options) -> IService:
         sys.exit(f"pkgrepo: {error}")
     file = _log_file(options.parent)
     observer = make_observer(file, style=config.log.format, level=config.log.level) if file else None
+    _check_endpoints(config, reactor)
     daemon = Daemon(observer)
-    make_service(config, reactor).setServiceParent(daemon)
+    server: Any = make_service(config, reactor)
+    server.when_ready().addErrback(_end_in_failure, reactor)
+    server.setServiceParent(daemon)
     return daemon
+
+
+def _check_endpoints(config: Config, reactor: Any) -> None:
+    """End here with a sentence when an address cannot even be parsed, such as a socket that systemd did not pass."""
+    for description in config.server.listen:
+        try:
+            serverFromString(reactor, description)
+        except (AssertionError, LookupError, OSError, TypeError, ValueError) as error:
+            sys.exit(f"pkgrepo: server.listen: there is nothing to listen at for {description!r}: {error}")
+
+
+def _end_in_failure(failure: Failure, reactor: Any) -> None:
+    """Stop the daemon, since one that does not answer must not look alive; its exit status is 1."""
+    announce_failure(failure.getErrorMessage())
+    # twistd reports success for every reactor that ran and stopped, and a service manager would believe it.
+    atexit.register(os._exit, 1)
+    reactor.callWhenRunning(reactor.stop)
 
 
 def _log_file(twistd: Any) -> IO[str] | None:

@@ -35,8 +35,9 @@ async def test_the_example_of_the_readme_serves_and_leaves_nothing_behind(tmp_pa
     before = watched()
     with no_failures():
         daemon = readme_example(tmp_path)
+        ready = daemon.getServiceNamed("pkgrepo").when_ready()
         daemon.startService()
-        (url,) = await daemon.getServiceNamed("pkgrepo").ready
+        (url,) = await ready
         answer = await deferToThread(requests.get, url, timeout=30)
         assert answer.headers["Server"].startswith("pkgrepo/")
         await maybeDeferred(daemon.stopService)

@@ -45,15 +45,15 @@ def manager(tmp_path):
 def start(tmp_path, listening, manager):
     processes = []
 
-    def start() -> ServerProcess:
-        command = [sys.executable, "-c", AS_SYSTEMD, str(listening.fileno()), str(TWISTD)]
-        command += ["--nodaemon", "--pidfile=", "pkgrepo", "--set", "server.listen=systemd:domain=INET:index=0"]
+    def start(program=(str(TWISTD), "--nodaemon", "--pidfile=", "pkgrepo"), **variables) -> ServerProcess:
+        command = [sys.executable, "-c", AS_SYSTEMD, str(listening.fileno()), *program]
+        command += ["--set", "server.listen=systemd:domain=INET:index=0"]
         environ = clean_environment(
             PYTHONPATH=str(ROOT),
             PKGREPO_DATA__DIR=str(tmp_path / "data"),
-            LISTEN_FDS="1",
             NOTIFY_SOCKET=str(tmp_path / "notify"),
             WATCHDOG_USEC="200000",
+            **({"LISTEN_FDS": "1", "LISTEN_FDNAMES": "pkgrepo.socket"} | variables),
         )
         processes.append(ServerProcess(command, environ=environ, folder=tmp_path, pass_fds=[listening.fileno()]))
         return processes[-1]
@@ -87,6 +87,19 @@ def test_a_request_made_during_a_restart_waits_and_is_answered(start, listening,
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         start()
         assert client.recv(9) == b"HTTP/1.1 "
+
+
+def test_the_script_takes_sockets_without_names(start, listening):
+    # systemd-socket-activate names no sockets, and Twisted takes none without a name.
+    server = start([str(ROOT / "bin" / "serve")], LISTEN_FDNAMES="", PKGREPO_VENV=sys.prefix)
+    assert server.wait_ready().endswith(f":{listening.getsockname()[1]}")
+
+
+def test_a_socket_that_was_not_passed_is_told_in_a_sentence(start):
+    server = start(LISTEN_FDS="0", LISTEN_FDNAMES="")
+    assert server.wait() == 1
+    assert "server.listen: there is nothing to listen at for 'systemd:domain=INET:index=0'" in server.output
+    assert "Traceback" not in server.output
 
 
 def test_the_units_are_valid_and_confined(tmp_path):
