@@ -23,7 +23,8 @@ def test_installs_whatever_spelling_of_the_name(index: PythonIndex, bench: Bench
 def test_asks_for_page_metadata_and_wheel_only(server: ServerProcess, index: PythonIndex, bench: Bench) -> None:
     index.publish("pip-asks", "1.0")
     bench.pip(bench.venv(), "install", "-i", index.simple, "pip-asks")
-    paths = [line.split(" GET ")[1].split()[0] for line in server.lines("pip-asks/") if " GET " in line]
+    lines = [line for line in server.lines("pip-asks/", 4) if " GET " in line]
+    paths = [line.split(" GET ")[1].split()[0] for line in lines]
     assert [path.rsplit("/", 1)[-1] for path in paths] == [
         "",
         "pip_asks-1.0-py3-none-any.whl.metadata",

@@ -80,7 +80,7 @@ def test_a_second_look_is_answered_not_modified(server: ServerProcess, index: Py
     command = [client("uv"), "pip", "compile", "--index-url", index.simple, wanted]
     bench.run(*command)
     bench.run(*command, "--refresh")
-    pages = [line for line in server.lines("/simple/uv-cached/") if " GET " in line]
+    pages = server.lines("GET /repositories/main/py/simple/uv-cached/", 2)
     assert [line.split(" GET ")[1].split()[1] for line in pages] == ["200", "304"]
 
 

@@ -40,6 +40,7 @@ class ServerProcess:
     ) -> None:
         self.output = ""
         self._announced = threading.Event()
+        self._grown = threading.Condition()
         self._process = subprocess.Popen(
             command,
             env=dict(environ),
@@ -68,9 +69,10 @@ class ServerProcess:
     def url(self) -> str:
         return self.wait_ready()
 
-    def lines(self, text: str) -> list[str]:
-        """The lines of its output that hold ``text``, once the access log has been flushed."""
-        os.kill(self.pid, 0)
+    def lines(self, text: str, count: int) -> list[str]:
+        """The lines of its output that hold ``text``, once there are ``count`` of them (the log is flushed in time)."""
+        with self._grown:
+            self._grown.wait_for(lambda: self.output.count(text) >= count, START_S)
         return [line for line in self.output.splitlines() if text in line]
 
     def stop(self) -> int:
@@ -99,7 +101,9 @@ class ServerProcess:
         assert self._process.stdout is not None
         with self._process.stdout as lines:
             for line in lines:
-                self.output += line
+                with self._grown:
+                    self.output += line
+                    self._grown.notify_all()
                 if ADDRESS.search(line):
                     self._announced.set()
         self._announced.set()
