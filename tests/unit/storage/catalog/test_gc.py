@@ -100,6 +100,19 @@ def test_a_collection_without_uploads_leaves_nothing():
     assert scene.catalog.look(blobs.count_blobs, scene.storage_id) == 0
 
 
+def test_a_late_forget_does_not_hit_a_copy_that_was_condemned_after_it():
+    scene = Scene()
+    orphan(scene)
+    scene.mark()
+    second = make_blob(b"x", copy=2)
+    scene.catalog.do(blobs.claim_blob, scene.storage_id, second, NOW)
+    scene.mark()
+    first, again = scene.condemned
+    assert not scene.catalog.do(gc.forget_blob, scene.storage_id, scene.sha256, first.locator)
+    assert scene.catalog.look(gc.list_deleting, scene.storage_id) == [again] == [second]
+    assert scene.catalog.do(gc.forget_blob, scene.storage_id, scene.sha256, second.locator)
+
+
 def test_a_condemned_blob_is_not_offered_to_clients():
     scene = Scene()
     orphan(scene)

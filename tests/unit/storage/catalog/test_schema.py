@@ -1,0 +1,110 @@
+import apsw
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.defer import ensureDeferred, gatherResults
+
+from pkgrepo.storage.catalog import settings
+from pkgrepo.storage.catalog.connections import CatalogUnusable
+from pkgrepo.storage.catalog.schema import APPLICATION_ID, Migration, load_migrations
+from pkgrepo.storage.catalog.sqlite import SqliteCatalog
+
+FIRST = load_migrations()
+SECOND = Migration(2, "0002_colour.sql", "ALTER TABLE setting ADD COLUMN colour TEXT NOT NULL DEFAULT 'green'")
+BROKEN = Migration(2, "0002_broken.sql", "CREATE TABLE half (id INTEGER); INSERT INTO nowhere VALUES (1)")
+DANGLING = Migration(
+    2,
+    "0002_dangling.sql",
+    "INSERT INTO package (repository_id, key, name, created_at, updated_at) VALUES (77, 'a', 'a', 0, 0)",
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "pkgrepo.db"
+
+
+async def run(path, migrations, *steps):
+    catalog = SqliteCatalog(path, reactor=reactor, migrations=migrations)
+    await catalog.start()
+    try:
+        return [await catalog.write(*step) for step in steps]
+    finally:
+        await catalog.stop()
+
+
+def inspect(path, sql):
+    connection = apsw.Connection(str(path))
+    try:
+        return connection.execute(sql).get
+    finally:
+        connection.close()
+
+
+def test_migrations_are_numbered_without_gap():
+    assert [migration.number for migration in FIRST] == list(range(1, len(FIRST) + 1))
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_new_catalog_has_the_newest_version_and_no_copy(path):
+    await run(path, FIRST)
+    assert inspect(path, "PRAGMA user_version") == FIRST[-1].number
+    assert inspect(path, "PRAGMA application_id") == APPLICATION_ID
+    assert {each.name for each in path.parent.iterdir()} == {"pkgrepo.db", "pkgrepo.db-turns"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_upgrade_keeps_the_rows_and_a_copy_of_the_older_catalog(path):
+    await run(path, FIRST, (settings.put, "a", "b"))
+    (colour,) = await run(path, (*FIRST, SECOND), (lambda tx: tx.one("SELECT value, colour FROM setting"),))
+    assert colour == ("b", "green")
+    assert inspect(path, "PRAGMA user_version") == 2
+    copy = path.with_name("pkgrepo.db.v1")
+    assert inspect(copy, "PRAGMA user_version") == 1
+    assert inspect(copy, "PRAGMA integrity_check") == "ok"
+    assert await run(copy, FIRST, (settings.get, "a")) == ["b"]
+    assert not list(path.parent.glob("*.unfinished"))
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_failing_migration_leaves_the_older_version_whole(path):
+    await run(path, FIRST, (settings.put, "a", "b"))
+    with pytest.raises(apsw.SQLError):
+        await run(path, (*FIRST, BROKEN))
+    assert inspect(path, "PRAGMA user_version") == 1
+    assert inspect(path, "SELECT COUNT(*) FROM sqlite_master WHERE name = 'half'") == 0
+    assert await run(path, FIRST, (settings.get, "a")) == ["b"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_migration_may_not_leave_dangling_rows(path):
+    await run(path, FIRST)
+    with pytest.raises(CatalogUnusable, match="0002_dangling"):
+        await run(path, (*FIRST, DANGLING))
+    assert inspect(path, "SELECT COUNT(*) FROM package") == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_newer_catalog_is_refused_and_left_alone(path):
+    await run(path, (*FIRST, SECOND), (settings.put, "a", "b"))
+    before = path.read_bytes()
+    with pytest.raises(CatalogUnusable, match="newer pkgrepo"):
+        await run(path, FIRST)
+    assert path.read_bytes() == before
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_database_of_another_program_is_refused(path):
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE theirs (id INTEGER)")
+    connection.close()
+    with pytest.raises(CatalogUnusable, match="another program"):
+        await run(path, FIRST)
+    assert inspect(path, "SELECT COUNT(*) FROM sqlite_master") == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_workers_that_start_at_once_agree_on_one_catalog(path):
+    await run(path, FIRST)
+    await gatherResults([ensureDeferred(run(path, (*FIRST, SECOND), (settings.grow, "x"))) for _ in range(4)])
+    assert await run(path, (*FIRST, SECOND), (settings.get, "x")) == ["4"]
