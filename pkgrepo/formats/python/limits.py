@@ -9,7 +9,9 @@ from .source import Source
 MOST_ENTRIES: Final = 100_000
 METADATA_SIZE: Final = 8 * 1024 * 1024  # bytes of METADATA or PKG-INFO
 RECORD_SIZE: Final = 32 * 1024 * 1024  # bytes of RECORD; some 300 for each of the most entries
+RECORD_ROWS: Final = 4 * MOST_ENTRIES  # lines of it, and half its commas; an entry has one line and two commas
 LONGEST_NAME: Final = 4096  # bytes of an entry's name; what file systems take
+NAMES_SIZE: Final = 64 * 1024 * 1024  # bytes of all names together; over 600 for each of the most entries
 
 FREE_SIZE: Final = 64 * 1024 * 1024  # bytes; what unpacks to no more may be packed as tightly as it likes
 MOST_RATIO: Final = 50  # unpacked to packed, beyond that; real packages stay far below

@@ -79,7 +79,6 @@ def collapse(name: str) -> str:
     return _SEPARATORS.sub("-", name).lower()
 
 
-@lru_cache(maxsize=4096)
 def parse_version(text: str) -> tuple[str, bytes]:
     """
     A version's key, the same for every spelling of it, and bytes that order as PEP 440 does.
@@ -87,10 +86,7 @@ def parse_version(text: str) -> tuple[str, bytes]:
     ``1.0``, ``v1`` and ``1.0.0`` are one version with key ``1``. What PEP 440 cannot read is its own key and sorts
     first: older indexes still have such versions.
     """
-    version = find_version(text)
-    if version is None:
-        return text, legacy_sort_key(text)
-    return canonicalize_version(version), sort_key(version)
+    return _parse_version(text) if len(text) <= LONGEST_VERSION else (text, legacy_sort_key(text))
 
 
 def find_version(text: str) -> Version | None:
@@ -135,6 +131,14 @@ def split_stem(stem: str, project_key: str | None) -> list[tuple[str, Version]]:
         and (project_key is None or collapse(name) == project_key)
         and (version := find_version(text)) is not None
     ]
+
+
+@lru_cache(maxsize=4096)
+def _parse_version(text: str) -> tuple[str, bytes]:
+    version = find_version(text)
+    if version is None:
+        return text, legacy_sort_key(text)
+    return canonicalize_version(version), sort_key(version)
 
 
 def _splits(stem: str) -> Iterator[tuple[str, str]]:

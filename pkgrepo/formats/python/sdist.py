@@ -6,7 +6,7 @@ import posixpath
 
 from .entry_names import check_entry_name, is_portable
 from .gunzip import Gunzip
-from .limits import METADATA_SIZE
+from .limits import METADATA_SIZE, NAMES_SIZE
 from .names import FileName, split_stem
 from .source import Source
 from .tar import Member, Tar
@@ -57,6 +57,7 @@ class _Tree:
         self._source = source
         self._filename = filename
         self._names: set[str] = set()
+        self._names_size = 0
         self._symbolic: set[str] = set()
 
     def add(self, member: Member) -> str | None:
@@ -75,6 +76,9 @@ class _Tree:
             if name in self._names:
                 raise self._source.refuse(f"has two entries of the name {name!a}")
             self._names.add(name)
+            self._names_size += len(name)
+            if self._names_size > NAMES_SIZE:
+                raise self._source.refuse(f"has names of more than {NAMES_SIZE} bytes together")
         if self._symbolic:
             self._check_way(name)
         if member.link:

@@ -17,7 +17,8 @@ from .limits import LONGEST_NAME, MOST_ENTRIES
 from .source import Source
 
 BLOCK: Final = 512  # bytes
-EXTENDED_SIZE: Final = 1024 * 1024  # bytes of one pax header; a few hundred are usual
+EXTENDED_SIZE: Final = 64 * 1024  # bytes of one extended header; a few hundred are usual
+EXTENDED_TOTAL: Final = 16 * 1024 * 1024  # bytes of all of them; some 160 for each of the most entries
 
 _FILES: Final = (b"0", b"\x00", b"7")
 _HARD_LINK, _SYMBOLIC_LINK, _FOLDER = b"1", b"2", b"5"
@@ -70,6 +71,7 @@ class Tar:
         self._stream = stream
         self._left = 0  # bytes of the latest member's content that were not read yet
         self._padding = 0
+        self._extended = 0  # bytes of extended headers so far
 
     def read(self, limit: int) -> bytes:
         """
@@ -168,23 +170,31 @@ class Tar:
 
     def _extend(self, override: _Override, kind: bytes) -> _Override:
         data = self.read(EXTENDED_SIZE)
+        self._extended += len(data)
+        if self._extended > EXTENDED_TOTAL:
+            raise self._source.refuse(f"has extended headers of more than {EXTENDED_TOTAL} bytes together")
         if kind == _GNU_NAME:
             return self._add(override, name=self._text(data))
         if kind == _GNU_LINK:
             return self._add(override, link=self._text(data))
         for key, value in self._pax_records(data):
-            if key.startswith(b"GNU.sparse"):
-                raise self._source.refuse("has an entry that is a sparse file")
             if kind == _PAX_GLOBAL and key in (b"path", b"linkpath", b"size"):
                 raise self._source.refuse(f"has a global header that says the {key.decode()} of every entry")
-            if key == b"path":
-                override = self._add(override, name=self._text(value))
-            elif key == b"linkpath":
-                override = self._add(override, link=self._text(value))
-            elif key == b"size":
-                if not value.isdigit() or len(value) > 20:
-                    raise self._source.refuse("has an entry with a malformed size")
-                override = self._add(override, size=int(value))
+            override = self._apply(override, key, value)
+        return override
+
+    def _apply(self, override: _Override, key: bytes, value: bytes) -> _Override:
+        """What one pax record adds; most say nothing that matters here."""
+        if key.startswith(b"GNU.sparse"):
+            raise self._source.refuse("has an entry that is a sparse file")
+        if key == b"path":
+            return self._add(override, name=self._text(value))
+        if key == b"linkpath":
+            return self._add(override, link=self._text(value))
+        if key == b"size":
+            if not value.isdigit() or len(value) > 20:
+                raise self._source.refuse("has an entry with a malformed size")
+            return self._add(override, size=int(value))
         return override
 
     def _add(self, override: _Override, **change: Any) -> _Override:

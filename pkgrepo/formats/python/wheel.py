@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from .limits import METADATA_SIZE, RECORD_SIZE
+from .limits import METADATA_SIZE, RECORD_ROWS, RECORD_SIZE
 from .names import FileName, split_stem
 from .source import Source
 from .zips import ZipArchive
@@ -45,6 +45,8 @@ def _find_dist_info(source: Source, archive: ZipArchive, filename: FileName) -> 
 
 
 def _check_record(source: Source, archive: ZipArchive, folder: str, record: bytes) -> None:
+    if record.count(b",") > 2 * RECORD_ROWS or record.count(b"\n") + record.count(b"\r") > RECORD_ROWS:
+        raise source.refuse(f"has a RECORD of more than {RECORD_ROWS} rows")
     try:
         rows = csv.reader(io.StringIO(record.decode(), newline=""), strict=True)
         recorded = {row[0] for row in rows if row}

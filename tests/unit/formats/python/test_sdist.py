@@ -12,6 +12,7 @@ import pytest
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python import gunzip, limits, tar
+from pkgrepo.formats.python import sdist as sdist_module
 from pkgrepo.formats.python.archive import inspect
 from pkgrepo.formats.python.names import parse_filename
 from tests.support.pyprojects import make_metadata, make_sdist, make_tar_gz, make_zip
@@ -231,7 +232,7 @@ DAMAGED = {
     "pax of length 0": ("malformed pax", header(b"x", b"x", 6) + b"0 a=b\n".ljust(512, b"\0")),
     "pax beyond its end": ("malformed pax", header(b"x", b"x", 6) + b"9 a=b\n".ljust(512, b"\0")),
     "pax without a value": ("malformed pax", header(b"x", b"x", 6) + b"6 abc\n".ljust(512, b"\0")),
-    "huge pax": ("more than 1048576", header(b"x", b"x", 2 << 20) + bytes(2 << 20)),
+    "huge pax": ("more than 65536", header(b"x", b"x", 1 << 17) + bytes(1 << 17)),
     "long name": ("more than 4096", pax(b"path=" + b"a" * 5000) + header(b"x", b"0", 0)),
     "name of all": ("every entry", pax(b"path=demo-1.0/PKG-INFO", kind=b"g")),
     "endless content": ("truncated", header(b"demo-1.0/a", b"0", 0o77777777777)),
@@ -316,6 +317,18 @@ def test_huge_metadata_is_refused(read: Inspect) -> None:
         filename, data = make_sdist("demo", "1.0", metadata=huge, ending=ending)
         with pytest.raises(Invalid, match=f"more than {limits.METADATA_SIZE} bytes"):
             read(data, filename)
+
+
+def test_names_and_extended_headers_are_limited_in_sum(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = sdist(*(entry(f"demo-1.0/{n}/" + "n" * 150) for n in range(10)))
+    assert read(data) == METADATA
+    with monkeypatch.context() as patched:
+        patched.setattr(tar, "EXTENDED_TOTAL", 1000)
+        with pytest.raises(Invalid, match="extended headers of more than 1000"):
+            read(data)
+    monkeypatch.setattr(sdist_module, "NAMES_SIZE", 1000)
+    with pytest.raises(Invalid, match="names of more than 1000"):
+        read(data)
 
 
 def test_too_many_entries_are_refused(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:

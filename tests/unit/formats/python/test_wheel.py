@@ -82,6 +82,8 @@ def test_record_quotes_odd_names_and_need_not_list_itself(look: Inspect) -> None
         (wheel_in("demo.dist-info"), "of another project or version"),
         (wheel_in(".dist-info"), "of another project or version"),
         (wheel(RECORD=b""), "does not list, the first is 'demo.py'"),
+        (wheel(RECORD=b"," * 2_000_000), "RECORD of more than"),
+        (wheel(RECORD=b"a\n" * 500_000), "RECORD of more than"),
         (wheel(RECORD=b"\xff"), "RECORD that cannot be read"),
         (wheel(RECORD=b'"demo.py'), "RECORD that cannot be read"),
         (wheel(RECORD=b"a" * 200_000), "RECORD that cannot be read"),
