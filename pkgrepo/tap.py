@@ -19,6 +19,7 @@ from twisted.python.usage import UsageError
 
 from pkgrepo.announce import announce_failure
 from pkgrepo.config import Config, ConfigError, read_config
+from pkgrepo.http.tls import BadCertificate
 from pkgrepo.logs import make_observer
 from pkgrepo.service import make_service
 
@@ -87,7 +88,11 @@ def makeService(options: Options) -> IService:
     observer = make_observer(file, style=config.log.format, level=config.log.level) if file else None
     _check_endpoints(config, reactor)
     daemon = Daemon(observer)
-    server: Any = make_service(config, reactor)
+    try:
+        server: Any = make_service(config, reactor)
+    except (BadCertificate, MemoryError) as error:
+        # pyOpenSSL wants memory that is written and executed, which MemoryDenyWriteExecute= of a unit denies.
+        sys.exit(f"pkgrepo: TLS cannot be set up: {error}")
     server.when_ready().addErrback(_end_in_failure, reactor)
     server.setServiceParent(daemon)
     return daemon

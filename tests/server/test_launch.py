@@ -59,6 +59,14 @@ def test_a_wrong_configuration_is_told_whole_and_nothing_is_made(run_twistd, tmp
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_certificate_that_is_none_is_told_in_a_sentence(run_twistd, tmp_path):
+    (tmp_path / "bad.pem").write_text("nothing of the kind")
+    server = run_twistd("--set", "tls.cert=bad.pem", "--set", "tls.key=bad.pem")
+    assert server.wait() == 1
+    assert "bad.pem cannot be used" in server.output
+    assert "Traceback" not in server.output
+
+
 def test_more_than_one_worker_is_refused_in_a_sentence(run_twistd):
     server = run_twistd("--workers", "4")
     assert server.wait() == 1

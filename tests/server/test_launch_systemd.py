@@ -24,6 +24,14 @@ os.environ["LISTEN_PID"] = str(os.getpid())
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
+# What MemoryDenyWriteExecute= does, by the call that newer kernels have for it (prctl(2), PR_SET_MDWE).
+WITHOUT_WRITE_EXECUTE = """
+import ctypes, os, sys
+if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
+    sys.exit("this kernel cannot")
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
 
 @pytest.fixture
 def listening():
@@ -100,6 +108,19 @@ def test_a_socket_that_was_not_passed_is_told_in_a_sentence(start):
     assert server.wait() == 1
     assert "server.listen: there is nothing to listen at for 'systemd:domain=INET:index=0'" in server.output
     assert "Traceback" not in server.output
+
+
+def test_serving_needs_no_memory_that_is_written_and_executed(start):
+    server = start([sys.executable, "-c", WITHOUT_WRITE_EXECUTE, str(TWISTD), "--nodaemon", "--pidfile=", "pkgrepo"])
+    try:
+        url = server.wait_ready()
+    except AssertionError:
+        if "this kernel cannot" in server.output:
+            pytest.skip("this kernel cannot deny it to one process")
+        raise
+    # An argon2 verification on the way, which is native code.
+    answer = requests.get(url + "/api/user/me", auth=("admin", "wrong"), timeout=30)
+    assert answer.status_code == 401
 
 
 def test_the_units_are_valid_and_confined(tmp_path):
