@@ -27,7 +27,7 @@ class Call:
     """
     Who calls, with which parameters, and how what they change is written down.
 
-    ``audited`` turns true once a line for this call is in the audit log.
+    ``now_ms`` is when it began, the same for everything that it changes. ``audited`` turns true once a line for this call is in the audit log.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Call:
         self.object = object
         self.audited = False
         self.package: str | None = None
+        self.now_ms = services.clock.now_ms()
         self._services = services
         self._trail = trail
         self._repository: Repository | None = None
@@ -63,11 +64,6 @@ class Call:
     def actor(self) -> Actor:
         """Who did it, for events and the audit."""
         return Actor.of(self.identity, address=self.request.client_address, request_id=self.request.request_id)
-
-    @property
-    def now_ms(self) -> int:
-        """The time, as the catalog keeps it."""
-        return self._services.clock.now_ms()
 
     @property
     def base_url(self) -> str:
