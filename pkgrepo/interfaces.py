@@ -8,6 +8,7 @@ Every implementation is checked with ``verifyObject`` and passes the contract su
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -176,6 +177,12 @@ class ICatalog(Interface):
 
     def generation() -> int:
         """A number that changes whenever a commit, of any process, has become visible here. Costs microseconds."""
+
+    def moment() -> AbstractContextManager[int]:
+        """
+        A ``with`` block, which must not wait, in which ``generation`` is asked once: several who watch for changes
+        then share the cost. Gives the generation.
+        """
 
     def look(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query of a few indexed look-ups now, in the calling (reactor) thread."""

@@ -32,11 +32,15 @@ class EarlyReads:
 
     def __call__(self, request: Request) -> Prepared | None:
         """The kept answer for this request, if there is one and the caller may have it; never waits."""
+        with self._catalog.moment() as generation:
+            return self._find(request, generation)
+
+    def _find(self, request: Request, generation: int) -> Prepared | None:
         found = self._mounts.find(request.raw_path)
         if found is None:
             return None
         repository = found[0].repository
-        entry = self._hot.find(request, repository, self._catalog.generation())
+        entry = self._hot.find(request, repository, generation)
         if entry is None or not repository.active:
             return None
         identity = self._access.recall(request)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,10 @@ class MemoryCatalog:
 
     def generation(self) -> int:
         return self.commits
+
+    @contextmanager
+    def moment(self) -> Iterator[int]:
+        yield self.commits
 
     def look(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:
         return query(self.tx, *args, **kwargs)

@@ -27,6 +27,21 @@ P = ParamSpec("P")
 SCANS = 3  # reader threads; each has a connection with its own cache
 
 
+class Moment:
+    """Holds the generation still for the length of a ``with`` block in the reactor thread."""
+
+    def __init__(self, generation: Callable[[], int]) -> None:
+        self.pinned: int | None = None
+        self._generation = generation
+
+    def __enter__(self) -> int:
+        self.pinned = self._generation()
+        return self.pinned
+
+    def __exit__(self, *_: object) -> None:
+        self.pinned = None
+
+
 @implementer(ICatalog)
 class SqliteCatalog:
     """
@@ -45,6 +60,7 @@ class SqliteCatalog:
         self._scanners = Pool(reactor, "catalog", SCANS)
         self._idle: list[View] = []
         self._view: View | None = None
+        self._moment = Moment(self.generation)
 
     async def start(self) -> None:
         """
@@ -75,8 +91,15 @@ class SqliteCatalog:
         # The last connection to close copies the log back, which only the writer's can.
         await self._writer.close()
 
+    def moment(self) -> Moment:
+        """Within this context manager, which must not wait, ``generation`` is asked of the database once."""
+        return self._moment
+
     def generation(self) -> int:
         """A number that changes whenever a commit, of any process, has become visible here."""
+        pinned = self._moment.pinned
+        if pinned is not None:
+            return pinned
         return int(self._reading().all("PRAGMA data_version")[0][0])
 
     def look(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
