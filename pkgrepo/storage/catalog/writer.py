@@ -35,6 +35,7 @@ from pkgrepo.interfaces import Transaction
 
 from .connections import open_writer
 from .failures import STORAGE_ERRORS, explain
+from .settings import grow
 from .turns import Turns
 from .views import WriteView
 
@@ -47,6 +48,7 @@ BATCH = 256  # commands; bounds what one failing commit takes with it
 BATCH_S = 0.02  # seconds of commands; writers of other processes wait that long for their turn
 CHECKPOINT_IDLE = 1000  # pages in the log from which it is copied back in a quiet moment; 8 MiB
 CHECKPOINT_BUSY = 8000  # pages from which it is copied back although commands wait; 64 MiB
+FAILED_COMMITS = "failed_commits"  # the setting that counts them
 QUIET_S = 0.05  # seconds without a command are a quiet moment
 
 
@@ -149,6 +151,7 @@ class Writer:
         except (apsw.Error, OSError) as error:
             log.failure("the catalog could not be written")
             self._disconnect()
+            self._seal()
             explained = explain(error)
             for command in taken or [first]:
                 command.error = command.error or explained
@@ -175,6 +178,22 @@ class Writer:
             return found
         self._queue.put(found)  # the end of the queue stays its end, since nothing is taken after it
         return None
+
+    def _seal(self) -> None:
+        """
+        Write over what a failed commit may have left in the log.
+
+        When only the last step of it failed, the log holds the whole transaction, and recovery after a crash would
+        bring back what everybody was told had failed, and whose blobs are removed by then.
+        """
+        try:
+            with self._turns.turn():
+                view = self._connect()
+                view.execute("BEGIN IMMEDIATE")
+                grow(view, FAILED_COMMITS)
+                view.execute("COMMIT")
+        except (apsw.Error, OSError):
+            self._disconnect()
 
     def _tidy(self) -> None:
         try:
