@@ -38,7 +38,15 @@ def test_takes_the_source_distribution_when_told_to(index: PythonIndex, bench: B
     index.publish("pip-source", "1.0")
     target = bench.folder / "downloaded"
     bench.pip(
-        bench.venv(), "download", "--no-binary", ":all:", "--no-build-isolation", "-d", target, "-i", index.simple,
+        bench.venv(),
+        "download",
+        "--no-binary",
+        ":all:",
+        "--no-build-isolation",
+        "-d",
+        target,
+        "-i",
+        index.simple,
         "pip-source",
     )
     assert (target / sdist.name).read_bytes() == sdist.read_bytes()
@@ -86,9 +94,7 @@ def test_a_damaged_upload_never_reaches_an_install(index: PythonIndex, bench: Be
         client("twine-6.1"), "upload", "--repository-url", index.legacy, "-u", USER, "-p", PASSWORD, wheel, status=1
     )
     assert printed
-    assert "No matching distribution" in bench.pip(
-        bench.venv(), "install", "-i", index.simple, "pip-damaged", status=1
-    )
+    assert "No matching distribution" in bench.pip(bench.venv(), "install", "-i", index.simple, "pip-damaged", status=1)
 
 
 def test_a_private_repository_wants_credentials(open_index: Callable[[str], PythonIndex], bench: Bench) -> None:

@@ -51,7 +51,15 @@ def test_the_root_of_the_repository_takes_uploads_from_pypirc(index: PythonIndex
 
 def test_wrong_password_is_told_in_one_line(index: PythonIndex, bench: Bench) -> None:
     printed = bench.run(
-        client("twine"), "upload", "--repository-url", index.legacy, "-u", USER, "-p", "wrong", bench.wheel("t-w", "1"),
+        client("twine"),
+        "upload",
+        "--repository-url",
+        index.legacy,
+        "-u",
+        USER,
+        "-p",
+        "wrong",
+        bench.wheel("t-w", "1"),
         status=1,
     )
     assert "401" in printed
@@ -77,9 +85,7 @@ def test_a_signature_is_kept_and_served(index: PythonIndex, bench: Bench) -> Non
     assert served.text == signature.read_text()
 
 
-def test_a_replacement_needs_the_repositorys_leave(
-    open_index: Callable[[str], PythonIndex], bench: Bench
-) -> None:
+def test_a_replacement_needs_the_repositorys_leave(open_index: Callable[[str], PythonIndex], bench: Bench) -> None:
     index = open_index("overwritable")
     command = [client("twine"), "upload", "--repository-url", index.legacy, *LOGIN]
     bench.run(*command, bench.wheel("replaced", "1.0"))

@@ -36,7 +36,15 @@ def test_other_content_is_refused_with_our_sentence(index: PythonIndex, bench: B
 
 def test_wrong_password_is_told_with_our_sentence(index: PythonIndex, bench: Bench) -> None:
     printed = bench.run(
-        client("uv"), "publish", "--publish-url", index.legacy, "-u", USER, "-p", "wrong", bench.wheel("uv-w", "1"),
+        client("uv"),
+        "publish",
+        "--publish-url",
+        index.legacy,
+        "-u",
+        USER,
+        "-p",
+        "wrong",
+        bench.wheel("uv-w", "1"),
         status=2,
     )
     assert "incorrect username or password" in printed

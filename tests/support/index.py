@@ -17,7 +17,7 @@ PASSWORD = "correct horse battery"
 JSON = "application/vnd.pypi.simple.v1+json"
 
 # A build backend inside the project, so that building fetches nothing.
-BACKEND = b'''
+BACKEND = b"""
 import os, tarfile, zipfile
 
 def _wheel(directory, name, version):
@@ -27,14 +27,15 @@ def _wheel(directory, name, version):
     metadata = open("PKG-INFO", "rb").read()
     with zipfile.ZipFile(os.path.join(directory, path), "w") as archive:
         archive.writestr(f"{info}/METADATA", metadata)
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        tag = "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
+        archive.writestr(f"{info}/WHEEL", tag)
         archive.writestr(f"{info}/RECORD", "")
     return path
 
 def build_wheel(directory, config_settings=None, metadata_directory=None):
     lines = dict(line.split(": ", 1) for line in open("PKG-INFO").read().splitlines() if ": " in line)
     return _wheel(directory, lines["Name"].replace("-", "_"), lines["Version"])
-'''
+"""
 PYPROJECT = b'[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
 
 
@@ -54,7 +55,9 @@ class PythonIndex:
 
     def put(self, filename: str, data: bytes, project: str, version: str) -> None:
         """Publish a file as a raw body."""
-        answer = requests.put(f"{self.url}/{project}/{version}/{filename}", data=data, auth=(USER, PASSWORD), timeout=60)
+        answer = requests.put(
+            f"{self.url}/{project}/{version}/{filename}", data=data, auth=(USER, PASSWORD), timeout=60
+        )
         assert answer.status_code in (200, 201), answer.text
 
     def publish(self, project: str, version: str, **options: Any) -> None:
