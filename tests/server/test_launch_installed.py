@@ -15,19 +15,19 @@ from tests.support.processes import ROOT, ServerProcess, clean_environment
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
 
 
+PARTS = ("pyproject.toml", "README.md", "LICENSE", "bin", "pkgrepo", "twisted")
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What a fresh clone of this checkout would hold, changes that are not committed included."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+    """A copy of this checkout as a fresh clone would be: sources only, nothing installed, built or cached."""
     copy = tmp_path / "checkout"
-    for name in filter(None, listed.split("\0")):
-        source, target = ROOT / name, copy / name
-        if source.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
+    copy.mkdir()
+    for name in PARTS:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "dropin.cache"))
+        else:
+            shutil.copy2(ROOT / name, copy)
     return copy
 
 
