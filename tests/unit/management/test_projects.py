@@ -1,0 +1,104 @@
+"""Projects: members, bindings, and who knows of them."""
+
+from __future__ import annotations
+
+import pytest
+import pytest_twisted
+
+from tests.support.management import Stack
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_project_belongs_to_whoever_made_it(stack: Stack) -> None:
+    reply = await stack.api("POST", "/project", {"key": "Core", "description": "The core"})
+    assert (reply.status, reply.headers["location"]) == (201, "/api/project/core")
+    made = reply.json
+    assert (made["key"], made["name"], made["visibility"]) == ("core", "Core", "private")
+    assert [(each["kind"], each["name"], each["role"]) for each in made["members"]] == [("user", "admin", "owner")]
+    for key in ("CORE", made["id"]):
+        assert await stack.ok("GET", f"/project/{key}") == made
+    assert (await stack.api("POST", "/project", {"key": "core"})).status == 409
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_private_project_is_known_to_its_members_only(stack: Stack) -> None:
+    await stack.add_user("ada")
+    await stack.ok("POST", "/project", {"key": "open", "visibility": "public"})
+    await stack.ok("POST", "/project", {"key": "shut"})
+
+    async def seen(who: str | None) -> list[str]:
+        return [each["key"] for each in (await stack.ok("GET", "/project", who=who))["items"]]
+
+    assert await seen(None) == ["open"]
+    assert await seen("ada") == ["open"]
+    assert (await stack.api("GET", "/project/shut", who="ada")).status == 404
+    assert (await stack.api("PATCH", "/project/shut", {"name": "x"}, who="ada")).status == 404
+    await stack.ok("POST", "/project/shut/members", {"user": "ada", "role": "guest"})
+    assert await seen("ada") == ["open", "shut"]
+    first = await stack.ok("GET", "/project?limit=1", who="ada")
+    second = await stack.ok("GET", f"/project?limit=1&cursor={first['next']}", who="ada")
+    assert ([each["key"] for each in second["items"]], second["next"]) == (["shut"], None)
+
+
+@pytest.mark.parametrize(
+    ("role", "edits", "decides"),
+    [("guest", 403, 403), ("developer", 403, 403), ("maintainer", 200, 403), ("owner", 200, 200)],
+)
+@pytest_twisted.ensureDeferred
+async def test_roles_say_who_changes_a_project(stack: Stack, role: str, edits: int, decides: int) -> None:
+    await stack.add_user("ada")
+    await stack.add_user("bob")
+    await stack.ok("POST", "/project", {"key": "core"})
+    await stack.ok("PUT", "/project/core/members", {"user": "ada", "role": role})
+    assert (await stack.api("PATCH", "/project/core", {"name": "New"}, who="ada")).status == edits
+    assert (await stack.api("POST", "/project/core/members", {"user": "bob"}, who="ada")).status == decides
+    binding = {"repository": "main/py", "pattern": "core-*"}
+    assert (await stack.api("POST", "/project/core/bindings", binding, who="ada")).status == 403
+    assert (await stack.api("DELETE", "/project/core", who="ada")).status == (204 if decides == 200 else 403)
+
+
+@pytest_twisted.ensureDeferred
+async def test_members_come_and_go(stack: Stack) -> None:
+    await stack.add_user("ada")
+    await stack.ok("POST", "/project", {"key": "core"})
+    await stack.ok("POST", "/project/core/members", {"user": "ada"})
+    await stack.ok("POST", "/project/core/members", {"user": "ada", "role": "maintainer"})
+    members = await stack.ok("GET", "/project/core/members")
+    assert {each["name"]: each["role"] for each in members} == {"admin": "owner", "ada": "maintainer"}
+    assert await stack.ok("DELETE", "/project/core/members?user=ada") is None
+    assert [each["name"] for each in await stack.ok("GET", "/project/core/members")] == ["admin"]
+    for body in ({}, {"user": "ada", "group": "all"}, {"user": "nobody"}, {"group": "none"}, {"user": "ada", "role": "x"}):
+        assert (await stack.api("POST", "/project/core/members", body)).status == 422, body
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_are_bound_to_one_project(stack: Stack) -> None:
+    await stack.add_repository()
+    await stack.add_repository("inner", visibility="private")
+    for key in ("core", "edge"):
+        await stack.ok("POST", "/project", {"key": key, "visibility": "public"})
+    bound = await stack.ok("POST", "/project/core/bindings", {"repository": "main/py", "pattern": "core-*"})
+    assert [(each["repository"], each["pattern"]) for each in bound["bindings"]] == [("main/py", "core-*")]
+    assert (await stack.api("POST", "/project/edge/bindings", {"repository": "main/py", "pattern": "core-*"})).status == 409
+    assert (await stack.api("POST", "/project/edge/bindings", {"repository": "main/no", "pattern": "x"})).status == 422
+    await stack.ok("POST", "/project/core/bindings", {"repository": "main/inner", "pattern": "x"})
+    assert len(await stack.ok("GET", "/project/core/bindings")) == 2
+    assert [each["repository"] for each in await stack.ok("GET", "/project/core/bindings", who=None)] == ["main/py"]
+    owner = await stack.ok("GET", "/project/by-key/main%2Fpy/Core_Things", who=None)
+    assert owner["key"] == "core"
+    assert (await stack.api("GET", "/project/by-key/main%2Fpy/other")).status == 404
+    assert (await stack.api("GET", "/project/by-key/main%2Finner/x", who=None)).status == 404
+    unbind = "/project/core/bindings?repository=main/py&pattern=core-*"
+    assert await stack.ok("DELETE", unbind) is None
+    assert (await stack.api("DELETE", unbind)).status == 404
+    assert (await stack.api("GET", "/project/by-key/main%2Fpy/core-things")).status == 404
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stale_project_is_not_changed(stack: Stack) -> None:
+    await stack.ok("POST", "/project", {"key": "core"})
+    etag = (await stack.api("GET", "/project/core")).headers["etag"]
+    assert (await stack.api("PATCH", "/project/core", {"quota": 5}, headers={"If-Match": etag})).status == 200
+    assert (await stack.api("DELETE", "/project/core", headers={"If-Match": etag})).status == 412
+    assert (await stack.ok("PATCH", "/project/core", {"quota": None}))["quota"] is None
+    assert (await stack.api("PATCH", "/project/core", {"key": "other"})).status == 422

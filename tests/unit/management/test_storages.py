@@ -1,0 +1,102 @@
+"""Storages: made, checked, changed, removed."""
+
+from __future__ import annotations
+
+import pytest
+import pytest_twisted
+
+from tests.support.management import Stack
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_gets_a_folder_below_the_data(stack: Stack) -> None:
+    reply = await stack.api("POST", "/storage", {"name": "second", "type": "Local"})
+    assert reply.status == 201
+    made = reply.json
+    assert made["settings"] == {"path": str(stack.folder / "data" / "storages" / "second")}
+    assert (stack.folder / "data" / "storages" / "second" / "blobs").is_dir()
+    assert made["usage"]["bytes"] == made["usage"]["blobs"] == 0
+    assert made["usage"]["free_bytes"] > 0
+    for path in (f"/storage/{made['id']}", "/storage/SECOND"):
+        assert (await stack.ok("GET", path))["id"] == made["id"]
+    listed = await stack.ok("GET", "/storage/list")
+    assert [each["name"] for each in listed["items"]] == ["main", "second"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_making_what_is_there_already_is_fine_when_it_is_the_same(stack: Stack) -> None:
+    reply = await stack.api("POST", "/storage", {"name": "main", "type": "Local"})
+    assert (reply.status, reply.json["name"]) == (200, "main")
+    other = await stack.api("POST", "/storage", {"name": "main", "path": str(stack.folder / "elsewhere")})
+    assert other.status == 409
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_older_form_works(stack: Stack) -> None:
+    path = str(stack.folder / "given")
+    body = {"name": "given", "config": {"type": "Local", "settings": {"path": path}}}
+    made = await stack.ok("POST", "/storage/new/local", body)
+    assert made["settings"] == {"path": path}
+
+
+@pytest.mark.parametrize("path", ["data/storages/main", "data/storages", "data/storages/main/below"])
+@pytest_twisted.ensureDeferred
+async def test_two_storages_never_share_a_folder(stack: Stack, path: str) -> None:
+    reply = await stack.api("POST", "/storage", {"name": "second", "path": str(stack.folder / path)})
+    assert reply.status == 409
+    assert "overlaps" in reply.json["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"name": "a/b"}, "/name"),
+        ({"name": "second", "type": "S3"}, "/type"),
+        ({"name": "second", "path": "/proc/nowhere"}, "/settings/path"),
+        ({"name": "second", "path": "/tmp/\0"}, "/settings/path"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_wrong_storage_leaves_nothing(stack: Stack, body: dict[str, str], pointer: str) -> None:
+    reply = await stack.api("POST", "/storage", body)
+    assert (reply.status, reply.pointer) == (422, pointer)
+    assert len((await stack.ok("GET", "/storage"))["items"]) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_check_writes_and_reads_a_probe_and_leaves_none(stack: Stack) -> None:
+    checked = await stack.ok("POST", "/storage/main/check")
+    assert (checked["ok"], checked["error"]) == (True, None)
+    blobs = stack.folder / "data" / "storages" / "main" / "blobs"
+    assert [path for path in blobs.rglob("*") if path.is_file()] == []
+    assert (await stack.audited(action="storage.check"))[0]["object"] == "main"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_in_use_is_not_removed(stack: Stack) -> None:
+    await stack.ok("POST", "/storage", {"name": "second"})
+    made = await stack.add_repository(storage="second")
+    assert (await stack.api("DELETE", "/storage/second")).status == 409
+    await stack.ok("DELETE", f"/repository/{made['id']}?confirm=py&purge=true")
+    assert (await stack.api("DELETE", "/storage/second?dry_run=true")).status == 204
+    assert (await stack.api("DELETE", "/storage/second")).status == 204
+    assert (await stack.api("GET", "/storage/second")).status == 404
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_moves_only_while_it_is_empty(stack: Stack) -> None:
+    await stack.ok("POST", "/storage", {"name": "second"})
+    path = str(stack.folder / "moved")
+    moved = await stack.ok("PATCH", "/storage/second", {"path": path, "name": "third"})
+    assert (moved["name"], moved["settings"]) == ("third", {"path": path})
+    await stack.add_repository(storage="third")
+    await stack.publish("third/py", "demo", "1.0")
+    assert (await stack.api("PATCH", "/storage/third", {"settings": {"path": path + "2"}})).status == 409
+    assert (await stack.ok("GET", "/storage/third"))["usage"]["blobs"] == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_no_repository_is_made_in_a_storage_that_is_switched_off(stack: Stack) -> None:
+    await stack.ok("POST", "/storage", {"name": "second", "active": False})
+    reply = await stack.api("POST", "/repository", {"name": "py", "storage": "second", "format": "python"})
+    assert reply.status == 409
