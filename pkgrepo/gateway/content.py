@@ -7,7 +7,9 @@ from typing import Literal
 
 from pkgrepo.errors import BlobMissing
 from pkgrepo.http.answers import Answer, Content, Fields
+from pkgrepo.http.conditional import choose
 from pkgrepo.http.negotiate import best_encoding
+from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Document, File, Repository, Visibility
 from pkgrepo.repositories.registry import Registry
@@ -31,7 +33,10 @@ def is_private(repository: Repository) -> bool:
 
 
 def file_cache_control(repository: Repository) -> bytes:
-    """Files never change under their name."""
+    """Files never change under their name, unless the repository's policy lets them."""
+    policy = repository.settings.get("policy") or {}
+    if policy.get("allow_overwrite") or policy.get("reuse_deleted_names"):
+        return document_cache_control(repository)
     scope = b"private" if is_private(repository) else b"public"
     return b"%s, max-age=%d, immutable" % (scope, YEAR)
 
@@ -50,7 +55,7 @@ class Files:
 
     async def answer(self, repository: Repository, file: File, headers: Fields = SAFE) -> Answer:
         """
-        A file of a repository, as it is sent: ranges, validators, immutable.
+        A file of a repository, as it is sent: ranges, validators, immutable unless ``headers`` say otherwise.
 
         :raises BlobMissing: the storage has lost the bytes
         """
@@ -67,9 +72,21 @@ class Files:
             content_type=file.media_type.encode("latin-1", "replace"),
             etag=b'"%s"' % file.sha256.encode("ascii"),
             last_modified=int(file.created_at.timestamp()),
-            headers=((b"Cache-Control", file_cache_control(repository)), *headers),
+            headers=_with_cache_control(headers, file_cache_control(repository)),
             ranges=True,
         )
+
+
+def sends_all(request: Request, answer: Answer) -> bool:
+    """Whether a request gets the whole body of an answer: no part of it, no head alone, no word that it has it."""
+    choice = choose(request.method, request.fields, answer)
+    return request.method == b"GET" and (choice.status, choice.start, choice.end) == (200, 0, answer.size)
+
+
+def _with_cache_control(headers: Fields, value: bytes) -> Fields:
+    if any(name == b"Cache-Control" for name, _ in headers):
+        return headers
+    return ((b"Cache-Control", value), *headers)
 
 
 def _open(store: IBlobStore, locator: str) -> int:

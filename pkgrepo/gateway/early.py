@@ -9,6 +9,7 @@ from pkgrepo.model import Action
 from pkgrepo.repositories.downloads import DownloadRecorder
 
 from .access import Access
+from .content import sends_all
 from .hot import HotAnswers
 from .mounts import Mounts
 
@@ -52,6 +53,6 @@ class EarlyReads:
         request.principal = identity.username
         request.repository = repository.path
         request.cache = "hot"
-        if entry.file is not None and request.method == b"GET" and request.header(b"range") is None:
+        if entry.file is not None and sends_all(request, prepared.answer):
             self._downloads.note(entry.file, identity)
         return prepared

@@ -23,10 +23,12 @@ class Entry:
     """
     One resource in its variants.
 
-    ``package`` is the key that token globs are held against. ``fresh`` asks the catalog whether what is kept still
-    holds. ``negotiate`` makes the answer for a request; ``file`` is set when sending it counts as a download.
+    ``repository`` is the repository as it was configured then: answers say who may keep them. ``package`` is the key
+    that token globs are held against. ``fresh`` asks the catalog whether what is kept still holds. ``negotiate`` makes
+    the answer for a request; ``file`` is set when sending it counts as a download.
     """
 
+    repository: Repository
     package: str | None
     negotiate: Callable[[Request], Answer | None]
     fresh: Callable[[], bool]
@@ -61,16 +63,27 @@ class HotAnswers:
         """
         if request.raw_query:
             return
-        entry = Entry(package=package, negotiate=negotiate, fresh=fresh, generation=generation, file=file)
+        entry = Entry(
+            repository=repository,
+            package=package,
+            negotiate=negotiate,
+            fresh=fresh,
+            generation=generation,
+            file=file,
+        )
         self._cache.put((repository.id, request.uri), entry, size=size)
 
     def find(self, request: Request, repository: Repository, generation: int) -> Entry | None:
-        """The entry for this request, if it still holds at this generation of the catalog."""
+        """The entry for this request, if it still holds at this generation and for this configuration."""
         key = (repository.id, request.uri)
         entry = self._cache.get(key)
-        if entry is None or entry.generation == generation:
+        if entry is None:
+            return None
+        # A changed configuration comes as a new value, which every process reads for itself.
+        current = entry.repository is repository
+        if current and entry.generation == generation:
             return entry
-        if not entry.fresh():
+        if not current or not entry.fresh():
             self._cache.drop(key)
             return None
         entry.generation = generation

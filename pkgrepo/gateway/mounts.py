@@ -33,7 +33,7 @@ class Mounts:
         self._registry = services.registry
         self._formats = formats
         self._serial = -1
-        self._mounts: dict[tuple[bytes, bytes], Mount | None] = {}
+        self._mounts: dict[tuple[bytes, bytes], Mount] = {}
 
     def find(self, raw_path: bytes) -> tuple[Mount, bytes] | None:
         """The mount and the rest of the path as on the wire, without the slash before it; None when there is none."""
@@ -51,18 +51,20 @@ class Mounts:
         if self._registry.serial != self._serial:
             self._serial = self._registry.serial
             self._mounts = {}
-        key = (storage, name)
-        mount = self._mounts.get(key)
-        if mount is None:
-            mount = self._mount(storage, name)
-            if mount is not None:
-                self._mounts[key] = mount
-        return mount
-
-    def _mount(self, storage: bytes, name: bytes) -> Mount | None:
+        mount = self._mounts.get((storage, name))
+        if mount is not None:
+            return mount
         repository = self._registry.find(unquote(storage.decode("latin-1")), unquote(name.decode("latin-1")))
         if repository is None:
             return None
+        # Kept under the repository's own spelling only: of others anybody can make up as many as they like.
+        key = (repository.storage_name.encode("utf-8"), repository.name.encode("utf-8"))
+        mount = self._mounts.get(key) or self._mount(repository)
+        if mount is not None:
+            self._mounts[key] = mount
+        return mount
+
+    def _mount(self, repository: Repository) -> Mount | None:
         format_ = self._formats.get(repository.format)
         if format_ is None:
             return None
