@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pkgrepo.errors import Conflict
-from pkgrepo.model import File, Version, VersionState
+from pkgrepo.model import File, Package, Version, VersionState
 from pkgrepo.repositories.index import Change, PackageIndex
 
 from . import pages
@@ -61,10 +61,15 @@ def file_entry(file: File, version: Version) -> pages.FileEntry:
     )
 
 
+def is_quarantined(package: Package) -> bool:
+    """Whether nobody is to be offered the project's files."""
+    return package.meta.get("status") == "quarantined"
+
+
 def _render(index: PackageIndex) -> None:
     meta = index.package.meta
     status, reason = meta.get("status", "active"), meta.get("status_reason")
-    hidden = status == "quarantined"
+    hidden = is_quarantined(index.package)
     common = {"status": status, "reason": reason}
     versions = [] if hidden else index.version_texts()
     json_parts = [] if hidden else index.fragments(JSON_PAGE)

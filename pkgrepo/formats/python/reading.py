@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from attrs import evolve
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.gateway.content import choose_encoding, document_answer, document_cache_control
+from pkgrepo.gateway.content import (
+    SAFE,
+    choose_encoding,
+    document_answer,
+    document_cache_control,
+    is_private,
+    sends_all,
+)
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Fields, json_answer
+from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Package, Repository, Version
@@ -17,7 +22,8 @@ from pkgrepo.repositories.index import render
 from pkgrepo.storage.catalog import documents, files, packages, repositories, versions
 
 from . import pages
-from .indexing import HTML_PAGE, HTML_TYPE, JSON_PAGE, JSON_TYPE
+from .indexing import HTML_PAGE, HTML_TYPE, JSON_PAGE, JSON_TYPE, is_quarantined
+from .info import count_downloads, info_answer
 from .layout import companion_of, file_path, split_companion
 from .metadata_document import read_document
 from .names import parse_filename, parse_version
@@ -25,7 +31,6 @@ from .negotiation import choose_page_type
 
 JSON_LIST = "list.json"
 HTML_LIST = "list.html"
-NO_STORE: Fields = ((b"Cache-Control", b"no-store"),)
 
 
 class Reading:
@@ -110,22 +115,22 @@ class Reading:
         :raises NotFound: no such file
         """
         path = file_path(project, version, filename)
-        if self._services.catalog.look(files.find_file, self._repository.id, path) is None:
-            path = self.find_path(filename, project)
+        if self._find(path) is None:
+            path = self.find_path(filename, project, version)
         return await self.file_at(request, identity, path)
 
     async def file_at(self, request: Request, identity: Identity, path: str) -> Answer:
         """The file at a path of this repository. :raises NotFound: there is none"""
         catalog, repository = self._services.catalog, self._repository
         generation = catalog.generation()
-        file = catalog.look(files.find_file, repository.id, path)
+        file = self._find(path)
         if file is None:
             raise NotFound("file", path.rsplit("/", 1)[-1])
         answer = await self._services.files.answer(repository, file)
         package, _, _ = path.removeprefix("packages/").partition("/")
 
         def fresh() -> bool:
-            now = catalog.look(files.find_file, repository.id, path)
+            now = self._find(path)
             return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
 
         self._services.hot.keep(
@@ -138,30 +143,62 @@ class Reading:
             generation=generation,
             file=file if companion_of(file) is None else None,
         )
-        if request.method == b"GET" and request.header(b"range") is None and companion_of(file) is None:
-            self._services.downloads.note(file, identity)
+        self._count(request, identity, file, answer)
         return answer
 
-    def find_path(self, filename: str, project: str | None = None) -> str:
-        """
-        The full path of a file that is asked for by its name alone.
+    def project_of(self, filename: str) -> str | None:
+        """The project that a file of this name would belong to, whether or not there is one; None for other names."""
+        distribution, _ = split_companion(filename)
+        try:
+            return parse_filename(distribution).project_key
+        except Invalid:
+            return None
 
-        :raises NotFound: there is none
+    def find_path(self, filename: str, project: str | None = None, version: str | None = None) -> str:
+        """
+        The full path of a file from its name, and from what else the address says.
+
+        :raises NotFound: there is none, or it belongs elsewhere
         """
         distribution, _ = split_companion(filename)
         try:
             name = parse_filename(distribution, project=project)
         except Invalid:
             raise NotFound("file", filename) from None
-        _, version = self.version(name.project_key, name.version_key)
-        return file_path(name.project_key, version.text, filename)
+        if version is not None and parse_version(version)[0] != name.version_key:
+            raise NotFound("file", f"{version}/{filename}")
+        _, found = self.version(name.project_key, name.version_key)
+        return file_path(name.project_key, found.text, filename)
 
-    def distribution_of(self, project: str, version: str, *, filename: str | None, packagetype: str | None) -> str:
+    async def file_of_version(
+        self,
+        request: Request,
+        identity: Identity,
+        project: str,
+        version: str,
+        *,
+        filename: str | None,
+        packagetype: str | None,
+    ) -> Answer:
         """
-        The path of the file that stands for a version: a universal pure wheel, else the sdist, else the first wheel.
+        The file that stands for a version: a universal pure wheel, else the sdist, else the first wheel.
+
+        It is not kept for the address, which is another file's as soon as a better one is published.
 
         :raises NotFound: nothing fits
         """
+        file = self._distribution_of(project, version, filename=filename, packagetype=packagetype)
+        named = b'attachment; filename="%s"' % file.path.rsplit("/", 1)[-1].encode("ascii")
+        headers: Fields = (
+            (b"Content-Disposition", named),
+            (b"Cache-Control", document_cache_control(self._repository)),
+            *(field for field in SAFE if field[0] != b"Content-Disposition"),
+        )
+        answer = await self._services.files.answer(self._repository, file, headers)
+        self._count(request, identity, file, answer)
+        return answer
+
+    def _distribution_of(self, project: str, version: str, *, filename: str | None, packagetype: str | None) -> File:
         package, found = self.version(project, version)
         candidates = [
             file
@@ -177,7 +214,7 @@ class Reading:
             pure = file.path.endswith("-py3-none-any.whl") or file.path.endswith("-py2.py3-none-any.whl")
             return (0 if pure else 1 if file.attrs.get("packagetype") == "sdist" else 2), file.path
 
-        return min(candidates, key=rank).path
+        return min(candidates, key=rank)
 
     async def project_document(self, request: Request, project: str, version: str | None, *, simple: bool) -> Answer:
         """
@@ -186,31 +223,25 @@ class Reading:
         :raises NotFound: no such project or version
         """
         key = None if version is None else parse_version(version)[0]
-        base = f"{self._services.base_url(request)}/repositories/{self._repository.path}"
         body, serial = await self._services.catalog.scan(
-            read_document, self._repository.id, project, key, base, simple=simple
+            read_document, self._repository.id, project, key, self._address(request), simple=simple
         )
         document = render("application/json", body, serial)
         headers: Fields = (
             (b"Cache-Control", document_cache_control(self._repository)),
-            (b"Access-Control-Allow-Origin", b"*"),
             (b"X-PyPI-Last-Serial", b"%d" % serial),
             (b"Vary", b"Accept-Encoding"),
         )
+        if not is_private(self._repository):
+            headers += ((b"Access-Control-Allow-Origin", b"*"),)
         return document_answer(document, choose_encoding(request.header(b"accept-encoding")), headers)
 
-    def info(self, request: Request) -> Answer:
-        """What this repository is."""
-        now = self._services.catalog.look(repositories.find_repository, self._repository.uid) or self._repository
-        value: Mapping[str, object] = {
-            "repository": now.path,
-            "title": now.name,
-            "description": now.description,
-            "packages_count": now.package_count,
-            "last_updated": now.updated_at,
-            "simple": f"{self._services.base_url(request)}/repositories/{now.path}/simple/",
-        }
-        return json_answer(value, headers=((b"Cache-Control", document_cache_control(now)),))
+    async def info(self, request: Request) -> Answer:
+        """What this repository is, with its figures as they are now."""
+        catalog = self._services.catalog
+        now = catalog.look(repositories.find_repository, self._repository.uid) or self._repository
+        downloaded = await catalog.scan(count_downloads, now.id)
+        return info_answer(request.header(b"accept"), now, downloaded, self._address(request))
 
     def version(self, project: str, version: str) -> tuple[Package, Version]:
         """A project and one of its versions, however it is written. :raises NotFound: there is none"""
@@ -221,6 +252,16 @@ class Reading:
         if found is None:
             raise NotFound("version", f"{package.name} {version}")
         return package, found
+
+    def _find(self, path: str) -> File | None:
+        return self._services.catalog.look(files.find_file, self._repository.id, path)
+
+    def _count(self, request: Request, identity: Identity, file: File, answer: Answer) -> None:
+        if companion_of(file) is None and sends_all(request, answer):
+            self._services.downloads.note(file, identity)
+
+    def _address(self, request: Request) -> str:
+        return f"{self._services.base_url(request)}/repositories/{self._repository.path}"
 
     def _page_answer(self, request: Request, document: Document, content_type: bytes) -> Answer:
         headers: Fields = (
@@ -243,10 +284,14 @@ def _format_parameter(request: Request) -> str | None:
 
 
 def _build_json_list(reader: Reader, repository_id: int, serial: int) -> Document:
-    names = [name for _, name in packages.package_names(reader, repository_id)]
-    return render(JSON_TYPE, pages.project_list_json(serial, names), serial)
+    return render(JSON_TYPE, pages.project_list_json(serial, _listed(reader, repository_id)), serial)
 
 
 def _build_html_list(reader: Reader, repository_id: int, serial: int) -> Document:
-    names = [name for _, name in packages.package_names(reader, repository_id)]
-    return render(HTML_TYPE, pages.project_list_html(serial, names), serial)
+    return render(HTML_TYPE, pages.project_list_html(serial, _listed(reader, repository_id)), serial)
+
+
+def _listed(reader: Reader, repository_id: int) -> list[str]:
+    """The names of all projects but the quarantined ones (PEP 792)."""
+    kept_out = {each.key for each in packages.packages_with_meta(reader, repository_id) if is_quarantined(each)}
+    return [name for key, name in packages.package_names(reader, repository_id) if key not in kept_out]

@@ -80,7 +80,7 @@ class PythonSite:
     async def info(self, request: Request) -> Answer:
         """Repository info."""
         await self._admit(request, Action.READ)
-        return self._reading.info(request)
+        return await self._reading.info(request)
 
     @app.route("/simple/", methods=GET)
     @app.route("/+simple/", methods=GET)
@@ -119,9 +119,8 @@ class PythonSite:
     @answering(ERRORS)
     async def file_by_name(self, request: Request, filename: str) -> Answer:
         """A file asked for by its name alone."""
-        path = self._reading.find_path(filename)
-        identity = await self._admit(request, Action.READ, path.split("/")[1])
-        return await self._reading.file_at(request, identity, path)
+        identity = await self._admit(request, Action.READ, self._reading.project_of(filename))
+        return await self._reading.file_at(request, identity, self._reading.find_path(filename))
 
     @app.route("/simple/<project>/<filename>", methods=GET)
     @answering(ERRORS)
@@ -164,13 +163,14 @@ class PythonSite:
         """The file that stands for a version; ``filename`` and ``packagetype`` narrow the choice."""
         key = _project_key(project)
         identity = await self._admit(request, Action.READ, key)
-        path = self._reading.distribution_of(
+        return await self._reading.file_of_version(
+            request,
+            identity,
             key,
             version,
             filename=_parameter(request, b"filename"),
             packagetype=_parameter(request, b"packagetype"),
         )
-        return await self._reading.file_at(request, identity, path)
 
     async def _project_json(self, request: Request, project: str, version: str | None, *, simple: bool) -> Answer:
         key = _project_key(project)

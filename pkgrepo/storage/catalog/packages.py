@@ -81,6 +81,11 @@ def package_names(r: Reader, repository_id: int) -> list[tuple[str, str]]:
     return r.all("SELECT key, name FROM package WHERE repository_id = ? ORDER BY key", (repository_id,))
 
 
+def packages_with_meta(r: Reader, repository_id: int) -> list[Package]:
+    """The packages that have metadata of their own, few as a rule. Reads every row: for a reader thread."""
+    return [_package(row) for row in r.all(f"{_PACKAGE} WHERE repository_id = ? AND meta <> '{{}}'", (repository_id,))]
+
+
 def _package(row: Row) -> Package:
     return Package(
         id=row[0],
