@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 from attrs import Factory, evolve, frozen
 from twisted.logger import Logger
 
-from pkgrepo.errors import Conflict
+from pkgrepo.errors import Conflict, StorageFailed, StorageFull
 from pkgrepo.interfaces import IBlob, IBlobStore, ICatalog, Transaction
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
 from pkgrepo.storage.catalog import blobs, events, files, packages, repositories, versions
@@ -76,9 +76,12 @@ class Staged:
         self._locators = [each for each in self._locators if each not in leaving]
 
     async def delete(self, locators: Sequence[str]) -> None:
-        """Remove copies that no row names."""
+        """Remove copies that no row names; what cannot be removed now is left to the sweep."""
         for locator in locators:
-            await self._store.delete(locator)
+            try:
+                await self._store.delete(locator)
+            except StorageFailed as error:
+                log.warn("copy {locator} is left behind: {error}", locator=locator, error=str(error))
 
     async def receive(
         self,
@@ -173,6 +176,10 @@ class Publisher:
             published = await self._catalog.write(
                 publish_release, repository, release, actor, indexer, self._clock.now_ms()
             )
+        except (StorageFull, StorageFailed):
+            # Nobody knows whether the transaction will be there after a restart: the copies stay, and are swept when
+            # nothing names them.
+            raise
         except BaseException:
             await staged.delete(mine)
             raise
@@ -232,7 +239,7 @@ def publish_release(
             raise Conflict(f"{release.package_name} {release.version_text}: these files belong to another version")
         return Published(changed=False, serial=package.serial, files=tuple(kept), surplus=surplus)
     serial = repositories.bump_serial(tx, repository.id)
-    if new_package:
+    if new_package or package.name != release.package_name:
         repositories.names_changed(tx, repository.id)
     repositories.add_usage(tx, repository.id, grown, int(new_package))
     packages.touch_package(

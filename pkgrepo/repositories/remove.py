@@ -107,6 +107,7 @@ def set_package_meta(
     merged = {**package.meta, **meta}
     serial = repositories.bump_serial(tx, repository.id)
     packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms, meta=merged)
+    repositories.names_changed(tx, repository.id)  # formats leave packages out of lists for what is in it
     package = evolve(package, serial=serial, meta=merged)
     indexer(PackageIndex(tx, package, now_ms), Change())
     _event(tx, package, None, "changed", dict(meta), actor, now_ms)
