@@ -1,0 +1,81 @@
+"""One server in a process of its own for all tests of the Python format's wire contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pkgrepo.auth.tokens import hash_token, make_token
+from pkgrepo.model import TokenKind
+from tests.support.index import PASSWORD, USER
+from tests.support.processes import ServerProcess, twistd_process
+from tests.support.wire import Wire
+
+MAX_UPLOAD = 2 * 1024 * 1024  # bytes
+
+REPOSITORIES = {
+    "py": "",
+    "fresh": "",
+    "private": 'visibility = "private"',
+    "hidden": 'visibility = "hidden"',
+    "guarded": 'config = { type = "Hosted", auth = { enabled = true } }',
+    "overwritable": 'config = { type = "Hosted", policy = { allow_overwrite = true } }',
+    "reusable": 'config = { type = "Hosted", policy = { reuse_deleted_names = true } }',
+    "strict": 'config = { type = "Hosted", policy = { strict_filenames = true } }',
+}
+
+# By name: repositories, actions, packages.
+TOKENS = {
+    "reader": ("main/*", ["read"], []),
+    "writer": ("main/py", ["read", "write"], ["team-*"]),
+    "elsewhere": ("main/private", ["read", "write"], []),
+}
+
+
+@pytest.fixture(scope="session")
+def token_texts() -> dict[str, str]:
+    """The texts of the tokens that the server knows, by name."""
+    return {name: make_token(TokenKind.CI) for name in TOKENS}
+
+
+@pytest.fixture(scope="session")
+def python_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
+    """A running server with the repositories and tokens above."""
+    folder = tmp_path_factory.mktemp("python_server")
+    lines = ["[server]", f"max_upload = {MAX_UPLOAD}"]
+    for name, rest in REPOSITORIES.items():
+        lines += ["[[bootstrap.repositories]]", f'name = "{name}"', 'format = "python"', rest]
+    for name, (repository, actions, packages) in TOKENS.items():
+        lines += [
+            "[[bootstrap.tokens]]",
+            f'name = "{name}"',
+            f'user = "{USER}"',
+            f'hash = "{hash_token(token_texts[name]).hex()}"',
+            f"packages = {packages}",
+            f'repositories = [{{ repository = "{repository}", actions = {actions} }}]',
+        ]
+    (folder / "pkgrepo.toml").write_text("\n".join(lines) + "\n")
+    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
+    process.wait_ready()
+    yield process
+    process.stop()
+    assert "Traceback" not in process.output, process.output
+
+
+@pytest.fixture
+def repository(python_server: ServerProcess) -> Callable[[str], Wire]:
+    """Any of its repositories by name, as the admin."""
+    return lambda name: Wire(f"{python_server.url}/repositories/main/{name}", (USER, PASSWORD))
+
+
+@pytest.fixture
+def py(repository: Callable[[str], Wire]) -> Wire:
+    """The public repository, as the admin."""
+    return repository("py")
+
+
+@pytest.fixture
+def as_token(repository: Callable[[str], Wire], token_texts: dict[str, str]) -> Callable[..., Wire]:
+    """A repository as the bearer of a token sees it: ``as_token(token, repository)``."""
+    return lambda token, name="py": repository(name).as_user("__token__", token_texts[token])

@@ -1,0 +1,510 @@
+"""What readers of a Python repository get: pages, files and what accompanies them, on every address."""
+
+import gzip
+import hashlib
+import json
+import re
+
+import pytest
+import zstandard
+
+from tests.support.pyprojects import make_metadata, make_sdist, make_wheel
+
+pytestmark = pytest.mark.server
+
+JSON = "application/vnd.pypi.simple.v1+json"
+HTML_V1 = "application/vnd.pypi.simple.v1+html"
+HTML = "text/html; charset=utf-8"
+PIP = f"{JSON}, {HTML_V1}; q=0.1, text/html; q=0.01"
+UV = f"{JSON}, {HTML_V1};q=0.2, text/html;q=0.01"
+
+
+@pytest.fixture
+def publish(py):
+    """Puts a wheel into the repository; its name and bytes."""
+
+    def put(project, version, where=py, make=make_wheel, **options):
+        filename, data = make(project, version, **options)
+        path = f"/{project}/{version.replace('+', '%2B')}/{filename.replace('+', '%2B')}"
+        assert where.put(path, data).status in (200, 201)
+        return filename, data
+
+    return put
+
+
+# Pages
+
+
+@pytest.mark.parametrize("path", ["simple", "+simple", "%2Bsimple", "legacy/+simple", "legacy/%2Bsimple"])
+def test_a_project_has_its_page_on_every_address_of_the_index(py, publish, path):
+    filename, _ = publish("many-addresses", "1.0")
+    reply = py.get(f"/{path}/many-addresses/")
+    assert (reply.status, reply.headers["content-type"]) == (200, HTML)
+    assert f">{filename}</a>" in reply.text
+    assert "many-addresses" in py.get(f"/{path}/").text
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        (None, HTML),
+        ("*/*", HTML),
+        ("text/html", HTML),
+        (PIP, JSON),
+        (UV, JSON),
+        (f"{JSON}, */*;q=0.1", JSON),
+        ("application/vnd.pypi.simple.latest+json", JSON),
+        ("application/vnd.pypi.simple.latest+html", HTML_V1),
+        (f"{HTML_V1}, {JSON};q=0.5", HTML_V1),
+        (f"{HTML_V1}, {JSON}", JSON),
+        (f"{JSON};q=0, text/html", HTML),
+        (f"{JSON.upper()} ; Q=0.7 , text/html ;q=0.2", JSON),
+        ("image/png", HTML),
+        (f"{JSON};q=0", HTML),
+    ],
+)
+@pytest.mark.parametrize("where", ["/simple/", "/simple/negotiated/"])
+def test_the_form_of_a_page_follows_accept(py, publish, where, accept, expected):
+    if py.get("/simple/negotiated/").status == 404:
+        publish("negotiated", "1.0")
+    reply = py.get(where, **({} if accept is None else {"Accept": accept}))
+    assert (reply.status, reply.headers["content-type"]) == (200, expected)
+    assert {each.strip() for each in reply.headers["vary"].split(",")} >= {"Accept"}
+    assert (reply.body[:1] == b"{") == (expected == JSON)
+
+
+def test_the_format_parameter_wins_over_accept(py, publish):
+    publish("by-parameter", "1.0")
+    encoded = JSON.replace("+", "%2B")
+    assert py.get(f"/simple/by-parameter/?format={encoded}", Accept="text/html").headers["content-type"] == JSON
+    assert py.get("/simple/by-parameter/?format=text/html", Accept=JSON).headers["content-type"] == HTML
+    assert py.get(f"/simple/?format={encoded}").headers["content-type"] == JSON
+
+
+def test_a_json_page_tells_everything_of_its_files(py, publish):
+    old, _ = publish("Told.Whole", "1.0", requires_python=">=3.8,<4")
+    new, data = publish("Told.Whole", "1.10", make=make_sdist)
+    page = py.get("/simple/told-whole/", Accept=JSON).json
+    assert page["meta"]["api-version"] == "1.4"
+    assert page["name"] == "told-whole"
+    assert page["versions"] == ["1.0", "1.10"]
+    assert page["project-status"] == {"status": "active"}
+    assert [file["filename"] for file in page["files"]] == [old, new]
+    wheel, sdist = page["files"]
+    assert wheel["requires-python"] == ">=3.8,<4"
+    assert wheel["yanked"] is False
+    assert sdist["core-metadata"] is False
+    assert sdist["size"] == len(data)
+    assert sdist["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", sdist["upload-time"])
+    assert sdist["url"] == f"../../packages/told-whole/1.10/{new}"
+    assert py.get("/simple/told-whole/" + sdist["url"]).status in (200, 404)  # relative: resolved by clients
+    assert py.get(f"/packages/told-whole/1.10/{new}").body == data
+    metadata = py.get(f"/packages/told-whole/1.0/{old}.metadata").body
+    assert wheel["core-metadata"] == {"sha256": hashlib.sha256(metadata).hexdigest()}
+
+
+def test_the_html_page_tells_the_same_in_attributes(py, publish):
+    filename, data = publish("in-html", "1.0", requires_python=">=3.8,<4")
+    page = py.get("/simple/in-html/").text
+    digest = hashlib.sha256(data).hexdigest()
+    assert f'href="../../packages/in-html/1.0/{filename}#sha256={digest}"' in page
+    assert 'data-requires-python="&gt;=3.8,&lt;4"' in page
+    assert "data-core-metadata=" in page
+    assert "data-dist-info-metadata=" in page
+    assert "data-yanked" not in page
+    assert '<meta name="pypi:repository-version" content="1.4">' in page
+
+
+def test_the_list_shows_names_as_they_were_published_last(py, publish):
+    publish("display-name", "1.0")
+    assert {"name": "display-name"} in py.get("/simple/", Accept=JSON).json["projects"]
+    publish("Display.Name", "1.1")
+    projects = py.get("/simple/", Accept=JSON).json["projects"]
+    assert {"name": "Display.Name"} in projects
+    assert {"name": "display-name"} not in projects
+    assert '<a href="display-name/">Display.Name</a>' in py.get("/simple/").text
+
+
+@pytest.mark.parametrize(
+    ("asked", "location"),
+    [
+        ("/simple/Moved_Here/", "../moved-here/"),
+        ("/simple/moved-here", "moved-here/"),
+        ("/simple/MOVED...here", "moved-here/"),
+        ("/%2Bsimple/Moved.Here", "moved-here/"),
+        ("/simple/Moved_Here/?format=text/html&a=b%20c", "../moved-here/?format=text/html&a=b%20c"),
+        ("/simple/moved-here?x=1", "moved-here/?x=1"),
+        ("/simple", "simple/"),
+        ("/%2Bsimple", "%2Bsimple/"),
+        ("/simple?x", "simple/?x"),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_other_spellings_are_moved_in_one_hop_to_a_relative_address(py, publish, method, asked, location):
+    reply = py.ask(method, asked)
+    assert (reply.status, reply.headers["location"]) == (301, location)
+
+
+def test_a_repository_is_found_in_any_case_and_encoding(py, python_server, publish):
+    publish("found-anyhow", "1.0")
+    for path in ("MAIN/Py", "main/%70y", "m%61in/PY"):
+        assert py.as_user().ask("GET", f"/../../{path}/simple/").status == 404  # paths are not folded up
+    from tests.support.wire import Wire
+
+    for path in ("MAIN/Py", "main/%70y", "m%61in/PY"):
+        assert Wire(python_server.url).get(f"/repositories/{path}/simple/found-anyhow/").status == 200
+
+
+def test_an_unknown_project_is_told_shortly_and_never_kept(py):
+    for path in ("/simple/nothing-here/", "/packages/nothing-here/1.0/nothing_here-1.0-py3-none-any.whl"):
+        reply = py.get(path)
+        assert (reply.status, reply.headers["cache-control"]) == (404, "no-store")
+        assert len(reply.body) < 200
+
+
+# Caching and coding
+
+
+def test_each_representation_has_its_own_validator(py, publish):
+    publish("validated", "1.0", fields=[("Classifier", f"Private :: {n}") for n in range(3)])
+    for n in range(8):
+        publish("validated", f"2.{n}")
+    seen = {}
+    for accept in (JSON, "text/html"):
+        for coding in ("identity", "gzip", "zstd"):
+            reply = py.get("/simple/validated/", Accept=accept, Accept_Encoding=coding)
+            assert reply.headers.get("content-encoding", "identity") == coding
+            assert reply.headers["cache-control"] == "no-cache"
+            assert "Accept-Encoding" in reply.headers["vary"]
+            assert re.fullmatch(r"\d+", reply.headers["x-pypi-last-serial"])
+            seen[accept, coding] = reply
+    etags = {reply.headers["etag"] for reply in seen.values()}
+    assert len(etags) == 6
+    assert all(re.fullmatch(r'"[^"]+"', etag) for etag in etags)
+    for accept in (JSON, "text/html"):
+        plain = seen[accept, "identity"].body
+        assert gzip.decompress(seen[accept, "gzip"].body) == plain
+        assert zstandard.ZstdDecompressor().decompressobj().decompress(seen[accept, "zstd"].body) == plain
+    for (accept, coding), reply in seen.items():
+        for again in ("GET", "HEAD"):
+            headers = {"Accept": accept, "Accept-Encoding": coding, "If-None-Match": reply.headers["etag"]}
+            same = py.ask(again, "/simple/validated/", headers=headers)
+            assert (same.status, same.body) == (304, b"")
+            for name in ("etag", "cache-control", "vary"):
+                assert same.headers[name] == reply.headers[name]
+        other = seen[accept, "gzip" if coding != "gzip" else "zstd"].headers["etag"]
+        different = py.get("/simple/validated/", Accept=accept, Accept_Encoding=coding, If_None_Match=other)
+        assert different.status == 200
+
+
+def test_pip_and_uv_and_curl_get_the_codings_they_ask_for(py, publish):
+    for n in range(6):
+        publish("coded", f"1.{n}")
+    codings = {
+        "gzip, deflate": "gzip",
+        "gzip, deflate, zstd": "zstd",
+        "gzip;q=0": None,
+        "identity": None,
+        "": None,
+        "br": None,
+        "*;q=0.5": "zstd",
+        "gzip;q=1.0, zstd;q=0.1": "gzip",
+    }
+    for asked, coding in codings.items():
+        assert py.get("/simple/coded/", Accept=JSON, Accept_Encoding=asked).headers.get("content-encoding") == coding
+
+
+def test_a_change_shows_at_once_with_a_new_validator_and_serial(py, publish):
+    publish("fresh-at-once", "1.0")
+    first = py.get("/simple/fresh-at-once/", Accept=JSON)
+    listed = py.get("/simple/", Accept=JSON)
+    publish("fresh-at-once", "1.1")
+    second = py.get("/simple/fresh-at-once/", Accept=JSON, If_None_Match=first.headers["etag"])
+    assert second.status == 200
+    assert second.json["versions"] == ["1.0", "1.1"]
+    assert int(second.headers["x-pypi-last-serial"]) > int(first.headers["x-pypi-last-serial"])
+    assert py.get("/simple/", Accept=JSON, If_None_Match=listed.headers["etag"]).status == 304  # no new names
+    publish("fresh-at-once-too", "1.0")
+    assert py.get("/simple/", Accept=JSON, If_None_Match=listed.headers["etag"]).status == 200
+
+
+def test_head_of_a_page_tells_what_get_would(py, publish):
+    publish("headed", "1.0")
+    for headers in ({}, {"Accept": JSON}, {"Accept-Encoding": "gzip"}):
+        got = py.ask("GET", "/simple/headed/", headers=headers)
+        head = py.ask("HEAD", "/simple/headed/", headers=headers)
+        assert (head.status, head.body) == (200, b"")
+        for name in ("content-length", "content-type", "etag", "cache-control", "vary"):
+            assert head.headers[name] == got.headers[name]
+
+
+# Files
+
+
+@pytest.mark.parametrize("pad", [0, 300_000])  # sent from memory, and by the kernel
+def test_a_file_is_the_same_on_every_address(py, publish, pad):
+    project = f"everywhere-{pad}"
+    filename, data = publish(project, "1.0", pad=pad)
+    for path in (
+        f"/packages/{project}/1.0/{filename}",
+        f"/{project}/1.0/{filename}",
+        f"/packages/{filename}",
+        f"/simple/{project}/{filename}",
+        f"/packages/{project.upper()}/1.0.0/{filename}",
+        f"/packages/{project}/v1/{filename}",
+    ):
+        reply = py.get(path)
+        assert (path, reply.status, reply.body == data) == (path, 200, True)
+        assert reply.headers["content-type"] == "application/octet-stream"
+        assert reply.headers["etag"] == f'"{hashlib.sha256(data).hexdigest()}"'
+        assert reply.headers["accept-ranges"] == "bytes"
+        assert "immutable" in reply.headers["cache-control"]
+        assert "max-age=31536000" in reply.headers["cache-control"]
+        assert "last-modified" in reply.headers
+        assert "content-encoding" not in reply.headers
+        head = py.head(path)
+        assert (head.status, head.body, head.headers["content-length"]) == (200, b"", str(len(data)))
+        assert head.headers["accept-ranges"] == "bytes"
+
+
+@pytest.mark.parametrize("pad", [0, 300_000])
+def test_ranges_of_a_file(py, publish, pad):
+    project = f"ranged-{pad}"
+    filename, data = publish(project, "1.0", pad=pad)
+    path, size = f"/packages/{project}/1.0/{filename}", len(data)
+    for asked, start, end in (
+        ("bytes=0-99", 0, 100),
+        (f"bytes={size - 50}-{size - 1}", size - 50, size),
+        ("bytes=10-", 10, size),
+        ("bytes=-20", size - 20, size),
+        (f"bytes=5-{size * 2}", 5, size),
+        (f"bytes=-{size * 2}", 0, size),
+    ):
+        reply = py.get(path, Range=asked)
+        assert (asked, reply.status) == (asked, 206)
+        assert reply.body == data[start:end]
+        assert reply.headers["content-range"] == f"bytes {start}-{end - 1}/{size}"
+        assert reply.headers["content-length"] == str(end - start)
+    for asked in (f"bytes={size}-", f"bytes={size + 5}-{size + 9}", "bytes=-0"):
+        reply = py.get(path, Range=asked)
+        assert (reply.status, reply.headers["content-range"]) == (416, f"bytes */{size}")
+    for asked in ("bytes=0-1,5-6", "items=0-1", "bytes=9-3", "bytes=x"):
+        reply = py.get(path, Range=asked)
+        assert (reply.status, reply.body) == (200, data)
+    head = py.head(path, Range="bytes=0-99")
+    assert (head.status, head.headers["content-length"]) == (200, str(size))
+
+
+def test_if_range_gives_the_part_only_of_the_same_file(py, publish):
+    filename, data = publish("if-range", "1.0")
+    path = f"/packages/if-range/1.0/{filename}"
+    whole = py.get(path)
+    assert py.get(path, Range="bytes=0-9", If_Range=whole.headers["etag"]).status == 206
+    assert py.get(path, Range="bytes=0-9", If_Range='"other"').body == data
+    assert py.get(path, Range="bytes=0-9", If_Range=whole.headers["last-modified"]).status == 206
+    assert py.get(path, Range="bytes=0-9", If_Range="Thu, 01 Jan 1970 00:00:00 GMT").status == 200
+
+
+def test_a_file_that_the_client_has_is_not_sent_again(py, publish):
+    filename, _ = publish("kept", "1.0")
+    path = f"/packages/kept/1.0/{filename}"
+    whole = py.get(path)
+    assert py.get(path, If_None_Match=whole.headers["etag"]).status == 304
+    assert py.get(path, If_Modified_Since=whole.headers["last-modified"]).status == 304
+
+
+def test_metadata_of_a_wheel_is_the_exact_bytes_inside(py, publish):
+    metadata = make_metadata("exact", "1.0", description="with  odd   spacing\r\n\r\n")
+    filename, _ = publish("exact", "1.0", metadata=metadata)
+    for path in (f"/packages/exact/1.0/{filename}.metadata", f"/packages/{filename}.metadata"):
+        reply = py.get(path)
+        assert (reply.status, reply.body) == (200, metadata)
+        assert "immutable" in reply.headers["cache-control"]
+        assert reply.headers["etag"] == f'"{hashlib.sha256(metadata).hexdigest()}"'
+    assert py.head(f"/packages/exact/1.0/{filename}.metadata").status == 200
+
+
+def test_what_does_not_accompany_a_file_is_not_there(py, publish):
+    filename, _ = publish("alone", "1.0", make=make_sdist)
+    for suffix in (".metadata", ".asc", ".provenance", ".sig"):
+        assert py.get(f"/packages/alone/1.0/{filename}{suffix}").status == 404
+    assert py.get(f"/integrity/alone/1.0/{filename}/provenance").status == 404
+
+
+def test_a_file_is_not_found_under_another_version_or_project(py, publish):
+    filename, _ = publish("rightful", "1.0")
+    publish("rightful", "2.0")
+    publish("stranger", "1.0")
+    for path in (
+        f"/packages/rightful/2.0/{filename}",
+        f"/packages/stranger/1.0/{filename}",
+        f"/rightful/9.9/{filename}",
+        f"/simple/stranger/{filename}",
+        f"/pypi/rightful/2.0/?filename={filename}",
+    ):
+        assert (path, py.get(path).status) == (path, 404)
+
+
+def test_local_versions_and_epochs_are_found_in_both_spellings(py, publish):
+    wheel, data = publish("spelt", "1.0+cu121")
+    for version in ("1.0+cu121", "1.0%2Bcu121"):
+        for name in (wheel, wheel.replace("+", "%2B")):
+            assert py.get(f"/packages/spelt/{version}/{name}").body == data
+    epoch, data = publish("spelt", "1!2.0")
+    assert py.get(f"/packages/spelt/1!2.0/{epoch}").body == data
+    assert py.get(f"/packages/spelt/1%212.0/{epoch.replace('!', '%21')}").body == data
+    page = py.get("/simple/spelt/", Accept=JSON).json
+    assert page["versions"] == ["1.0+cu121", "1!2.0"]
+    for file in page["files"]:
+        assert py.get("/" + file["url"].removeprefix("../../")).status == 200
+
+
+def test_the_file_of_a_version_is_the_most_general_one(py, publish):
+    native, native_data = publish("chosen", "1.0", tag="cp311-cp311-linux_x86_64")
+    assert py.get("/pypi/chosen/1.0/").body == native_data
+    _, sdist_data = publish("chosen", "1.0", make=make_sdist)
+    assert py.get("/pypi/chosen/1.0/").body == sdist_data
+    pure, pure_data = publish("chosen", "1.0")
+    assert py.get("/pypi/chosen/1.0/").body == pure_data
+    assert py.get("/pkgindex/chosen/1.0?packagetype=sdist").body == sdist_data
+    assert py.get(f"/pypi/chosen/1.0/?filename={native}").body == native_data
+    assert py.get("/pypi/chosen/1.0/?packagetype=bdist_egg").status == 404
+    assert py.get("/pypi/chosen/2.0/").status == 404
+    reply = py.get("/pypi/chosen/1.0/")
+    assert f'filename="{pure}"' in reply.headers["content-disposition"]
+    assert reply.headers["cache-control"] == "no-cache"  # a better file may come
+
+
+# JSON metadata
+
+
+@pytest.mark.parametrize("word", ["pypi", "pkgindex"])
+def test_json_metadata_on_both_words(py, python_server, publish, word):
+    project = f"described-{word}"
+    publish(project, "1.0", summary="first", requires_python=">=3.8")
+    wheel, data = publish(project, "1.1", summary="second")
+    publish(project, "2.0rc1", summary="not yet")
+    document = py.get(f"/{word}/{project}/json")
+    assert (document.status, document.headers["content-type"]) == (200, "application/json")
+    assert document.headers["access-control-allow-origin"] == "*"
+    value = document.json
+    assert value["info"]["version"] == "1.1"
+    assert value["info"]["summary"] == "second"
+    assert value["info"]["name"] == project
+    assert list(value["releases"]) == ["1.0", "1.1", "2.0rc1"]
+    assert value["vulnerabilities"] == []
+    [file] = value["urls"]
+    assert file["filename"] == wheel
+    assert file["url"] == f"{python_server.url}/repositories/main/py/packages/{project}/1.1/{wheel}"
+    assert file["digests"]["sha256"] == hashlib.sha256(data).hexdigest()
+    assert file["packagetype"] == "bdist_wheel"
+    assert file["python_version"] == "py3"
+    assert file["size"] == len(data)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", file["upload_time"])
+    one = py.get(f"/{word}/{project}/1.0.0/json").json
+    assert (one["info"]["version"], one["info"]["requires_python"]) == ("1.0", ">=3.8")
+    assert list(one["releases"]) == ["1.0", "1.1", "2.0rc1"]
+    data_form = py.get(f"/{word}-data/{project}/json").json
+    assert [each["filename"] for each in data_form["files"]][-1].startswith("described_")
+    again = py.get(f"/{word}/{project}/json", If_None_Match=document.headers["etag"])
+    assert again.status == 304
+    for path in (f"/{word}/{project}/9/json", f"/{word}/not-{project}/json", f"/{word}-data/no-{project}/json"):
+        missing = py.get(path)
+        assert (missing.status, missing.json) == (404, {"message": "Not Found"})
+        assert missing.headers["content-type"] == "application/json"
+
+
+# The repository itself
+
+
+def test_a_repository_tells_what_it_is_in_json_and_html(py, publish):
+    publish("info-page", "1.0")
+    value = py.get("/", Accept="application/json").json
+    assert value["repository"] == "main/py"
+    assert set(value) >= {"repository", "title", "description", "packages_count", "downloads_count", "last_updated"}
+    assert value["packages_count"] >= 1
+    page = py.get("/", Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+    assert page.headers["content-type"] == HTML
+    assert "simple/" in page.text
+    assert py.get("").status in (200, 301)
+
+
+def test_an_inactive_format_word_is_not_a_project(py):
+    for path in ("/packages/", "/pypi", "/legacy/", "/nowhere", "/a/b/c/d/e"):
+        assert py.get(path).status in (404, 405), path
+
+
+# Hostile addresses
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/packages/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+        "/packages/..%2f..%2f..%2fetc%2fpasswd",
+        "/packages/../../../../etc/passwd",
+        "/packages/a/1.0/%00.whl",
+        "/packages/a%00b/1.0/x-1.0-py3-none-any.whl",
+        "/simple/%00/",
+        "/simple/%2e%2e/",
+        "/simple/%2F/",
+        "/simple/a%2Fb/",
+        "/simple/a\\b/",
+        "/simple/" + "a" * 5000 + "/",
+        "/packages/" + "b" * 300 + "-1.0-py3-none-any.whl",
+        "/packages/x/" + "1" * 5000 + "/x-1.0.tar.gz",
+        "/pypi/x/" + "9." * 2000 + "/json",
+        "/packages/x/1.0/CON",
+        "/simple/" + "%20" * 10 + "/",
+        "/simple/%E2%98%83/",
+        "/packages/x/1.0/x%0d%0aSet-Cookie:a.whl",
+        "/simple/%0d%0aLocation:%20evil/",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_hostile_addresses_are_not_found(py, path, method):
+    reply = py.ask(method, path)
+    assert reply.status == 404
+    assert "set-cookie" not in reply.headers
+    assert "root:" not in reply.body.decode("latin-1")
+
+
+@pytest.mark.parametrize("path", ["/simple/%FF/", "/packages/%C0%AE%C0%AE/1.0/x", "/pypi/%80/json"])
+def test_addresses_that_are_not_utf_8_are_refused(py, path):
+    assert py.get(path).status == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PATCH", "/simple/"),
+        ("DELETE", "/simple/foo/"),
+        ("PUT", "/packages/foo"),
+        ("PATCH", "/packages/foo/1.0/foo-1.0.tar.gz"),
+        ("PUT", "/"),
+        ("PUT", "/legacy/"),
+        ("DELETE", "/"),
+    ],
+)
+def test_other_methods_are_refused_with_those_that_are_allowed(py, method, path):
+    reply = py.ask(method, path, b"")
+    assert reply.status == 405
+    allowed = {each.strip() for each in reply.headers["allow"].split(",")}
+    assert method not in allowed
+    assert {"GET", "HEAD"} <= allowed or "POST" in allowed
+
+
+def test_a_downloaded_file_is_safe_in_a_browser(py, publish):
+    filename, _ = publish("safe", "1.0")
+    headers = py.get(f"/packages/safe/1.0/{filename}").headers
+    assert headers["content-disposition"].startswith("attachment")
+    assert "sandbox" in headers["content-security-policy"]
+    assert headers.get("x-content-type-options") == "nosniff"
+
+
+def test_pages_hold_no_markup_of_publishers(py, publish):
+    publish("marked-up", "1.0", requires_python='>=3.8,!="><script>alert(1)</script>')
+    page = py.get("/simple/marked-up/").text
+    assert "<script>" not in page
+    assert json.loads(py.get("/simple/marked-up/", Accept=JSON).body)["files"]
