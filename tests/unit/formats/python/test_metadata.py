@@ -175,6 +175,7 @@ def test_known_and_coming_metadata_versions_pass(version: str) -> None:
         (HEAD.replace(b"demo", b"-demo"), "'-demo' is not a project name", "name"),
         (HEAD.replace(b"demo", b"UNKNOWN"), "has no Name", "name"),
         (HEAD.replace(b"Version: 1.0", b"Versio: 1"), "the version '', which", "version"),
+        (HEAD.replace(b"1.0", b"1" * 5000), "which PEP 440 does not allow", "version"),
         (HEAD.replace(b"1.0", b"one"), "the version 'one', which", "version"),
         (HEAD + b"Name: other\n", "gives name more than once", "name"),
         (HEAD + b"Version: 1.1\n", "gives version more than once", "version"),

@@ -358,6 +358,16 @@ def test_distribution_of_something_else_is_refused(
         read(make(members), NAME if make is make_tar_gz else "demo-1.0.zip")
 
 
+@pytest.mark.parametrize("kind", [tarfile.DIRTYPE, tarfile.SYMTYPE])
+def test_metadata_that_is_no_plain_file_is_refused(read: Inspect, kind: bytes) -> None:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w") as archive:
+        for info, _ in (entry("demo-1.0", type=tarfile.DIRTYPE), entry("demo-1.0/PKG-INFO", type=kind, linkname="x")):
+            archive.addfile(info)
+    with pytest.raises(Invalid, match="no plain file"):
+        read(gzip.compress(target.getvalue()))
+
+
 def test_descriptor_stays_open_and_where_it_was(tmp_path: Path) -> None:
     filename, data = make_sdist("demo", "1.0")
     (tmp_path / filename).write_bytes(data)

@@ -93,12 +93,12 @@ def test_folders_stored_members_and_unicode_names_are_read(open_zip: Open) -> No
     assert archive.read("d/empty", 0) == b""
 
 
-@pytest.mark.parametrize("wide", [False, True])
-def test_archive_with_descriptors_is_read(open_zip: Open, wide: bool) -> None:
+@pytest.mark.parametrize("zip64", [False, True])
+def test_archive_with_descriptors_is_read(open_zip: Open, zip64: bool) -> None:
     target = Unseekable()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in MEMBERS.items():
-            with archive.open(name, "w", force_zip64=wide) as member:
+            with archive.open(name, "w", force_zip64=zip64) as member:
                 member.write(content)
     read = open_zip(target.getvalue())
     assert {name: read.read(name, 1000) for name in read.entries} == MEMBERS
@@ -187,6 +187,90 @@ def test_hostile_archive_is_refused_with_a_sentence(open_zip: Open, why: str, da
         open_zip(data)
     assert str(caught.value).startswith("x.zip ")
     assert str(caught.value).isprintable()
+
+
+def wide(
+    data: bytes = PLAIN, *, fields: tuple[int, ...] = (), shift: int = 0, length: int = 44, disks: int = 1
+) -> bytes:
+    """The archive with a zip64 end record; C{fields} are its counts, size and start when they should lie."""
+    at = data.index(END)
+    _, _, count, full, size, start = struct.unpack_from("<4H2I", data, at + 4)
+    counts = fields or (count, full, size, start)
+    record = struct.pack("<4sQ2H2I4Q", b"PK\x06\x06", length, 45, 45, 0, 0, *counts)
+    locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, at + shift, disks)
+    return data[:at] + record + locator + data[at:]
+
+
+def with_extra(local: bytes, central: bytes) -> bytes:
+    """One stored member C{a} with these extra fields."""
+    data = raw_zip(("a", b"x"))
+    data = patch(patch(data, LOCAL, 28, struct.pack("<H", len(local))), CENTRAL, 30, struct.pack("<H", len(central)))
+    at, end = data.index(CENTRAL), data.index(END)
+    data = data[:31] + local + data[31 : at + 47] + central + data[end:]
+    sizes = struct.pack("<II", 47 + len(central), at + len(local))
+    return patch(data, END, 12, sizes)
+
+
+def test_zip64_end_record_is_read(open_zip: Open) -> None:
+    assert set(open_zip(wide()).entries) == set(MEMBERS)
+    full = patch(patch(wide(), END, 8, b"\xff\xff" * 2), END, 12, b"\xff" * 8)
+    with pytest.raises(Invalid, match="in several"):
+        open_zip(patch(wide(), END, 8, b"\xff\xff"))
+    assert set(open_zip(full).entries) == set(MEMBERS)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (wide(shift=1), "not where its locator says"),
+        (wide(disks=2), "not where its locator says"),
+        (wide(length=45), "malformed zip64"),
+        (patch(wide(), b"PK\x06\x06", 0, b"QK"), "malformed zip64"),
+        (wide(fields=(1, 1, 200, 0)), "contradict each other"),
+    ],
+)
+def test_zip64_end_record_that_lies_is_refused(open_zip: Open, data: bytes, why: str) -> None:
+    with pytest.raises(Invalid, match=why):
+        open_zip(data)
+
+
+def test_extra_fields_that_mean_nothing_here_pass(open_zip: Open) -> None:
+    stamp = struct.pack("<HHBI", 0x5455, 5, 1, 0)
+    assert open_zip(with_extra(stamp, stamp + b"\0\0")).read("a", 1) == b"x"
+
+
+@pytest.mark.parametrize(
+    ("extra", "why"),
+    [
+        (struct.pack("<HH", 0x5455, 5), "malformed extra"),
+        (struct.pack("<HHQHHQ", 1, 8, 0, 1, 8, 0), "two zip64 fields"),
+    ],
+)
+@pytest.mark.parametrize("place", ["local", "central"])
+def test_malformed_extra_field_is_refused(open_zip: Open, extra: bytes, why: str, place: str) -> None:
+    with pytest.raises(Invalid, match=why):
+        open_zip(with_extra(extra, b"") if place == "local" else with_extra(b"", extra))
+
+
+def test_zip64_field_without_the_size_that_it_should_have_is_refused(open_zip: Open) -> None:
+    data = with_extra(b"", struct.pack("<HHQ", 1, 8, 1))
+    with pytest.raises(Invalid, match="too short"):
+        open_zip(patch(data, CENTRAL, 20, b"\xff" * 8))
+
+
+def test_name_that_is_not_utf_8_is_refused(open_zip: Open) -> None:
+    data = make_zip({"ä": b""})
+    bad = data.replace("ä".encode(), b"\xff\xff")
+    with pytest.raises(Invalid, match="not UTF-8"):
+        open_zip(bad)
+
+
+def test_members_that_share_their_data_are_refused(open_zip: Open) -> None:
+    data = raw_zip(("a", b"x" * 100), ("b", b"y"))
+    [second] = struct.unpack_from("<I", data, data.rindex(CENTRAL) + 42)
+    moved = patch(data, CENTRAL, 42, struct.pack("<I", second - 50), last=True)
+    with pytest.raises(Invalid, match="overlap"):
+        open_zip(moved)
 
 
 def test_gap_between_members_is_refused(open_zip: Open) -> None:
