@@ -15,6 +15,7 @@ used twice, gc then removes the old copy and cannot hit the new one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from attrs import evolve
@@ -25,6 +26,8 @@ from pkgrepo.model import BlobInfo
 from .columns import dump, load
 
 TOUCH_MS = 600_000  # a row touched that recently is not written again; far less than any grace of the gc
+
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 _BLOB = "SELECT sha256, size, locator, digests FROM blob"
 
@@ -128,16 +131,24 @@ def list_blobs(r: Reader, storage_id: int, after: bytes = b"", limit: int = 500)
 
 
 def unnamed(r: Reader, storage_id: int, locators: Sequence[str]) -> list[str]:
-    """Those of the locators that no row names, in their order. Reads every row: for a reader thread."""
-    if not locators:
-        return []
-    marks = ", ".join("?" * len(locators))
-    rows = r.all(
-        f"SELECT locator FROM blob WHERE storage_id = ? AND locator IN ({marks})",  # noqa: S608 - only marks
-        (storage_id, *locators),
-    )
-    named = {row[0] for row in rows}
+    """
+    Those of the locators that no row names, in their order; at most some hundreds at once.
+
+    Locators are not indexed, but most hold the digest, which is. Every row is read for those that then remain, so this
+    is for a reader thread.
+    """
+    hinted = [bytes.fromhex(found[0]) for locator in locators if (found := _DIGEST.search(locator))]
+    named = _named(r, storage_id, "sha256", hinted)
+    named |= _named(r, storage_id, "locator", [locator for locator in locators if locator not in named])
     return [locator for locator in locators if locator not in named]
+
+
+def _named(r: Reader, storage_id: int, column: str, values: Sequence[str | bytes]) -> set[str]:
+    if not values:
+        return set()
+    marks = ", ".join("?" * len(values))
+    sql = f"SELECT locator FROM blob WHERE storage_id = ? AND {column} IN ({marks})"  # noqa: S608 - our own words
+    return {row[0] for row in r.all(sql, (storage_id, *values))}
 
 
 def to_info(row: Row) -> BlobInfo:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from pkgrepo.errors import FileBurned, FileExists
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, File, NewFile
@@ -22,17 +20,6 @@ _FIND = f"""
     {FILE.replace("b.locator", "CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END")}
     WHERE f.repository_id = ? AND f.path = ?
 """
-
-_LAST = "\U0010ffff"  # sorts after every path
-
-
-@frozen
-class TreeEntry:
-    """Something directly in a folder; the path of a folder ends with a slash, and it has no ``file``."""
-
-    path: str
-    name: str
-    file: File | None = None
 
 
 def find_file(r: Reader, repository_id: int, path: str) -> File | None:
@@ -53,37 +40,6 @@ def files_of_version(r: Reader, version_id: int) -> list[File]:
 def files_of_package(r: Reader, package_id: int) -> list[File]:
     """The files of every version of a package, and those of none, by path."""
     return [to_file(row) for row in r.all(f"{FILE} WHERE f.package_id = ? ORDER BY f.path", (package_id,))]
-
-
-def list_tree(r: Reader, repository_id: int, prefix: str = "", after: str = "", limit: int = 50) -> list[TreeEntry]:
-    """
-    Files and folders directly below ``prefix``, which is empty or ends with a slash, ordered by path.
-
-    A page begins after the entry whose path is ``after``. A folder costs two look-ups, however much is in it.
-    """
-    entries: list[TreeEntry] = []
-    end = _past(prefix) if prefix else _LAST
-    start, beyond = (_past(after), ">=") if after.endswith("/") else (max(after, prefix), ">")
-    take = 1
-    while (room := limit - len(entries)) > 0:
-        rows = r.all(
-            f"{FILE} WHERE f.repository_id = ? AND f.path {beyond} ? AND f.path < ? ORDER BY f.path LIMIT ?",
-            (repository_id, start, end, take := min(take, room)),
-        )
-        for row in rows:
-            name, slash, _ = row[3][len(prefix) :].partition("/")
-            if slash:
-                folder = f"{prefix}{name}/"
-                entries.append(TreeEntry(folder, name))
-                start, beyond, take = _past(folder), ">=", 1
-                break
-            entries.append(TreeEntry(row[3], name, to_file(row)))
-            start, beyond = row[3], ">"
-        else:
-            if len(rows) < take:
-                break
-            take *= 4  # files in a row: there are probably more of them
-    return entries
 
 
 def add_file(
@@ -206,11 +162,6 @@ def to_file(row: Row) -> File:
         attrs=load(row[11]),
         created_at=at(row[12]),
     )
-
-
-def _past(folder: str) -> str:
-    """The first path that sorts after everything in a folder; "0" comes right after the slash."""
-    return f"{folder[:-1]}0"
 
 
 def _get(tx: Transaction, repository_id: int, path: str) -> File:

@@ -1,4 +1,5 @@
 import pytest
+from attrs import evolve
 
 from pkgrepo.storage.catalog import blobs, gc
 from tests.support.catalog import MemoryCatalog
@@ -104,9 +105,12 @@ def test_blobs_are_counted_and_listed_in_pages(catalog):
 
 def test_copies_that_no_row_names_are_told(catalog):
     kept = make_blob(b"x")
-    claim(catalog, kept)
+    opaque = evolve(make_blob(b"opaque"), locator="01J9ZK")
+    misleading = evolve(make_blob(b"z"), locator=f"ab/{make_blob(b'x').sha256}.7")
+    for info in (kept, opaque, misleading):
+        claim(catalog, info)
     stray = make_blob(b"x", copy=2)
     other = make_blob(b"y")
-    locators = [other.locator, kept.locator, stray.locator]
+    locators = [each.locator for each in (other, kept, opaque, stray, misleading)]
     assert catalog.look(blobs.unnamed, catalog.storage_id, locators) == [other.locator, stray.locator]
     assert catalog.look(blobs.unnamed, catalog.storage_id, []) == []

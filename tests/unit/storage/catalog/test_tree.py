@@ -2,12 +2,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.model import NewFile
-from pkgrepo.storage.catalog import blobs, files
+from pkgrepo.storage.catalog import blobs, files, tree
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
 
-# Around the slash: characters right before and after it, a space, and one beyond the basic plane.
-PARTS = st.text("ab-./0 😀", min_size=1, max_size=6).filter(lambda text: all(part for part in text.split("/")))
+# Around the slash: characters right before and after it, a space, capitals, a wildcard, one beyond the basic plane.
+PATHS = st.text("abA_-./0 😀", min_size=1, max_size=6).filter(lambda text: all(text.split("/")))
 
 
 def fill(catalog, paths):
@@ -21,42 +21,46 @@ def fill(catalog, paths):
     return catalog.do(command)
 
 
-def walk(catalog, repository, prefix, limit):
-    seen, after = [], ""
-    while page := catalog.look(files.list_tree, repository.id, prefix, after, limit):
-        assert len(page) <= limit
-        seen += page
-        after = page[-1].path
-    return seen
+def walk(catalog, repository, folder, limit):
+    """Every page of a level, joined."""
+    folders, found, after = [], [], ""
+    while after is not None:
+        level = catalog.look(tree.list_tree, repository.id, folder, after=after, limit=limit)
+        assert len(level.folders) + len(level.files) <= limit
+        folders += level.folders
+        found += [file.path for file in level.files]
+        after = level.after
+    return folders, found
 
 
-def expected(paths, prefix):
+def expected(paths, folder):
+    prefix = f"{folder}/" if folder else ""
     below = [path.removeprefix(prefix) for path in paths if path.startswith(prefix)]
-    return sorted({prefix + (rest.split("/")[0] + "/" if "/" in rest else rest) for rest in below}, key=str.encode)
+    folders = {rest.split("/")[0] for rest in below if "/" in rest}
+    return sorted(folders, key=str.encode), sorted((prefix + rest for rest in below if "/" not in rest), key=str.encode)
 
 
-@given(paths=st.sets(PARTS, max_size=12), limit=st.integers(1, 5), prefix=st.sampled_from(["", "a/", "b/", "a/b/"]))
-def test_pages_show_every_file_and_folder_directly_below(paths, limit, prefix):
+@given(paths=st.sets(PATHS, max_size=12), limit=st.integers(1, 5), folder=st.sampled_from(["", "a", "b", "a/b", "_"]))
+def test_pages_show_every_file_and_folder_directly_in_a_folder(paths, limit, folder):
     catalog = MemoryCatalog()
     repository = fill(catalog, paths)
-    entries = walk(catalog, repository, prefix, limit)
-    assert [entry.path for entry in entries] == expected(paths, prefix)
-    for entry in entries:
-        assert prefix + entry.name + ("" if entry.file else "/") == entry.path
-        assert entry.file is None or entry.file.path == entry.path
+    assert walk(catalog, repository, folder, limit) == expected(paths, folder)
+
+
+@given(paths=st.sets(PATHS, max_size=8), path=PATHS | st.just(""))
+def test_a_path_is_a_file_or_a_folder_or_nothing(paths, path):
+    catalog = MemoryCatalog()
+    repository = fill(catalog, paths)
+    found = catalog.look(tree.file_or_folder, repository.id, path)
+    if path in paths:
+        assert found.path == path
+    else:
+        assert found is (not path or any(each.startswith(f"{path}/") for each in paths))
 
 
 def test_a_folder_costs_few_queries_whatever_is_in_it():
     catalog = MemoryCatalog()
     repository = fill(catalog, [f"{folder}/{n:04}" for folder in "abc" for n in range(500)])
     before = catalog.tx.statements
-    assert [entry.path for entry in catalog.look(files.list_tree, repository.id)] == ["a/", "b/", "c/"]
-    assert catalog.tx.statements - before <= 6
-
-
-def test_many_files_in_a_folder_cost_few_queries():
-    catalog = MemoryCatalog()
-    repository = fill(catalog, [f"a/{n:04}" for n in range(500)])
-    before = catalog.tx.statements
-    assert len(catalog.look(files.list_tree, repository.id, "a/", "", 500)) == 500
-    assert catalog.tx.statements - before <= 8
+    assert catalog.look(tree.list_tree, repository.id, "").folders == ["a", "b", "c"]
+    assert catalog.tx.statements - before <= 9
