@@ -64,4 +64,4 @@ def announce_password(user: str, password: str, *, console: IO[str] | None, fold
 
 def announce_failure(sentence: str) -> None:
     """Say on standard error why there is no server."""
-    print(f"pkgrepo could not start: {sentence}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"pkgrepo could not start: {sentence}\n")

@@ -31,7 +31,7 @@ EXIT_CODES: dict[type[PkgrepoError], int] = {Invalid: 2, NotFound: 3, Forbidden:
 TWISTD = "from twisted.scripts.twistd import run; run()"
 
 
-class Unsound(PkgrepoError):
+class Unsound(PkgrepoError):  # noqa: N818 - named for what was found
     """Some things were found wrong, and have been told."""
 
     def __init__(self, count: int) -> None:
