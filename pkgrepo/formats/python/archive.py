@@ -12,10 +12,11 @@ from pathlib import Path
 
 from attrs import frozen
 
+from pkgrepo.archives.source import Source
+
 from .metadata import CoreMetadata, check_identity, parse_metadata
 from .names import FileName, Kind
 from .sdist import PKG_INFO, read_sdist
-from .source import Source
 from .wheel import read_wheel
 
 

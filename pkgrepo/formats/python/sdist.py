@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import posixpath
 
-from .entry_names import check_entry_name, is_portable
-from .gunzip import Gunzip
-from .limits import METADATA_SIZE, NAMES_SIZE
+from pkgrepo.archives.entry_names import check_entry_name, is_portable
+from pkgrepo.archives.gunzip import Gunzip
+from pkgrepo.archives.limits import NAMES_SIZE
+from pkgrepo.archives.source import Source
+from pkgrepo.archives.tar import Member, Tar
+from pkgrepo.archives.zips import ZipArchive
+
+from .limits import METADATA_SIZE
 from .names import FileName, split_stem
-from .source import Source
-from .tar import Member, Tar
-from .zips import ZipArchive
 
 PKG_INFO = "PKG-INFO"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 
+from pkgrepo.archives.source import Source
+from pkgrepo.archives.zips import ZipArchive
+
 from .limits import METADATA_SIZE, RECORD_ROWS, RECORD_SIZE
 from .names import FileName, split_stem
-from .source import Source
-from .zips import ZipArchive
 
 DIST_INFO = ".dist-info"
 

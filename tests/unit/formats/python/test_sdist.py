@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pkgrepo.archives import gunzip, limits, tar
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.python import gunzip, limits, tar
 from pkgrepo.formats.python import sdist as sdist_module
 from pkgrepo.formats.python.archive import inspect
+from pkgrepo.formats.python.limits import METADATA_SIZE
 from pkgrepo.formats.python.names import parse_filename
 from tests.support.pyprojects import make_metadata, make_sdist, make_tar_gz, make_zip
 
@@ -312,10 +313,10 @@ def test_bomb_behind_the_end_is_refused_while_it_unpacks(read: Inspect, monkeypa
 
 
 def test_huge_metadata_is_refused(read: Inspect) -> None:
-    huge = METADATA + random.Random(3).randbytes(limits.METADATA_SIZE)
+    huge = METADATA + random.Random(3).randbytes(METADATA_SIZE)
     for ending in (".tar.gz", ".zip"):
         filename, data = make_sdist("demo", "1.0", metadata=huge, ending=ending)
-        with pytest.raises(Invalid, match=f"more than {limits.METADATA_SIZE} bytes"):
+        with pytest.raises(Invalid, match=f"more than {METADATA_SIZE} bytes"):
             read(data, filename)
 
 

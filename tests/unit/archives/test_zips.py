@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pkgrepo.archives import zips
+from pkgrepo.archives.source import Source
+from pkgrepo.archives.zips import ZipArchive
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.python import zips
-from pkgrepo.formats.python.source import Source
-from pkgrepo.formats.python.zips import ZipArchive
 from tests.support.pyprojects import make_zip
 
 MEMBERS = {"a.txt": b"first" * 100, "b/c.txt": b"second" * 100}
