@@ -1,4 +1,4 @@
-"""How values are spelled in the columns of identity: times, sets of words, lists."""
+"""How values are spelled in columns: times, sets of words, JSON; and how text is looked for in them."""
 
 from __future__ import annotations
 

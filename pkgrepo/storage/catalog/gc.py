@@ -17,19 +17,22 @@ from pkgrepo.model import BlobInfo
 
 from .blobs import to_info
 
-# What keeps a blob ``b`` alive.
+# What keeps a blob ``b`` alive. The subqueries are scalar, since joins would be begun at the end with few rows: the
+# repositories, of which every one would be looked at for each blob.
 _REFERENCED = """
     (
         EXISTS (SELECT 1 FROM file f WHERE f.sha256 = b.sha256 AND f.storage_id = b.storage_id)
         OR EXISTS (SELECT 1 FROM blob_ref x WHERE x.storage_id = b.storage_id AND x.sha256 = b.sha256)
         OR EXISTS (
             SELECT 1 FROM package_blob x
-            JOIN package p ON p.id = x.package_id JOIN repository r ON r.id = p.repository_id
-            WHERE x.sha256 = b.sha256 AND r.storage_id = b.storage_id
+            WHERE x.sha256 = b.sha256 AND b.storage_id = (
+                SELECT r.storage_id FROM package p JOIN repository r ON r.id = p.repository_id WHERE p.id = x.package_id
+            )
         )
         OR EXISTS (
-            SELECT 1 FROM manifest m JOIN repository r ON r.id = m.repository_id
-            WHERE m.sha256 = b.sha256 AND r.storage_id = b.storage_id
+            SELECT 1 FROM manifest m
+            WHERE m.sha256 = b.sha256
+            AND b.storage_id = (SELECT r.storage_id FROM repository r WHERE r.id = m.repository_id)
         )
     )
 """
