@@ -73,7 +73,7 @@ def _time(call: Call, name: str) -> int | None:
         return None
     try:
         # a plus that was not escaped in the query arrives as a blank
-        value = msgspec.convert(text.replace(" ", "+"), datetime, strict=False)
+        value = msgspec.convert(text.replace(" ", "+"), datetime)
     except msgspec.ValidationError:
         raise Invalid(f"{name} is a time such as 2026-01-31T12:00:00Z", name) from None
     if value.tzinfo is None:

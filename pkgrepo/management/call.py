@@ -27,7 +27,8 @@ class Call:
     """
     Who calls, with which parameters, and how what they change is written down.
 
-    ``now_ms`` is when it began, the same for everything that it changes. ``audited`` turns true once a line for this call is in the audit log.
+    ``now_ms`` is when it began, the same for everything that it changes. ``audited`` turns true once a line for this
+    call is in the audit log.
     """
 
     def __init__(

@@ -169,5 +169,5 @@ def _query(parameter: Parameter) -> dict[str, Any]:
 
 
 def _identifier(method: str, path: str) -> str:
-    words = [word for word in re.split(r"[^A-Za-z0-9]+", path) if word and word != "path"]
+    words = [word for word in re.split(r"[^A-Za-z0-9]+", openapi_path(path)) if word]
     return "_".join([method.lower(), *words])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from attrs import frozen
+from attrs import evolve, frozen
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.assembly import Assembly
 from pkgrepo.auth.passwords import Passwords
+from pkgrepo.config.settings import Bootstrap
 from tests.support.auth import FAST
 from tests.support.http import parse_answers
 from tests.support.pyprojects import make_sdist, make_wheel
@@ -70,9 +71,12 @@ class Stack:
     Callers are named by ``who``: ``admin``, the user names that ``add_user`` was given, None for nobody, or a token.
     """
 
-    def __init__(self, folder: Path, **overrides: Any) -> None:
+    def __init__(self, folder: Path, *, with_admin: bool = True, **overrides: Any) -> None:
         self.folder = folder
-        self.assembly = Assembly(server_config(folder, **overrides), reactor)
+        config = server_config(folder, **overrides)
+        if not with_admin:
+            config = evolve(config, bootstrap=Bootstrap())
+        self.assembly = Assembly(config, reactor)
         core = self.assembly.core
         core.passwords = Passwords(core.pools.cpu, hasher=FAST)
         self._secrets = dict([ADMIN])
@@ -127,8 +131,12 @@ class Stack:
             return f"Bearer {who}"
         return "Basic " + base64.b64encode(f"{who}:{self._secrets[who]}".encode()).decode()
 
-    async def add_user(self, username: str, password: str = OTHER_PASSWORD, **fields: Any) -> Any:
+    def know(self, username: str, password: str) -> None:
+        """Use this password for that caller from now on."""
         self._secrets[username] = password
+
+    async def add_user(self, username: str, password: str = OTHER_PASSWORD, **fields: Any) -> Any:
+        self.know(username, password)
         return await self.ok("POST", "/users", {"username": username, "password": password, **fields})
 
     async def add_repository(self, name: str = "py", **fields: Any) -> Any:

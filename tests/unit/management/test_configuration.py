@@ -93,7 +93,9 @@ async def test_a_stale_part_is_not_overwritten(stack: Stack) -> None:
 @pytest_twisted.ensureDeferred
 async def test_the_audit_tells_what_was_configured(stack: Stack) -> None:
     made = await stack.add_repository()
-    await stack.ok("PUT", f"/repository/{made['id']}/config", {"type": "Hosted", "auth": {"enabled": True}, "page": "x"})
+    await stack.ok(
+        "PUT", f"/repository/{made['id']}/config", {"type": "Hosted", "auth": {"enabled": True}, "page": "x"}
+    )
     (line,) = await stack.audited(action="repository.configure")
     assert line["detail"] == {
         "changed": ["auth", "page"],

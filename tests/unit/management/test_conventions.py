@@ -71,7 +71,11 @@ async def test_wrong_credentials_are_refused_even_where_none_are_needed(stack: S
         (b'{"name": "x", "format": "python"}', 422, "/storage"),
         (b'{"name": "x", "storage": "nowhere", "format": "python"}', 422, "/storage"),
         (b'{"name": "x", "storage": "main", "format": "python", "visibility": "secret"}', 422, "/visibility"),
-        (b'{"name": "x", "storage": "main", "format": "python", "config": {"type": "Hosted", "a": 1}}', 422, "/config/a"),
+        (
+            b'{"name": "x", "storage": "main", "format": "python", "config": {"type": "Hosted", "a": 1}}',
+            422,
+            "/config/a",
+        ),
         (
             b'{"name": "x", "storage": "main", "format": "python", "config": {"policy": {"a": 1}}}',
             422,

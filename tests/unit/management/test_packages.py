@@ -42,7 +42,11 @@ async def test_pages_of_packages_may_be_counted(filled: Stack) -> None:
     first = await filled.ok("GET", "/repository/main%2Fpy/packages?page=1&per_page=1")
     second = await filled.ok("GET", "/repository/main%2Fpy/packages?page=2&per_page=1")
     third = await filled.ok("GET", "/repository/main%2Fpy/packages?page=3&per_page=1")
-    assert [[each["key"] for each in page["items"]] for page in (first, second, third)] == [["demo"], ["other-thing"], []]
+    assert [[each["key"] for each in page["items"]] for page in (first, second, third)] == [
+        ["demo"],
+        ["other-thing"],
+        [],
+    ]
     assert first["total"] == 2
     assert (await filled.api("GET", "/repository/main%2Fpy/packages?page=0")).status == 422
 
@@ -149,7 +153,9 @@ async def test_paths_are_deleted_each_for_itself(filled: Stack) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_a_token_for_some_packages_deletes_no_others(filled: Stack) -> None:
-    token = await filled.token(repositories=[{"repository": "main/py", "actions": ["read", "delete"], "packages": ["demo"]}])
+    token = await filled.token(
+        repositories=[{"repository": "main/py", "actions": ["read", "delete"], "packages": ["demo"]}]
+    )
     assert (await filled.api("GET", "/package/main%2Fpy/Demo", who=token)).status == 200
     assert (await filled.api("GET", "/package/main%2Fpy/other-thing", who=token)).status == 404
     assert (await filled.api("GET", "/repository/main%2Fpy/packages", who=token)).status == 404
@@ -173,4 +179,3 @@ async def test_the_tree_shows_one_level_at_a_time(filled: Stack) -> None:
     paged = await filled.ok("GET", "/repository/main%2Fpy/tree/packages?limit=1")
     rest = await filled.ok("GET", f"/repository/main%2Fpy/tree/packages?limit=1&cursor={paged['next']}")
     assert ([each["name"] for each in rest["items"]], rest["next"]) == (["other-thing"], None)
-

@@ -67,7 +67,13 @@ async def test_members_come_and_go(stack: Stack) -> None:
     assert {each["name"]: each["role"] for each in members} == {"admin": "owner", "ada": "maintainer"}
     assert await stack.ok("DELETE", "/project/core/members?user=ada") is None
     assert [each["name"] for each in await stack.ok("GET", "/project/core/members")] == ["admin"]
-    for body in ({}, {"user": "ada", "group": "all"}, {"user": "nobody"}, {"group": "none"}, {"user": "ada", "role": "x"}):
+    for body in (
+        {},
+        {"user": "ada", "group": "all"},
+        {"user": "nobody"},
+        {"group": "none"},
+        {"user": "ada", "role": "x"},
+    ):
         assert (await stack.api("POST", "/project/core/members", body)).status == 422, body
 
 
@@ -79,7 +85,9 @@ async def test_names_are_bound_to_one_project(stack: Stack) -> None:
         await stack.ok("POST", "/project", {"key": key, "visibility": "public"})
     bound = await stack.ok("POST", "/project/core/bindings", {"repository": "main/py", "pattern": "core-*"})
     assert [(each["repository"], each["pattern"]) for each in bound["bindings"]] == [("main/py", "core-*")]
-    assert (await stack.api("POST", "/project/edge/bindings", {"repository": "main/py", "pattern": "core-*"})).status == 409
+    assert (
+        await stack.api("POST", "/project/edge/bindings", {"repository": "main/py", "pattern": "core-*"})
+    ).status == 409
     assert (await stack.api("POST", "/project/edge/bindings", {"repository": "main/no", "pattern": "x"})).status == 422
     await stack.ok("POST", "/project/core/bindings", {"repository": "main/inner", "pattern": "x"})
     assert len(await stack.ok("GET", "/project/core/bindings")) == 2

@@ -124,7 +124,9 @@ async def test_user_managers_raise_nobody_and_touch_no_admin(stack: Stack) -> No
     assert (await stack.api("POST", "/users", {"username": "fine"}, who="boss")).status == 201
     for flag in ("admin", "user_manager", "system_manager"):
         assert (await stack.api("PATCH", "/users/plain", {flag: True}, who="boss")).status == 403
-        assert (await stack.api("PUT", "/users/boss/permissions", {flag: flag != "user_manager"}, who="boss")).status == 403
+        assert (
+            await stack.api("PUT", "/users/boss/permissions", {flag: flag != "user_manager"}, who="boss")
+        ).status == 403
     for name in ("admin", "system"):
         for method, suffix, body in (
             ("PATCH", "", {"name": "x"}),

@@ -1,0 +1,85 @@
+"""The OpenAPI document describes what is served, all of it and nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest_twisted
+
+from pkgrepo.management.app import ManagementApp
+from tests.support.management import Stack
+
+METHODS = {"get", "post", "put", "patch", "delete"}
+
+
+def references(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        found = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+        return found.union(*(references(each) for each in value.values()))
+    if isinstance(value, list):
+        return set().union(*(references(each) for each in value))
+    return set()
+
+
+def test_every_address_that_dispatches_is_described() -> None:
+    management = ManagementApp(MagicMock())  # nobody calls
+    document = management.description.describe()
+    served = set()
+    for rule in management.dispatcher.app.url_map.iter_rules():
+        path = re.sub(r"<(?:path:)?([a-z]+)>", r"{\1}", rule.rule)
+        served |= {(method, path) for method in rule.methods - {"HEAD", "OPTIONS"}}
+    described = {(method.upper(), path) for path, operations in document["paths"].items() for method in operations}
+    assert served == described
+    assert len(served) > 80
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_document_is_whole(stack: Stack) -> None:
+    document = await stack.ok("GET", "/openapi.json", who=None)
+    assert document["openapi"] == "3.1.0"
+    schemas = document["components"]["schemas"]
+    assert references(document) == {f"#/components/schemas/{name}" for name in schemas}
+    identifiers = []
+    for path, operations in document["paths"].items():
+        assert set(operations) <= METHODS
+        for method, operation in operations.items():
+            identifiers.append(operation["operationId"])
+            named = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
+            assert named == set(re.findall(r"\{([a-z]+)\}", path))
+            assert operation["summary"]
+            assert not operation["summary"].endswith(".")
+            assert any(status.startswith("2") for status in operation["responses"])
+            assert ("requestBody" in operation) <= (method != "get")
+    assert len(set(identifiers)) == len(identifiers)
+
+
+@pytest_twisted.ensureDeferred
+async def test_answers_have_the_fields_that_are_described(stack: Stack) -> None:
+    document = await stack.ok("GET", "/openapi.json", who=None)
+    schemas = document["components"]["schemas"]
+    made = await stack.add_repository()
+    await stack.publish("main/py", "demo", "1.0")
+    token = await stack.ok("POST", "/user/token", {"name": "x"})
+    for path, name in (
+        ("/info", "Info"),
+        ("/storage/main", "StorageRecord"),
+        (f"/repository/{made['id']}", "RepositoryRecord"),
+        ("/user/me", "UserRecord"),
+        (f"/user/token/{token['id']}", "TokenRecord"),
+        ("/package/main%2Fpy/demo", "PackageRecord"),
+        ("/package/main%2Fpy/demo/versions/1.0", "VersionRecord"),
+    ):
+        assert set(await stack.ok("GET", path)) == set(schemas[name]["properties"]), path
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_page_for_people_needs_nothing_else_and_runs_nothing(stack: Stack) -> None:
+    reply = await stack.api("GET", "/docs", who=None)
+    text = reply.body.decode()
+    assert reply.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+    assert "/api/repository/{repository}" in text
+    assert "<script" not in text
+    assert "http://" not in text.replace("http://registry.example", "")

@@ -1,0 +1,86 @@
+"""Health, readiness and figures."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest_twisted
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.management import Stack
+
+
+async def figures(stack: Stack, who: str | None = "admin") -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    reply = await stack.call("GET", "/metrics", who=who)
+    assert reply.status == 200
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(reply.body.decode())
+        for sample in family.samples
+    }
+
+
+@pytest_twisted.ensureDeferred
+async def test_whoever_gets_an_answer_knows_that_the_server_lives(stack: Stack) -> None:
+    for path in ("/healthz", "/health"):
+        reply = await stack.call("GET", path, who=None)
+        assert (reply.status, reply.json["status"]) == (200, "ok")
+        assert reply.headers["cache-control"] == "no-store"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_ready_server_tells_admins_what_was_checked(stack: Stack) -> None:
+    reply = await stack.call("GET", "/readyz", who=None)
+    assert (reply.status, reply.json) == (200, {"status": "ok", "checks": None})
+    checked = (await stack.call("GET", "/readyz")).json["checks"]
+    assert checked == {"catalog": "ok", "storage main": "ok"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_without_room_makes_the_server_unready(make_stack: Any) -> None:
+    stack: Stack = await make_stack()
+    total = shutil.disk_usage(stack.folder).total
+    full: Stack = await make_stack(data__low_water=total * 2)
+    reply = await full.call("GET", "/readyz", who="admin")
+    assert (reply.status, reply.json["status"]) == (503, "unavailable")
+    assert "bytes are free" in reply.json["checks"]["storage main"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_figures_are_for_system_managers_and_tokens_with_the_scope(stack: Stack) -> None:
+    await stack.add_user("ada")
+    assert (await stack.call("GET", "/metrics", who=None)).status == 401
+    assert (await stack.call("GET", "/metrics", who="ada")).status == 403
+    token = await stack.token(scopes=["metrics"])
+    assert (await stack.call("GET", "/metrics", who=token)).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_requests_are_counted_without_words_of_clients(stack: Stack) -> None:
+    await stack.add_repository()
+    await stack.publish("main/py", "very-special-name", "1.0")
+    await stack.call("GET", "/repositories/main/py/simple/very-special-name/", who=None)
+    await stack.call("GET", "/made-up-by-a-client", who=None)
+    await stack.call("GET", "/api/info", headers={"Authorization": "Basic YWRtaW46d3Jvbmc="})
+    found = await figures(stack)
+    labels = {"area": "repositories", "code": "200", "format": "python", "method": "GET"}
+    assert found["pkgrepo_http_requests_total", tuple(labels.items())] == 1
+    assert found["pkgrepo_http_requests_total", tuple((labels | {"code": "201", "method": "PUT"}).items())] == 1
+    other = {"area": "other", "code": "404", "format": "", "method": "GET"}
+    assert found["pkgrepo_http_requests_total", tuple(other.items())] == 1
+    assert found["pkgrepo_received_bytes_total", (("area", "repositories"), ("format", "python"))] > 500
+    assert found["pkgrepo_sent_bytes_total", (("area", "repositories"), ("format", "python"))] > 100
+    assert found["pkgrepo_login_failures_total", ()] == 1
+    assert found["pkgrepo_repository_packages", (("repo", "main/py"),)] == 1
+    assert found["pkgrepo_repository_bytes", (("repo", "main/py"),)] > 500
+    assert found["pkgrepo_disk_free_bytes", (("storage", "main"),)] > 0
+    assert found["pkgrepo_http_request_seconds_count", (("area", "repositories"),)] == 2
+    assert "special" not in str(found)
+    assert "made-up" not in str(found)
+
+
+@pytest_twisted.ensureDeferred
+async def test_figures_can_be_switched_off(make_stack: Any) -> None:
+    stack: Stack = await make_stack(metrics__enabled=False)
+    assert (await stack.call("GET", "/metrics")).status == 404
