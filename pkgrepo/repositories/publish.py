@@ -40,7 +40,11 @@ T = TypeVar("T")
 
 @frozen
 class Release:
-    """What a format wants published: one version of one package, with the files that came now."""
+    """
+    What a format wants published: one version of one package, with the files that came now.
+
+    With ``overwrite`` they replace others of the same paths; what is then at the ``obsolete`` paths goes.
+    """
 
     package_key: str
     package_name: str
@@ -51,6 +55,7 @@ class Release:
     meta: Mapping[str, Any] = Factory(dict)
     package_meta: Mapping[str, Any] | None = None
     overwrite: bool = False
+    obsolete: tuple[str, ...] = ()
 
 
 @frozen
@@ -238,6 +243,11 @@ def publish_release(
         if new_version:
             raise Conflict(f"{release.package_name} {release.version_text}: these files belong to another version")
         return Published(changed=False, serial=package.serial, files=tuple(kept), surplus=surplus)
+    found = (files.find_file(tx, repository.id, path) for path in release.obsolete)
+    gone = [each for each in found if each is not None]
+    for each in gone:
+        files.remove_file(tx, each, actor=actor, tombstone=False, now_ms=now_ms)
+        grown -= each.size
     serial = repositories.bump_serial(tx, repository.id)
     if new_package or package.name != release.package_name:
         repositories.names_changed(tx, repository.id)
@@ -249,7 +259,7 @@ def publish_release(
     if not new_version and release.overwrite:
         versions.set_meta(tx, version.id, release.meta)
     index = PackageIndex(tx, package, now_ms)
-    indexer(index, Change(version=version, added=tuple(added)))
+    indexer(index, Change(version=version, added=tuple(added), removed=tuple(gone)))
     events.append_event(
         tx,
         repository_id=repository.id,

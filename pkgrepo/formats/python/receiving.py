@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from pkgrepo.errors import Invalid
@@ -25,14 +26,19 @@ class FormReceiver:
     Reads one upload form.
 
     The fields may come in any order; tools send digests before the file, so that only digests which somebody
-    announced are computed beside sha256.
+    announced are computed beside sha256. ``admit`` is told the project's key when the file's name is known, and
+    raises when it must not come in: then none of the file is stored.
     """
 
-    def __init__(self, services: Services, staged: Staged, *, project: str | None, strict: bool) -> None:
+    def __init__(
+        self, services: Services, staged: Staged, *, project: str | None, strict: bool, admit: Callable[[str], None]
+    ) -> None:
         self._services = services
         self._staged = staged
         self._project = project
         self._strict = strict
+        self._admit = admit
+        self._expect_size: int | None = None
         self._fields: list[tuple[str, str]] = []
         self._text_size = 0
         self._filename: FileName | None = None
@@ -43,8 +49,11 @@ class FormReceiver:
         """
         The distribution in the request's form.
 
-        :raises Refusal: the form is malformed or too large; :raises Invalid: it misses something, or says it twice
+        :raises Refusal: the form is malformed, too large, or wants what is not done any more
+        :raises Invalid: it misses something, or says it twice
         """
+        if request.body.declared is not None:
+            self._expect_size = min(request.body.declared, self._services.max_upload)
         async for part in read_form(request, FORM_LIMITS):
             if part.name == "content":
                 await self._take_content(part)
@@ -52,9 +61,10 @@ class FormReceiver:
                 self._signature = await self._staged.receive(part, limit=SIGNATURE_LIMIT)
             else:
                 await self._take_field(part)
+        form = UploadForm.parse(self._fields)
+        form.check_action(required=self._project is None)
         if self._filename is None or self._blob is None:
             raise Invalid("the upload form has no file part named 'content'", "content")
-        form = UploadForm.parse(self._fields)
         return Distribution(filename=self._filename, blob=self._blob, form=form, signature=self._signature)
 
     async def _take_field(self, part: Part) -> None:
@@ -71,9 +81,11 @@ class FormReceiver:
             raise Invalid("the file part 'content' has no file name", "content")
         named = dict(self._fields).get("name") or self._project
         self._filename = parse_filename(part.filename, project=named, strict=self._strict)
+        self._admit(self._filename.project_key)
         announced = {field for field, value in self._fields if value}
         self._blob = await self._staged.receive(
             part,
             limit=self._services.max_upload,
+            expect_size=self._expect_size,
             algorithms=[algorithm for field, algorithm in DIGEST_FIELDS.items() if field in announced],
         )

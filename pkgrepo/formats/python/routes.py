@@ -218,15 +218,16 @@ class PythonSite:
     async def _upload_form(self, request: Request, project: str | None) -> Answer:
         identity = await self._admit(request, Action.WRITE, project)
         check_length(request, self._services.max_upload + FORM_OVERHEAD)
-        async with self._services.publisher.stage(self._repository) as staged:
-            receiver = FormReceiver(self._services, staged, project=project, strict=self._uploads.strict)
-            upload = await receiver.receive(request)
-            if upload.form is not None:
-                upload.form.check_action(required=project is None)
-            key = upload.filename.project_key
+
+        def admit(key: str) -> None:
             if project is not None and key != project:
-                raise Invalid(f"{upload.filename.filename} does not belong to project {project}", "name")
+                raise Invalid(f"this is not a file of project {project}", "name")
             self._services.access.require(identity, Action.WRITE, self._repository, key)
+
+        async with self._services.publisher.stage(self._repository) as staged:
+            receiver = FormReceiver(self._services, staged, project=project, strict=self._uploads.strict, admit=admit)
+            upload = await receiver.receive(request)
+            key = upload.filename.project_key
             await self._uploads.accept(
                 staged,
                 upload,

@@ -25,7 +25,7 @@ from pkgrepo.storage.catalog import files, packages, versions
 from .archive import Inspected, inspect
 from .form import UploadForm
 from .indexing import index_project
-from .layout import METADATA, PROVENANCE, SIGNATURE, file_path
+from .layout import COMPANIONS, METADATA, PROVENANCE, SIGNATURE, file_path
 from .metadata import meta_json
 from .names import FileName
 from .provenance import provenance_document
@@ -101,11 +101,13 @@ class Uploads:
                     attrs={"role": PROVENANCE},
                 )
             )
+        accompanying = {each.path for each in companions}
+        obsolete = tuple(path + suffix for suffix in COMPANIONS if path + suffix not in accompanying)
         overwrite = may_overwrite and bool(self._policy.get("allow_overwrite", False))
         existing = self.find(path)
         if existing is not None and existing.sha256 == upload.blob.sha256:
             # The first upload's companions stay: an idempotent re-run brings nothing new.
-            companions = []
+            companions, obsolete = [], ()
         elif existing is not None and not overwrite:
             raise FileExists(name.filename, existing.sha256)
         release = Release(
@@ -117,6 +119,7 @@ class Uploads:
             files=(NewFile(path=path, blob=upload.blob, attrs=attrs), *companions),
             meta=meta_json(inspected.metadata),
             overwrite=overwrite,
+            obsolete=obsolete if overwrite else (),
         )
         return await self._services.publisher.publish(self._repository, release, staged, actor, index_project)
 
@@ -140,10 +143,16 @@ class Uploads:
         descriptor = staged.open(upload.blob).descriptor()
         if descriptor is None:
             raise Invalid("this storage cannot look into uploaded files")
-        try:
-            return await self._services.pools.cpu(inspect, descriptor, upload.filename)
-        finally:
-            os.close(descriptor)
+        return await self._services.pools.cpu(_inspect_and_close, descriptor, upload.filename)
+
+
+def _inspect_and_close(descriptor: int, filename: FileName) -> Inspected:
+    # Closed by the thread itself: when the client leaves, the thread goes on, and must not read from a number that
+    # meanwhile stands for another file.
+    try:
+        return inspect(descriptor, filename)
+    finally:
+        os.close(descriptor)
 
 
 def _check_digests(form: UploadForm, blob: BlobInfo) -> None:
