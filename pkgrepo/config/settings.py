@@ -72,7 +72,6 @@ class Tls:
     cert: Path | None = setting(existing_file(), None, "certificate chain, PEM")
     key: Path | None = setting(existing_file(), None, "private key, PEM")
     reload: str = setting(choice("auto", "never"), "auto", "auto: new connections use the files' newest content")
-    min_version: str = setting(choice("1.2", "1.3"), "1.2", "oldest TLS version")
 
 
 @frozen

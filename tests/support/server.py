@@ -67,6 +67,7 @@ def no_failures() -> Iterator[None]:
         if "log_failure" in event:
             failures.append(event["log_failure"].getTraceback())
 
+    gc.collect()  # what earlier tests left is theirs
     globalLogPublisher.addObserver(observe)
     try:
         yield

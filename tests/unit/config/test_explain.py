@@ -53,3 +53,22 @@ def test_a_declared_list_in_the_template_works_once_it_is_filled_in(tmp_path):
     file.write_text(filled)
     (repository,) = read_config(file).bootstrap.repositories
     assert (repository.name, repository.format, repository.visibility) == ("py", "python", "public")
+
+
+def test_declared_objects_are_explained_as_toml_that_reads_back():
+    overrides = {
+        "bootstrap.repositories": [
+            {"name": "py", "format": "python", "config": {"type": "Hosted", "policy": {"a": True}}}
+        ],
+        "bootstrap.tokens": [
+            {
+                "name": "ci",
+                "user": "ann",
+                "hash": "0" * 64,
+                "repositories": [{"repository": "main/*", "actions": ["write"]}],
+            }
+        ],
+    }
+    config = read_config(overrides=overrides)
+    told = {each.name: each.value for each in explain(config) if each.name in overrides}
+    assert read_config(overrides=told) == config
