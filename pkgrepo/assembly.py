@@ -45,6 +45,7 @@ from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.derived import DerivedDocuments
 from pkgrepo.repositories.downloads import DownloadRecorder
+from pkgrepo.repositories.housekeeping import Housekeeping
 from pkgrepo.repositories.publish import Publisher
 from pkgrepo.repositories.readable import LayoutFollower
 from pkgrepo.repositories.registry import Registry
@@ -127,7 +128,8 @@ class Assembly:
         self._config = config
         self._reactor = reactor
         self._certificate = _certificate(config)
-        self._figures = RequestFigures(self.core.registry, _access_log(config, reactor))
+        self._access_log = _access_log(config, reactor)
+        self._figures = RequestFigures(self.core.registry, self._access_log)
         # Ports are bound before anything else stands, so what they serve is filled in by ``start``.
         self.site: Site = make_site(
             Resource(),
@@ -136,6 +138,7 @@ class Assembly:
             trusted_proxies=config.server.trusted_proxies,
             access_log=self._figures,
             server_header=f"pkgrepo/{__version__}",
+            in_thread=self.core.pools.disk,
         )
         self.factory: IProtocolFactory = (
             self.site if self._certificate is None else tls_factory(self._certificate, self.site, reactor)
@@ -207,7 +210,10 @@ class Assembly:
         self.site.early = EarlyReads(catalog=catalog, mounts=mounts, access=access, downloads=core.downloads, hot=hot)
         if self._certificate is not None and config.tls.reload == "auto":
             self._certificate.watch(self._reactor)
-        for each in (core.follower, core.downloads, Flusher(uses, self._reactor), lag):
+        housekeeping = Housekeeping(
+            catalog=catalog, registry=core.registry, stores=core.stores, clock=core.clock, reactor=self._reactor
+        )
+        for each in (core.follower, core.downloads, Flusher(uses, self._reactor), housekeeping, lag):
             each.setServiceParent(self._running)  # type: ignore[no-untyped-call]
         self._running.startService()
         return password
@@ -220,6 +226,8 @@ class Assembly:
         if self._running.running:
             await self._running.stopService()
         await self.core.stop()
+        if self._access_log is not None:
+            self._access_log.flush()
 
 
 class Flusher(Service):

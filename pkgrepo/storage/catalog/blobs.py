@@ -151,6 +151,11 @@ def _named(r: Reader, storage_id: int, column: str, values: Sequence[str | bytes
     return {row[0] for row in r.all(sql, (storage_id, *values))}
 
 
+def claimed_uploads(r: Reader, storage_id: int) -> list[str]:
+    """The names of unfinished uploads that somebody may come back to."""
+    return [row[0] for row in r.all("SELECT uid FROM upload WHERE storage_id = ?", (storage_id,))]
+
+
 def to_info(row: Row) -> BlobInfo:
     """The value of a row of sha256, size, locator, digests."""
     sha256 = row[0].hex()
