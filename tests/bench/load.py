@@ -108,9 +108,13 @@ def send_json(method: str, url: str, value: object, headers: Mapping[str, str]) 
     return json.loads(body) if body.strip() else None
 
 
-def wrk(url: str, headers: Mapping[str, str], seconds: float, connections: int = CONNECTIONS) -> Hits:
+def wrk(
+    url: str, headers: Mapping[str, str], seconds: float, *, turns: Path | None = None, connections: int = CONNECTIONS
+) -> Hits:
     """
     Ask for one address as fast as one thread with kept connections can.
+
+    C{turns} is a file of other addresses of the same server to ask for in turn, see L{write_turns}.
 
     :raises LoadFailed: an answer was missing or refused
     """
@@ -118,7 +122,8 @@ def wrk(url: str, headers: Mapping[str, str], seconds: float, connections: int =
     command += ["-s", str(Path(__file__).with_name("wrk.lua"))]
     for name, value in headers.items():
         command += ["-H", f"{name}: {value}"]
-    done = subprocess.run([*command, url], capture_output=True, text=True, timeout=seconds + SLACK_S, check=True)
+    command += [url, *(["--", str(turns)] if turns else [])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + SLACK_S, check=True)
     figures = json.loads(done.stdout.strip().splitlines()[-1])
     hits = Hits(
         requests=figures["requests"],
@@ -132,6 +137,13 @@ def wrk(url: str, headers: Mapping[str, str], seconds: float, connections: int =
     if hits.refused or not hits.requests:
         raise LoadFailed(f"{url}: {hits.refused} of {hits.requests} answers were refusals")
     return hits
+
+
+def write_turns(path: Path, urls: Sequence[str], agents: Sequence[str]) -> Path:
+    """A file for L{wrk} by which each kind of client asks for each address."""
+    lines = [f"{_path(url)}\t{agent}\n" for agent in agents for url in urls]
+    path.write_text("".join(lines))
+    return path
 
 
 def download(url: str) -> int:

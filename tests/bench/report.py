@@ -92,7 +92,9 @@ def _row(result: Result, name: str, judged: str) -> list[str]:
 
 
 def _factor(value: float) -> str:
-    return f"{value:.2f}x" if value < 10 else f"{value:.1f}x" if value < 100 else f"{value:,.0f}x"
+    """A ratio with three digits that mean something."""
+    decimals = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 3 if value >= 0.01 else 4
+    return f"{value:,.{decimals}f}x"
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> str:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from .contestants_python import PkgrepoBig, PkgrepoLittle, PkgrepoPython, form_fields, form_post
-from .load import PIP, STEP_LIMIT_S, Prober, get, percentile, post_all, post_file, put_file, wrk
+from .load import PIP, STEP_LIMIT_S, Prober, get, percentile, post_all, post_file, put_file
 from .measure import MIB, Watch
 from .scenarios import CPU, GROWTH, OURS, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
-from .scenarios_python import CPU_MS, GIB_FILE, SPEED, UPLOADS, WARM_UP_S, WRITTEN, index, stocked
+from .scenarios_python import CPU_MS, GIB_FILE, SPEED, UPLOADS, WRITTEN, asking, index, stocked
 from .wheels import Wheel, wheels
 
 OF_SHA256SUM = Metric("of_sha256sum", "of sha256sum's MB/s", 2)
@@ -154,22 +154,7 @@ def _index_read(project: str | None) -> Callable[[Arena, str], Trial]:
     def prepare(arena: Arena, name: str) -> Trial:
         server = stocked(arena, name, PAGE)
         url = server.page_url(project) if project else server.page_url("").removesuffix("/")
-        assert get(url, PIP).status == 200
-        wrk(url, PIP, WARM_UP_S)
-
-        def trial(_: int) -> Mapping[str, float]:
-            with Watch(server.tree) as watch:
-                hits = wrk(url, PIP, arena.seconds)
-            return {
-                RATE.key: hits.requests / hits.seconds,
-                SPEED.key: hits.size / 1e6 / hits.seconds,
-                CPU.key: watch.cost.cpu_s * 1e6 / hits.requests,
-                P50.key: hits.p50_ms,
-                P99.key: hits.p99_ms,
-                RSS.key: watch.cost.rss_peak / MIB,
-            }
-
-        return trial
+        return asking(arena, name, url, PIP)
 
     return prepare
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from .contestants_python import PythonIndex, form_fields, form_post
-from .load import FILE, HTML, PIP, LoadFailed, Reply, download, get, percentile, post_all, post_file, wrk
+from .load import FILE, HTML, PIP, LoadFailed, Reply, download, get, percentile, post_all, post_file, write_turns, wrk
 from .measure import MIB, Watch
 from .scenarios import CPU, GROWTH, OURS, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
 from .wheels import Wheel, wheels
@@ -15,12 +16,14 @@ PEERS = (OURS, "nginx", "pypiserver", "devpi")
 READ = (RATE, CPU, P50, P99, RSS)
 WARM_UP_S = 1.0
 GIB_FILE = (1 << 30) - (1 << 16)  # bytes; devpi takes uploads of up to 1 GiB with everything around the file
-DOWNLOADS = 3  # in a round: one of them is short against the clock's tick of 10 ms
+DOWNLOADS = 5  # in a round: one of them is short against the clock's tick of 10 ms
 
 SPEED = Metric("mb_per_s", "MB/s")
-CPU_MS = Metric("cpu_ms", "CPU ms/file")
+CPU_MS = Metric("cpu_ms", "CPU ms/file", 1)
 UPLOADS = Metric("rate", "uploads/s")
 WRITTEN = Metric("written", "bytes written / size", 3)
+
+AGENTS = ("pip/26.3", "pip/24.0", "pip/23.2.1", "uv/0.13.8", "poetry/2.5.1")  # what tells caches of heads apart
 
 Address = Callable[[PythonIndex], str]
 
@@ -57,22 +60,39 @@ def _reading(
             sent["If-None-Match"] = validator
             if get(url, sent).status != 304:
                 raise LoadFailed(f"{url}: the validator it gave does not make a 304")
-        wrk(url, sent, WARM_UP_S)
-
-        def trial(_: int) -> Mapping[str, float]:
-            with Watch(arena.get(name).tree) as watch:
-                hits = wrk(url, sent, arena.seconds)
-            return {
-                RATE.key: hits.requests / hits.seconds,
-                CPU.key: watch.cost.cpu_s * 1e6 / hits.requests,
-                P50.key: hits.p50_ms,
-                P99.key: hits.p99_ms,
-                RSS.key: watch.cost.rss_peak / MIB,
-            }
-
-        return trial
+        return asking(arena, name, url, sent)
 
     return prepare
+
+
+def asking(arena: Arena, name: str, url: str, headers: Mapping[str, str], turns: Path | None = None) -> Trial:
+    """Rounds of small requests to a contestant, which is warmed up now; C{turns} as in L{wrk}."""
+    wrk(url, headers, WARM_UP_S, turns=turns)
+
+    def trial(_: int) -> Mapping[str, float]:
+        with Watch(arena.get(name).tree) as watch:
+            hits = wrk(url, headers, arena.seconds, turns=turns)
+        return {
+            RATE.key: hits.requests / hits.seconds,
+            SPEED.key: hits.size / 1e6 / hits.seconds,
+            CPU.key: watch.cost.cpu_s * 1e6 / hits.requests,
+            P50.key: hits.p50_ms,
+            P99.key: hits.p99_ms,
+            RSS.key: watch.cost.rss_peak / MIB,
+        }
+
+    return trial
+
+
+def _mixed(arena: Arena, name: str) -> Trial:
+    projects = [f"bench-mixed-{number}" for number in range(200)]
+    stock = [wheel for project in projects for wheel in wheels(project, 3)]
+    source = stocked(arena, arena.first(PEERS) if name == "nginx" else name, stock)
+    urls = [source.page_url(project) for project in projects]
+    if name == "nginx":
+        bodies = [_answer(url, PIP).body for url in urls]
+        urls = [arena.nginx().mirror(hashlib.sha256(body).hexdigest(), body) for body in bodies]
+    return asking(arena, name, urls[0], PIP, write_turns(arena.scratch / f"{name}.turns", urls, AGENTS))
 
 
 def _answer(url: str, headers: Mapping[str, str]) -> Reply:
@@ -205,6 +225,14 @@ SCENARIOS: tuple[Scenario, ...] = (
         stock="twenty",
     ),
     _page_scenario(300),
+    Scenario(
+        name="simple-mixed",
+        about="simple pages of 200 projects in turn, for clients of five kinds",
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_mixed,
+        stock="mixed",
+    ),
     # Not devpi: an upload there costs what the whole project costs, and 5,000 of them more than an hour.
     _page_scenario(5000, lineup=(OURS, "nginx", "pypiserver")),
     Scenario(

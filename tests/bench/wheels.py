@@ -20,7 +20,8 @@ from pathlib import Path
 from attrs import define
 
 BLOCK = 1 << 20  # bytes of padding that repeat; far above the 32 KiB that deflate looks back
-ZIP64_FROM = 0xFFFFFFFF
+ZIP64_FROM = 0xFFFFFFFF  # the first size that does not fit into the fields of a plain zip
+ELSEWHERE = 0xFFFFFFFF  # in such a field: the value is in the zip64 part
 DATE = (2024 - 1980) << 9 | 1 << 5 | 1  # 1 January 2024, as zip writes dates
 
 
@@ -151,10 +152,14 @@ def _record_row(name: str, digest: bytes, size: int) -> str:
     return f"{name},sha256={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()},{size}"
 
 
+def _short(value: int) -> int:
+    return value if value < ZIP64_FROM else ELSEWHERE
+
+
 def _local(name: str, crc: int, size: int) -> bytes:
     # APPNOTE 4.3.7, and 4.5.3 for sizes that need zip64
     extra = struct.pack("<HHQQ", 1, 16, size, size) if size >= ZIP64_FROM else b""
-    short = min(size, ZIP64_FROM)
+    short = _short(size)
     need = 45 if extra else 20
     fields = (0x04034B50, need, 0, 0, 0, DATE, crc, short, short, len(name), len(extra))
     return struct.pack("<IHHHHHIIIHH", *fields) + name.encode() + extra
@@ -166,15 +171,15 @@ def _central(name: str, crc: int, size: int, offset: int) -> bytes:
     wide += [offset] if offset >= ZIP64_FROM else []
     extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
     need = 45 if extra else 20
-    short = min(size, ZIP64_FROM)
+    short = _short(size)
     mode = 0o100644 << 16
     fields = (0x02014B50, 3 << 8 | need, need, 0, 0, 0, DATE, crc, short, short)
-    places = (len(name), len(extra), 0, 0, 0, mode, min(offset, ZIP64_FROM))
+    places = (len(name), len(extra), 0, 0, 0, mode, _short(offset))
     return struct.pack("<IHHHHHHIIIHHHHHII", *fields, *places) + name.encode() + extra
 
 
 def _end(count: int, size: int, offset: int) -> bytes:
-    short = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, count, count, size, min(offset, ZIP64_FROM), 0)
+    short = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, count, count, size, _short(offset), 0)
     if offset < ZIP64_FROM:
         return short
     # APPNOTE 4.3.14 and 4.3.15
