@@ -9,6 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from email.errors import (
+    FirstHeaderLineIsContinuationDefect,
+    MisplacedEnvelopeHeaderDefect,
+    MissingHeaderBodySeparatorDefect,
+)
 from email.message import Message
 from email.parser import BytesHeaderParser
 from typing import Any
@@ -24,6 +29,8 @@ from .names import FileName, find_version, normalise, parse_version
 MOST_LINES = 50_000  # lines of the head; the parser takes a fraction of a second for so many
 LONGEST_REQUIREMENT = 4096  # characters; longer ones are passed on unread, since reading them takes its time
 MOST_REQUIREMENTS = 5_000  # that are looked at
+
+_HEAD_DEFECTS = (FirstHeaderLineIsContinuationDefect, MisplacedEnvelopeHeaderDefect, MissingHeaderBodySeparatorDefect)
 
 _EMPTY_LINE = re.compile(rb"(?>\r\n|\n|\r)(?:\r\n|\n|\r)")
 _FOLD = re.compile(r"(?:\r\n|\n|\r)(?: {7}\|| {8}|[ \t]*)")
@@ -103,7 +110,8 @@ def parse_metadata(data: bytes, where: str) -> CoreMetadata:
         raise Invalid(f"the head of {where} has more than {MOST_LINES} lines", "content")
     message = BytesHeaderParser().parsebytes(head)
     warnings: list[str] = []
-    if message.defects:
+    # Other defects are about parts and encodings, which differ between Python's releases and mean nothing here.
+    if any(isinstance(defect, _HEAD_DEFECTS) for defect in message.defects):
         warnings.append(f"{where} has lines that are not fields")
     found = _collect(message, where, warnings)
     body = _text(rest, where, "Description", warnings)
