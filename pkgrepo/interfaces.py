@@ -219,6 +219,9 @@ class IAuthorizer(Interface):
     def may(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
         """Whether the identity may do this now. ``package`` (its key) narrows to one package."""
 
+    def explain(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> str:
+        """A sentence for the person who was refused: who, what, and the rule that decided."""
+
 
 class IFormat(Interface):
     """A package format: its protocol, and nothing of disks, SQL or sockets."""

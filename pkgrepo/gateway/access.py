@@ -7,15 +7,6 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
 
-VERBS = {
-    Action.READ: "read",
-    Action.WRITE: "publish to",
-    Action.OVERWRITE: "replace files in",
-    Action.DELETE: "delete from",
-    Action.EDIT: "change the settings of",
-    Action.ADMIN: "administer",
-}
-
 
 class Access:
     """The one way from a request to an identity, and from an identity to leave."""
@@ -57,18 +48,12 @@ class Access:
 
         :raises RepositoryInactive: it is switched off
         :raises AuthenticationRequired: an anonymous caller might do better with credentials
-        :raises Forbidden: the caller is known; :raises NotFound: ... and may not even know of the repository
+        :raises Forbidden: the caller is known; the sentence says which rule decided
         """
         if not self.may(identity, action, repository, package):
             if identity.anonymous:
                 raise AuthenticationRequired
-            if action is not Action.READ and not self.may(identity, Action.READ, repository, package):
-                raise Forbidden(f"{identity.username!r} has no access to repository {repository.path}")
-            name = f"{package!r} in " if package else ""
-            verb = VERBS[action]
-            if package:
-                verb = verb.split(" ", 1)[0]
-            raise Forbidden(f"{identity.username!r} may not {verb} {name}repository {repository.path}")
+            raise Forbidden(self._authorizer.explain(identity, action, repository, package))
         if not repository.active:
             raise RepositoryInactive(repository.path)
 
