@@ -47,12 +47,14 @@ def _upload_five(send: Callable[[PkgrepoPython, Path], None]) -> Callable[[Arena
         assert LARGE.sha256  # computed here, since a round's clock would run
 
         def trial(_: int) -> Mapping[str, float]:
-            reference_s = _sha256sum_s(path)
+            before_s = _sha256sum_s(path)
             with arena.fresh(name) as server:
                 assert isinstance(server, PkgrepoPython)
                 server.publish(wheels("bench-warm", 1))
                 with Watch(server.tree) as watch:
                     send(server, path)
+            # The better of two: one that had to read from the disk would flatter the upload.
+            reference_s = min(before_s, _sha256sum_s(path))
             return {
                 SPEED.key: LARGE.size / 1e6 / watch.cost.seconds,
                 OF_SHA256SUM.key: reference_s / watch.cost.seconds,
