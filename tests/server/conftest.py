@@ -43,7 +43,7 @@ def token_texts() -> dict[str, str]:
 def python_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
     """A running server with the repositories and tokens above."""
     folder = tmp_path_factory.mktemp("python_server")
-    lines = ["[server]", f"max_upload = {MAX_UPLOAD}"]
+    lines = ["[server]", f"max_upload = {MAX_UPLOAD}", "[limits]", "login_failures = 1000"]
     for name, rest in REPOSITORIES.items():
         lines += ["[[bootstrap.repositories]]", f'name = "{name}"', 'format = "python"', rest]
     for name, (repository, actions, packages) in TOKENS.items():
