@@ -1,0 +1,167 @@
+"""
+What the path of a request names, below its repository.
+
+Clients send a scope with its slash plain or encoded, and with the ``@`` encoded or not. A path is therefore split
+before it is decoded, and each part is decoded once and held against its grammar, so that nothing encoded can act as
+a separator, or lead anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import unquote_to_bytes
+
+from attrs import frozen
+
+from . import names
+
+API = "-"
+REVISION = "-rev"
+LITERAL = "package"
+
+
+@frozen
+class PackagePath:
+    """A package as a whole; ``revision`` is the one that a change is based on, empty when none is named."""
+
+    name: str
+    revision: str = ""
+
+
+@frozen
+class VersionPath:
+    """One version of a package, by its number or a tag."""
+
+    name: str
+    selector: str
+
+
+@frozen
+class TarballPath:
+    """
+    A file of a version.
+
+    ``filename`` is without any scope. ``selector`` is the version that the path names beside it, empty when it
+    names none.
+    """
+
+    name: str
+    filename: str
+    selector: str = ""
+    revision: str = ""
+
+
+@frozen
+class ApiPath:
+    """Something below ``/-/``, in its decoded parts."""
+
+    parts: tuple[str, ...]
+
+
+@frozen
+class RootPath:
+    """The repository itself."""
+
+
+Path = PackagePath | VersionPath | TarballPath | ApiPath | RootPath
+
+
+def read_path(raw_path: bytes) -> Sequence[Path]:
+    """
+    What a path may mean, the likeliest first; nothing when it cannot be a path of this format.
+
+    ``raw_path`` is as on the wire, from behind the slash that ends the repository's own path. Only paths below
+    ``package/`` have two meanings: they are the specification's own spelling of an address, and a package may be
+    called ``package``. A handler takes the first that exists.
+    """
+    parts = _decode(raw_path)
+    if parts is None:
+        return ()
+    if not parts:
+        return (RootPath(),)
+    if parts[0] == API:
+        return (ApiPath(tuple(parts[1:])),)
+    plain = _read_package(parts)
+    if parts[0] == LITERAL and len(parts) > 1:
+        literal = _read_literal(parts[1:])
+        # "/package/-/x.tgz" is a tarball, and no package is called "-".
+        return tuple(each for each in (literal, plain) if each is not None)
+    return () if plain is None else (plain,)
+
+
+def split_name(parts: Sequence[str]) -> tuple[str, Sequence[str]] | None:
+    """The package's name at the front of decoded parts, and what follows; None when no package can be called so."""
+    if not parts:
+        return None
+    name, rest = parts[0], parts[1:]
+    if name.startswith("@") and "/" not in name and rest:
+        name, rest = f"{name}/{rest[0]}", rest[1:]
+    return (name, rest) if names.is_readable(name) else None
+
+
+def _decode(raw_path: bytes) -> list[str] | None:
+    try:
+        parts = [unquote_to_bytes(part).decode() for part in raw_path.split(b"/")]
+    except UnicodeDecodeError:
+        return None
+    if parts[-1] == "":
+        parts.pop()  # clients write the registry's address with and without a slash
+    return parts if all(map(_is_part, parts)) else None
+
+
+def _is_part(part: str) -> bool:
+    """Whether a decoded part stays where it is. Scoped names, whole or with a file, are the only ones with a slash."""
+    return (
+        part.strip(".") != ""
+        and part.isprintable()
+        and "\\" not in part
+        and ("/" not in part or (part.startswith("@") and part.count("/") == 1))
+    )
+
+
+def _read_package(parts: Sequence[str]) -> Path | None:
+    found = split_name(parts)
+    if found is None:
+        return None
+    name, rest = found
+    revision = ""
+    if len(rest) >= 2 and rest[-2] == REVISION:
+        rest, revision = rest[:-2], rest[-1]
+    if not rest:
+        return PackagePath(name, revision)
+    if rest[0] == API and len(rest) > 1:
+        return _read_file(name, rest[1:], revision)
+    if len(rest) == 1 and not revision and "/" not in rest[0] and rest[0] != API:
+        return VersionPath(name, rest[0])
+    return None
+
+
+def _read_file(name: str, rest: Sequence[str], revision: str) -> TarballPath | None:
+    """What follows ``/-/``: the file, perhaps behind the scope or the version."""
+    scope = name.partition("/")[0] if name.startswith("@") else None
+    *before, filename = rest
+    if scope is not None and not before and filename.startswith(f"{scope}/"):
+        return TarballPath(name, filename[len(scope) + 1 :], revision=revision)
+    if "/" in filename or len(before) > 1:
+        return None
+    if not before or before[0] == scope:
+        return TarballPath(name, filename, revision=revision)
+    return None if "/" in before[0] else TarballPath(name, filename, selector=before[0], revision=revision)
+
+
+def _read_literal(parts: Sequence[str]) -> Path | None:
+    """The specification's spelling: name, version, file."""
+    found = split_name(parts)
+    if found is None:
+        return None
+    name, rest = found
+    if any("/" in part or part == API for part in rest):
+        return None
+    match rest:
+        case []:
+            return PackagePath(name)
+        case [selector]:
+            return VersionPath(name, selector)
+        case [selector, filename]:
+            return TarballPath(name, filename, selector=selector)
+    return None

@@ -1,0 +1,135 @@
+"""
+The grammar and the order of versions (semantic versioning 2.0.0).
+
+The libraries for this on the Python index either know nothing of what npm puts before a version (``v``, ``=``,
+blanks) or have not been touched for years, and none makes keys that a database can order by.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from attrs import frozen
+
+from pkgrepo.errors import Invalid
+
+from .wording import shown
+
+LONGEST_VERSION: Final = 256  # characters
+LARGEST_NUMBER: Final = 2**53 - 1  # what JavaScript counts exactly
+
+_NUMBER = r"0|[1-9][0-9]*"
+_BUILD_ID = r"[0-9A-Za-z-]+"
+_PRE_ID = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+
+_VERSION: Final = re.compile(
+    rf"(?P<major>{_NUMBER})\.(?P<minor>{_NUMBER})\.(?P<patch>{_NUMBER})"
+    rf"(?:-(?P<pre>{_PRE_ID}(?:\.{_PRE_ID})*))?"
+    rf"(?:\+(?P<build>{_BUILD_ID}(?:\.{_BUILD_ID})*))?",
+    re.ASCII,
+)
+# What npm takes away from the front: any mix of these, as people write them.
+_BEFORE: Final = re.compile(r"[v=\s]*", re.ASCII)
+
+# The grammar of a range, one comparator at a time: an operator, and a version any part of which may be missing or "x".
+_PART = rf"(?:{_NUMBER}|[xX*])"
+_PARTIAL = (
+    rf"[v=\s]*{_PART}(?:\.{_PART}(?:\.{_PART}(?:-{_PRE_ID}(?:\.{_PRE_ID})*)?(?:\+{_BUILD_ID}(?:\.{_BUILD_ID})*)?)?)?"
+)
+_COMPARATOR: Final = re.compile(rf"(?:\^|~>?|[<>]?=?)\s*{_PARTIAL}", re.ASCII)
+_HYPHEN: Final = re.compile(rf"\s*{_PARTIAL}\s+-\s+{_PARTIAL}\s*", re.ASCII)
+
+
+@frozen
+class Version:
+    """
+    One version.
+
+    ``text`` is how it is written, without what npm strips; ``key`` lacks the build metadata, which makes no other
+    version of it. ``sort`` compares bytewise as versions do.
+    """
+
+    text: str
+    key: str
+    sort: bytes
+    is_prerelease: bool
+
+
+def parse_version(text: str) -> Version:
+    """
+    The version that a text stands for.
+
+    :raises Invalid: it is none
+    """
+    version = find_version(text)
+    if version is None:
+        raise Invalid(
+            f"invalid version: {shown(text)} is not MAJOR.MINOR.PATCH as semantic versioning 2.0 has it", "version"
+        )
+    return version
+
+
+@lru_cache(maxsize=4096)
+def find_version(text: str) -> Version | None:
+    """The version that a text stands for, or None when it is none."""
+    if len(text) > LONGEST_VERSION:
+        return None
+    text = text[_BEFORE.match(text).end() :].rstrip()  # type: ignore[union-attr]
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        return None
+    core = [int(match[part]) for part in ("major", "minor", "patch")]
+    if max(core) > LARGEST_NUMBER:
+        return None
+    pre = match["pre"]
+    return Version(
+        text=text,
+        key=text.partition("+")[0],
+        sort=b"".join(map(_number, core)) + _prerelease(pre),
+        is_prerelease=pre is not None,
+    )
+
+
+def is_range(text: str) -> bool:
+    """Whether npm takes a text for a range of versions: ``1``, ``^1.2``, ``>=1 <2``, ``1 - 2``, ``x``, even nothing."""
+    if len(text) > LONGEST_VERSION:
+        return False
+    return all(_is_comparators(part.strip()) for part in text.split("||"))
+
+
+def _is_comparators(text: str) -> bool:
+    if not text or _HYPHEN.fullmatch(text):
+        return True
+    at = 0
+    while at < len(text):
+        match = _COMPARATOR.match(text, at)
+        if match is None or not (match.end() == len(text) or text[match.end()].isspace()):
+            return False
+        at = match.end()
+        while at < len(text) and text[at].isspace():
+            at += 1
+    return True
+
+
+def _prerelease(pre: str | None) -> bytes:
+    """
+    The part of a sort key behind the numbers.
+
+    A release is 02. Before it come prereleases: 01, then for each identifier 01 and number, or 02, text and 00; then
+    00, so that fewer identifiers come first (section 11.4).
+    """
+    if pre is None:
+        return b"\x02"
+    ids = (
+        b"\x01" + _number(int(each)) if each.isdigit() else b"\x02" + each.encode("ascii") + b"\x00"
+        for each in pre.split(".")
+    )
+    return b"\x01" + b"".join(ids) + b"\x00"
+
+
+def _number(value: int) -> bytes:
+    """A number as its length in bytes, one byte, and itself, most significant byte first."""
+    size = (value.bit_length() + 7) // 8
+    return bytes((size,)) + value.to_bytes(size, "big")

@@ -1,0 +1,102 @@
+"""JSON from clients, read in the one way that everybody reads it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from pkgrepo.errors import Invalid
+
+from .wording import shown
+
+T = TypeVar("T")
+
+_STRINGS: Final = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
+_BYTE: Final = re.compile(r"\(byte (\d+)\)")
+
+
+def decode_json(text: bytes, place: Callable[[int], int] = lambda at: at) -> Any:
+    """
+    The value of a JSON text.
+
+    Parsers take the first or the last of two members with one name, so that a text with such says different things
+    to different readers; it is refused. ``place`` maps offsets for the sentence.
+
+    :raises Invalid: it is malformed, no UTF-8, nested too deeply, or says a key twice
+    """
+    value = decode_as(text, object, place)
+    # Whatever colons are left without the strings, each is one member.
+    if _STRINGS.sub(b"", text).count(b":") != _count_members(value):
+        raise Invalid(f"the body has the key {shown(_find_duplicate(text))} twice in one object")
+    return value
+
+
+def decode_as(text: bytes, type_: type[T], place: Callable[[int], int] = lambda at: at) -> T:
+    """
+    What a JSON text says in the parts that a type has.
+
+    :raises Invalid: it is malformed, no UTF-8, nested too deeply, or of another shape
+    """
+    try:
+        return msgspec.json.decode(text, type=type_)
+    except UnicodeDecodeError:
+        raise Invalid(f"the body is not JSON: it is not UTF-8 at byte {place(_not_utf8(text))}") from None
+    except RecursionError:
+        raise Invalid("the body is not JSON as it should be: it is nested too deeply") from None
+    except msgspec.MsgspecError as error:
+        raise _malformed(text, error, place) from None
+
+
+def _malformed(text: bytes, error: msgspec.MsgspecError, place: Callable[[int], int]) -> Invalid:
+    if isinstance(error, msgspec.ValidationError):
+        return Invalid(f"the body is not what it should be: {error}")
+    match = _BYTE.search(str(error))
+    if match is not None:
+        at = int(match[1])
+        why = str(error)[: match.start()].removeprefix("JSON is malformed: ").strip()
+        return Invalid(f"the body is not JSON: {why} near byte {place(at)}")
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError) as slow:
+        at = getattr(slow, "pos", len(text))
+        return Invalid(f"the body is not JSON: {getattr(slow, 'msg', 'malformed')} near byte {place(at)}")
+    return Invalid("the body is not JSON: it has half of a surrogate pair")
+
+
+def _not_utf8(text: bytes) -> int:
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return len(text)
+
+
+def _count_members(value: Any) -> int:
+    count = 0
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if type(each) is dict:
+            count += len(each)
+            waiting += [child for child in each.values() if type(child) in (dict, list)]
+        elif type(each) is list:
+            waiting += [child for child in each if type(child) in (dict, list)]
+    return count
+
+
+def _find_duplicate(text: bytes) -> str:
+    found: list[str] = []
+
+    def look(members: list[tuple[str, Any]]) -> None:
+        seen: set[str] = set()
+        for name, _ in members:
+            if name in seen:
+                found.append(name)
+            seen.add(name)
+
+    json.loads(text, object_pairs_hook=look)
+    return found[0]
