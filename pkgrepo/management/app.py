@@ -25,6 +25,7 @@ from .problems import ERRORS, problem_page
 from .projects import Projects
 from .removal import Removal
 from .repositories import Repositories
+from .search import Search
 from .services import ManagementServices
 from .setup import Setup
 from .storages import Storages
@@ -43,6 +44,7 @@ FAMILIES = (
     Configuration,
     Packages,
     Removal,
+    Search,
     Tree,
     Users,
     Account,

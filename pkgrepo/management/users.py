@@ -31,7 +31,7 @@ from .schemas.users import (
 )
 from .services import ManagementServices
 from .user_records import permissions_record, user_record
-from .who import USER_MANAGERS
+from .who import USER_MANAGERS, is_full_admin
 
 FLAGS = ("admin", "user_manager", "system_manager")
 
@@ -41,7 +41,7 @@ class Users:
     The users of the server.
 
     User managers manage everybody but admins and system managers, and raise nobody to a manager: else each of them
-    could become admin by a detour.
+    could become admin by a detour. An admin's token that was made for users alone does not reach further.
     """
 
     table = Table("users")
@@ -259,7 +259,7 @@ class Users:
 
     def _find_manageable(self, call: Call, id: str) -> User:
         user = self._find(id)
-        if (user.admin or user.system_manager) and not call.identity.admin:
+        if (user.admin or user.system_manager) and not is_full_admin(call.identity):
             raise Forbidden(f"only admins change {user.username!r}")
         call.object = user.username
         return user
@@ -316,7 +316,7 @@ def _check_flags(call: Call, user: User, changes: Mapping[str, Any]) -> None:
 
 
 def _check_may_raise(call: Call) -> None:
-    if not call.identity.admin:
+    if not is_full_admin(call.identity):
         raise Forbidden("only admins make or unmake admins, user managers and system managers")
 
 

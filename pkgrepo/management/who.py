@@ -6,6 +6,7 @@ from typing import Literal
 
 from attrs import frozen
 
+from pkgrepo.auth.limits import SERVER_SCOPES
 from pkgrepo.auth.permissions import Authorizer
 from pkgrepo.errors import AuthenticationRequired, Forbidden, RepositoryInactive
 from pkgrepo.gateway.access import missing
@@ -27,13 +28,12 @@ class Who:
     The callers of a route; ``words`` names them for people.
 
     With an ``action`` the route is about a repository, and the caller needs that action there. With a ``scope`` it is
-    about a part of the server (``api``: the caller's own account). With neither, everybody may call. ``admin`` narrows
-    a scope to admins. ``content`` marks routes to what is in a repository, which rest while it is switched off.
+    about a part of the server (``api``: the caller's own account). With neither, everybody may call. ``content`` marks
+    routes to what is in a repository, which rest while it is switched off.
     """
 
     words: str
     scope: Scope = ""
-    admin: bool = False
     action: Action | None = None
     content: bool = False
 
@@ -70,11 +70,11 @@ class Who:
         if identity.anonymous:
             raise AuthenticationRequired
         scope = f"api:{'read' if method == 'GET' else 'write'}" if self.scope == "api" else self.scope
-        if authorizer.may_use(identity, scope) and (identity.admin or not self.admin):
+        if authorizer.may_use(identity, scope):
             return
         if identity.limits is not None and scope not in identity.limits.scopes:
             raise Forbidden(f"this token lacks the scope {scope!r}")
-        holders = "admins" if self.admin else _HOLDERS.get(scope, "active users")
+        holders = _HOLDERS.get(scope, "active users")
         raise Forbidden(f"this is for {holders} only, and {identity.username!r} is none of them")
 
     def _check_action(
@@ -93,11 +93,16 @@ class Who:
             raise RepositoryInactive(repository.path)
 
 
+def is_full_admin(identity: Identity) -> bool:
+    """Whether the caller is an admin, and not through a token that was made for less."""
+    limits = identity.limits
+    return identity.admin and (limits is None or (limits.scopes >= SERVER_SCOPES and not limits.repositories))
+
+
 PUBLIC = Who("anyone")
 SELF = Who("anyone with an account", scope="api")
 USER_MANAGERS = Who("user managers", scope="users")
 SYSTEM_MANAGERS = Who("system managers", scope="system")
-ADMINS = Who("admins", scope="system", admin=True)
 AUDITORS = Who("admins", scope="audit")
 WATCHERS = Who("system managers", scope="metrics")
 READERS = Who("readers of the repository", action=Action.READ)

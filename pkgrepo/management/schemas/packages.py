@@ -40,6 +40,21 @@ class PackageRecord(Record):
         return frozenset({"downloads"})
 
 
+class PackageHit(PackageRecord):
+    """A package that was found, with its repository."""
+
+    repository_id: str
+    repository: str
+    format: str
+
+
+class Hits(Record):
+    """What was found, best first; truncated says that there is more than the limit."""
+
+    items: list[PackageHit]
+    truncated: bool
+
+
 class VersionSummaryRecord(Record):
     """A version in a list; size in bytes."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from attrs import frozen
@@ -48,6 +49,8 @@ class VersionSummary:
     files: int
     size: int
 
+
+_CHUNK = 500  # repositories in one query
 
 _PACKAGE = """
     SELECT p.key, p.name,
@@ -106,6 +109,29 @@ def list_version_summaries(
         VersionSummary(row[0], row[1], row[2], VersionState(row[3]), row[4], at(row[5]), row[6], row[7], row[8])
         for row in rows
     ]
+
+
+def search_packages(
+    r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int
+) -> list[tuple[int, PackageSummary]]:
+    """
+    Packages of some repositories whose keys hold every word, with the repository's catalog key.
+
+    A key that is the first word comes first, then those that begin with it, then the others, each by key.
+    """
+    found: list[tuple[int, int, str]] = []
+    for start in range(0, len(repository_ids), _CHUNK):
+        chunk = repository_ids[start : start + _CHUNK]
+        conditions = [f"repository_id IN ({', '.join('?' * len(chunk))})", *[r"key LIKE ? ESCAPE '\'"] * len(words)]
+        rank = r"CASE WHEN key = ? THEN 0 WHEN key LIKE ? ESCAPE '\' THEN 1 ELSE 2 END"
+        where = " AND ".join(conditions)
+        sql = f"SELECT {rank}, repository_id, key FROM package WHERE {where} ORDER BY 1, 3 LIMIT ?"  # noqa: S608 - ours
+        first = words[0] if words else ""
+        parameters: list[Value] = [first, like(first)[1:], *chunk, *map(like, words), limit]
+        found += [(row[0], row[1], row[2]) for row in r.all(sql, parameters)]
+    found.sort(key=lambda each: (each[0], each[2], each[1]))
+    summaries = [(owner, find_package_summary(r, owner, key)) for _, owner, key in found[:limit]]
+    return [(owner, summary) for owner, summary in summaries if summary is not None]
 
 
 def place_of_file(r: Reader, file_id: int) -> tuple[str, str] | None:

@@ -2,7 +2,8 @@
 The files of a repository as a tree, one level at a time.
 
 Folders exist only as parts of paths, so they are found by jumping: from a path to the first one behind all that share
-its folder. A level costs about one index look-up for each of its entries, however much is below them.
+its folder. A level costs about one index look-up for each of its entries, however much is below them. Only the page on
+which the files of a level with very many folders begin goes through all paths below.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .columns import like
 from .files import FILE, find_file, to_file
 
 AFTER_SLASH = chr(ord("/") + 1)
+JUMPS = 64  # over folders, between two files; one jump costs as much as reading some fifty rows
 
 
 @frozen
@@ -71,14 +73,17 @@ def _folders(r: Reader, repository_id: int, prefix: str, after: str, limit: int)
 def _files(r: Reader, repository_id: int, prefix: str, after: str, limit: int) -> list[File]:
     found: list[File] = []
     low = prefix + after + "\x00" if after else prefix
+    jumps = 0
     while len(found) < limit:
-        path = _next(r, repository_id, prefix, low)
+        path = _next(r, repository_id, prefix, low, nested=False if jumps > JUMPS else None)
         if path is None:
             break
         name, slash, _ = path[len(prefix) :].partition("/")
         if slash:
             low = prefix + name + AFTER_SLASH
+            jumps += 1
             continue
+        jumps = 0
         row = r.one(f"{FILE} WHERE f.repository_id = ? AND f.path = ?", (repository_id, path))
         if row is not None:
             found.append(to_file(row))
@@ -86,14 +91,14 @@ def _files(r: Reader, repository_id: int, prefix: str, after: str, limit: int) -
     return found
 
 
-def _next(r: Reader, repository_id: int, prefix: str, low: str, *, nested: bool = False) -> str | None:
-    """The first path from ``low`` on below the prefix, or the first that has a folder there."""
+def _next(r: Reader, repository_id: int, prefix: str, low: str, *, nested: bool | None = None) -> str | None:
+    """The first path from ``low`` on below the prefix; with ``nested``, the first that has a folder there, or none."""
     where, parameters = "repository_id = ? AND path >= ?", list[Value]([repository_id, low])
     if prefix:
         where += " AND path < ?"
         parameters.append(prefix[:-1] + AFTER_SLASH)
-    if nested:
-        where += r" AND path LIKE ? ESCAPE '\'"
+    if nested is not None:
+        where += rf" AND path {'' if nested else 'NOT '}LIKE ? ESCAPE '\'"
         parameters.append(f"{like(prefix)[1:-1]}%/%")
     sql = f"SELECT path FROM file WHERE {where} ORDER BY path LIMIT 1"  # noqa: S608 - the conditions are named above
     row = r.one(sql, parameters)

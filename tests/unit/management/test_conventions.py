@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import pytest_twisted
 
@@ -202,3 +204,24 @@ async def test_head_answers_without_a_body(stack: Stack) -> None:
     reply = await stack.api("HEAD", "/info")
     assert (reply.status, reply.body) == (200, b"")
     assert int(reply.headers["content-length"]) > 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_guessing_passwords_gets_a_wait(stack: Stack) -> None:
+    for _ in range(6):
+        reply = await stack.api("GET", "/info", headers={"Authorization": "Basic YWRtaW46d3Jvbmc="})
+    assert reply.status == 429
+    assert int(reply.headers["retry-after"]) > 0
+    assert reply.json["type"].endswith("/problems/too_many_attempts")
+
+
+@pytest_twisted.ensureDeferred
+async def test_links_begin_with_the_public_address(make_stack: Any) -> None:
+    stack: Stack = await make_stack(server__public_url="https://pkgs.example/base")
+    for name in ("a", "b"):
+        made = await stack.add_repository(name)
+        assert made["url"] == f"https://pkgs.example/base/repositories/main/{name}"
+    link = (await stack.api("GET", "/repository?limit=1")).headers["link"]
+    assert link.startswith("<https://pkgs.example/base/api/repository?")
+    allowed = await stack.api("PATCH", "/repository/main%2Fa", {}, headers={"Origin": "https://pkgs.example"})
+    assert allowed.status == 200

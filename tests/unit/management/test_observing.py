@@ -84,3 +84,21 @@ async def test_requests_are_counted_without_words_of_clients(stack: Stack) -> No
 async def test_figures_can_be_switched_off(make_stack: Any) -> None:
     stack: Stack = await make_stack(metrics__enabled=False)
     assert (await stack.call("GET", "/metrics")).status == 404
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_that_cannot_be_opened_makes_the_server_unready(stack: Stack) -> None:
+    await stack.ok("POST", "/storage", {"name": "second"})
+    storages = {each.name: each for each in stack.assembly.core.registry.storages()}
+    stack.assembly.core.stores.forget(storages["second"].id)
+    folder = stack.folder / "data" / "storages" / "second"
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
+    reply = await stack.call("GET", "/readyz")
+    assert reply.status == 503
+    assert reply.json["checks"]["storage main"] == "ok"
+    assert reply.json["checks"]["storage second"] != "ok"
+    checked = await stack.ok("POST", "/storage/second/check")
+    assert checked["ok"] is False
+    assert checked["error"]
+    assert (await stack.ok("GET", "/storage/second"))["usage"]["free_bytes"] is None

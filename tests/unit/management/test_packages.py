@@ -179,3 +179,55 @@ async def test_the_tree_shows_one_level_at_a_time(filled: Stack) -> None:
     paged = await filled.ok("GET", "/repository/main%2Fpy/tree/packages?limit=1")
     rest = await filled.ok("GET", f"/repository/main%2Fpy/tree/packages?limit=1&cursor={paged['next']}")
     assert ([each["name"] for each in rest["items"]], rest["next"]) == (["other-thing"], None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_packages_are_found_by_name_where_the_caller_may_see_them(filled: Stack) -> None:
+    await filled.add_repository("shut", visibility="private")
+    await filled.add_repository("veiled", visibility="hidden")
+    for place in ("shut", "veiled"):
+        await filled.publish(f"main/{place}", "demo-extra", "1.0")
+    await filled.publish("main/py", "my-demo", "1.0")
+
+    async def names(query: str, who: str | None = None) -> list[str]:
+        found = await filled.ok("GET", f"/search/packages?{query}", who=who)
+        return [f"{each['repository']}/{each['key']}" for each in found["items"]]
+
+    assert await names("q=demo") == ["main/py/demo", "main/py/my-demo"]
+    assert await names("q=demo", "admin") == [
+        "main/py/demo",
+        "main/shut/demo-extra",
+        "main/veiled/demo-extra",
+        "main/py/my-demo",
+    ]
+    assert await names("q=DEMO+my") == ["main/py/my-demo"]
+    assert await names("q=demo&repository=main/SHUT", "admin") == ["main/shut/demo-extra"]
+    assert await names("q=demo&format=pypi&limit=1") == ["main/py/demo"]
+    assert await names("q=%25") == []
+    assert len(await names("")) == 3
+    assert (await filled.ok("GET", "/search/packages?q=demo&limit=1"))["truncated"] is True
+    assert (await filled.api("GET", "/search/packages?format=cobol")).status == 422
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_all_formats_have_in_common_is_shown_beside_the_metadata(stack: Stack) -> None:
+    await stack.add_repository()
+    fields = [
+        ("Keywords", "fast,small"),
+        ("Project-URL", "Docs, https://docs.example"),
+        ("Home-page", "https://home.example"),
+        ("License", "MIT"),
+        ("Requires-Dist", "attrs>=20"),
+    ]
+    await stack.publish("main/py", "demo", "1.0", fields=fields)
+    shown = await stack.ok("GET", "/package/main%2Fpy/demo/versions/1.0")
+    assert (shown["keywords"], shown["license"], shown["dependencies"]) == (["fast", "small"], "MIT", ["attrs>=20"])
+    assert shown["links"] == {"Docs": "https://docs.example", "Homepage": "https://home.example"}
+    assert shown["metadata"]["requires_dist"] == ["attrs>=20"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_dry_run_deletes_no_package(filled: Stack) -> None:
+    dry = await filled.ok("DELETE", "/package/main%2Fpy/demo?dry_run=true")
+    assert (len(dry["deleted"]), dry["dry_run"]) == (7, True)
+    assert (await filled.ok("GET", "/package/main%2Fpy/demo"))["versions"] == 3

@@ -141,6 +141,21 @@ async def test_user_managers_raise_nobody_and_touch_no_admin(stack: Stack) -> No
 
 
 @pytest_twisted.ensureDeferred
+async def test_an_admins_token_for_users_makes_no_admin(stack: Stack) -> None:
+    await stack.add_user("ada")
+    token = await stack.token(scopes=["users"])
+    for method, path, body in (
+        ("POST", "/users", {"username": "evil", "admin": True}),
+        ("PATCH", "/users/ada", {"admin": True}),
+        ("PUT", "/users/admin/password", {"password": "known to the thief"}),
+    ):
+        assert (await stack.api(method, path, body, who=token)).status == 403
+    assert (await stack.api("PATCH", "/users/ada", {"name": "A"}, who=token)).status == 200
+    bearer = (await stack.api("POST", "/auth/token")).json["token"]
+    assert (await stack.api("PATCH", "/users/ada", {"admin": True}, who=bearer)).status == 200
+
+
+@pytest_twisted.ensureDeferred
 async def test_there_is_always_an_admin(stack: Stack) -> None:
     for method, suffix, body in (
         ("PATCH", "", {"admin": False}),
@@ -199,3 +214,29 @@ async def test_anybody_may_ask_who_they_are(stack: Stack) -> None:
     token = await stack.token(scopes=["metrics"])
     somebody = await stack.ok("GET", "/user/whoami", who=token)
     assert (somebody["username"], somebody["via"], somebody["scopes"]) == ("admin", "token", ["metrics"])
+
+
+@pytest_twisted.ensureDeferred
+async def test_nobody_locks_themselves_out(stack: Stack) -> None:
+    await stack.add_user("boss", admin=True)
+    assert (await stack.api("DELETE", "/users/boss", who="boss")).status == 409
+    assert (await stack.api("PUT", "/users/boss/status", {"active": False}, who="boss")).status == 409
+    assert (await stack.api("DELETE", "/users/boss")).status == 204
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_service_has_tokens_and_no_password(stack: Stack) -> None:
+    made = await stack.ok("POST", "/users", {"username": "robot", "kind": "service"})
+    assert made["kind"] == "service"
+    assert (await stack.api("PUT", "/users/robot/password", {"password": OTHER_PASSWORD})).status == 409
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_user_is_renamed_and_given_defaults(stack: Stack) -> None:
+    await stack.add_user("ada")
+    body = {"username": "Lovelace", "default_repository_actions": ["read"]}
+    changed = await stack.ok("PATCH", "/users/ada", body)
+    assert (changed["username"], changed["default_repository_actions"]) == ("Lovelace", ["read"])
+    assert (await stack.api("PATCH", "/users/lovelace", {"username": "admin"})).status == 409
+    (line,) = await stack.audited(action="user.update", outcome="ok")
+    assert line["detail"] == {"username": "Lovelace", "default_actions": ["read"]}

@@ -12,7 +12,6 @@ from pkgrepo.management.app import FAMILIES
 from pkgrepo.management.openapi import Description
 from pkgrepo.management.route import Route
 from pkgrepo.management.who import (
-    ADMINS,
     AUDITORS,
     CONTENT_DELETERS,
     CONTENT_READERS,
@@ -38,7 +37,6 @@ EXPECTED: dict[Who, tuple[int | None, ...]] = {
     SELF: (401, None, None, None, None, None, None, 403),
     USER_MANAGERS: (401, 403, 403, 403, None, 403, None, 403),
     SYSTEM_MANAGERS: (401, 403, 403, 403, 403, None, None, 403),
-    ADMINS: (401, 403, 403, 403, 403, 403, None, 403),
     WATCHERS: (401, 403, 403, 403, 403, None, None, 403),
     AUDITORS: (401, 403, 403, 403, 403, 403, None, 403),
     READERS: (404, 404, None, None, 404, None, None, None),
@@ -87,6 +85,7 @@ ROUTE_WHO = {
     "GET /repository/config/<key>/schema": PUBLIC,
     "GET /repository/find-id/<storage>/<name>": PUBLIC,
     "GET /repository/types": PUBLIC,
+    "GET /search/packages": PUBLIC,
     "GET /storage": SYSTEM_MANAGERS,
     "GET /storage/<id>": SYSTEM_MANAGERS,
     "GET /user-management/is-taken": USER_MANAGERS,

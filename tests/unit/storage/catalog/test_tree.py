@@ -64,3 +64,10 @@ def test_a_folder_costs_few_queries_whatever_is_in_it():
     before = catalog.tx.statements
     assert catalog.look(tree.list_tree, repository.id, "").folders == ["a", "b", "c"]
     assert catalog.tx.statements - before <= 9
+
+
+def test_files_behind_very_many_folders_are_found():
+    catalog = MemoryCatalog()
+    folders = [f"{number:03}" for number in range(tree.JUMPS + 40)]
+    repository = fill(catalog, [*(f"x/{folder}/f" for folder in folders), "x/000.a", "x/zz", "x/zzz"])
+    assert walk(catalog, repository, "x", 50) == (folders, ["x/000.a", "x/zz", "x/zzz"])
