@@ -8,14 +8,14 @@ that container clients know), and the user's generation (``gen``) at that time.
 =============================  ==================================================================================
 what ends it                   how
 =============================  ==================================================================================
-time                           ``exp``, never after the end of the access token that it was issued for
+time                           ``exp``, never after the end of the token that it was issued for
 password change, deactivation  the user's generation grows, ``gen`` no longer matches
 access token revoked, changed  the owner's generation grows
 server secret replaced         ``kid`` names a secret that is gone
 =============================  ==================================================================================
 
 An admin's token (``adm``) is not narrowed to ``access``: the same one opens the management API. Everybody else's
-grants nothing outside of it.
+grants nothing outside of it, and of a word no action that the access token behind it lacks (``may``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pkgrepo.interfaces import IAuthorizer, ICatalog
 from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits
 from pkgrepo.storage.catalog.identity import get_user
 
-from .limits import NOWHERE, SERVER_SCOPES, literal
+from .limits import NOWHERE, SERVER_SCOPES, allows, literal
 
 ALGORITHM = "HS256"
 SKEW_S = 60  # seconds that the clocks of two servers may differ
@@ -129,7 +129,9 @@ class BearerTokens:
         expires = now + self._lifetime_s
         limits = identity.limits
         if limits is not None and limits.expires_at is not None:
-            expires = min(expires, int(limits.expires_at.timestamp()))
+            # A bearer token's own limits end later than it says, and nobody must live on that difference.
+            grace = SKEW_S if identity.via == "bearer" else 0
+            expires = min(expires, int(limits.expires_at.timestamp()) - grace)
         claims: dict[str, Any] = {
             "iss": self._service,
             "aud": self._service,
@@ -143,6 +145,7 @@ class BearerTokens:
                     "actions": list(each.words),
                     "repository": each.repository,
                     "package": each.package,
+                    "may": sorted(_capped(each, limits)),
                 }
                 for each in access
             ],
@@ -160,7 +163,7 @@ class BearerTokens:
             claims, self._keys.secrets[self._keys.current], ALGORITHM, headers={"kid": self._keys.current}
         )
         return IssuedToken(
-            text=text, issued_at=datetime.fromtimestamp(now, UTC), expires_in=expires - now, access=tuple(access)
+            text=text, issued_at=datetime.fromtimestamp(now, UTC), expires_in=max(0, expires - now), access=tuple(access)
         )
 
     def read(self, text: str) -> Claims:
@@ -207,6 +210,14 @@ def allowed_words(
     )
 
 
+def _capped(access: Access, limits: TokenLimits | None) -> frozenset[Action]:
+    """What the words of a scope stand for, without what the caller's own token does not let pass."""
+    actions = frozenset[Action]().union(*(WORDS[word] for word in access.words))
+    if limits is None:
+        return actions
+    return frozenset(each for each in actions if allows(limits, each, access.repository, access.package))
+
+
 def _claims(claims: Mapping[str, Any]) -> Claims:
     expires_at = datetime.fromtimestamp(claims["exp"] + SKEW_S, UTC)
     if "adm" in claims:
@@ -222,6 +233,6 @@ def _claims(claims: Mapping[str, Any]) -> Claims:
 def _scope(access: Mapping[str, Any]) -> RepositoryScope:
     return RepositoryScope(
         repository=literal(access["repository"]),
-        actions=frozenset[Action]().union(*(WORDS[word] for word in access["actions"])),
+        actions=frozenset(Action(each) for each in access.get("may", ())),
         packages=(literal(access["package"]),) if access["package"] else (),
     )

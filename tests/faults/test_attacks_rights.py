@@ -1,0 +1,41 @@
+"""Ways to more than one was given, by detours through the token service and the management API."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest_twisted
+
+from tests.support.management import Stack
+from tests.support.pyprojects import make_wheel
+from tests.support.server import no_failures
+
+
+@pytest_twisted.async_yield_fixture
+async def stack(tmp_path: Path) -> Any:
+    """A server without ports with the public repository ``main/py``; nothing may fail in its log."""
+    running = Stack(tmp_path)
+    await running.start()
+    with no_failures():
+        await running.add_repository()
+        yield running
+        await running.stop()
+
+
+async def upload(stack: Stack, who: str, *, pad: int = 0, **fields: str) -> int:
+    filename, data = make_wheel("demo", "1.0", pad=pad)
+    path = f"/repositories/main/py/packages/demo/1.0/{filename}"
+    return (await stack.call("PUT", path, raw=data, who=who, headers=fields)).status
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_bearer_token_replaces_no_file_when_its_access_token_may_not(stack: Stack) -> None:
+    config = {"type": "Hosted", "policy": {"allow_overwrite": True}}
+    await stack.ok("PUT", "/repository/main%2Fpy/config", config)
+    token = await stack.token(repositories=[{"repository": "main/py", "actions": ["read", "write"]}])
+    bearer = await stack.ok("GET", "/auth/token?scope=repository:main/py/demo:pull,push", who=token)
+    assert await upload(stack, token) == 201
+    assert await upload(stack, token, pad=100) == 400
+    assert await upload(stack, bearer["token"], pad=100) == 400
