@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,12 @@ from pkgrepo.repositories.publish import Publisher
 from pkgrepo.repositories.readable import LayoutFollower
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
+from pkgrepo.repositories.sweep import Sweep
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog import settings
 from pkgrepo.storage.catalog.sqlite import SqliteCatalog
 from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.presence import Presence
 from pkgrepo.storage.readable import ReadableLayout
 
 HOT_BYTES = 256 * 1024 * 1024  # bytes of answers kept in memory
@@ -70,6 +73,8 @@ class Core:
         self.catalog = SqliteCatalog(config.database_path, reactor=reactor)
         self.registry = Registry(self.catalog)
         self.stores = Stores(self._open_store)
+        self.alone_since: dict[int, datetime] = {}
+        self._presences: list[Presence] = []
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
         self.passwords = Passwords(self.pools.cpu, min_length=config.auth.password_min)
         self.formats: dict[str, IFormat] = {each.name: each for each in (PythonFormat(),)}
@@ -99,6 +104,8 @@ class Core:
         """Close everything; what was acknowledged stays."""
         await self.catalog.stop()
         await self.pools.stop()
+        for presence in self._presences:
+            presence.leave()
 
     async def _open_store(self, storage: Storage) -> IBlobStore:
         store = FilesystemBlobStore(
@@ -110,6 +117,11 @@ class Core:
             fsync=self.config.data.fsync,
         )
         await store.start()
+        presence = Presence(store.paths.root)
+        self._presences.append(presence)
+        if await self.pools.disk(presence.enter):
+            # File times come from a clock that ticks some milliseconds behind this one.
+            self.alone_since[storage.id] = datetime.now(UTC) - timedelta(seconds=1)
         return store
 
 
@@ -211,7 +223,13 @@ class Assembly:
         if self._certificate is not None and config.tls.reload == "auto":
             self._certificate.watch(self._reactor)
         housekeeping = Housekeeping(
-            catalog=catalog, registry=core.registry, stores=core.stores, clock=core.clock, reactor=self._reactor
+            catalog=catalog,
+            registry=core.registry,
+            stores=core.stores,
+            sweep=Sweep(catalog=catalog, pools=core.pools, layout_of=readable_layout),
+            alone_since=core.alone_since,
+            clock=core.clock,
+            reactor=self._reactor,
         )
         for each in (core.follower, core.downloads, Flusher(uses, self._reactor), housekeeping, lag):
             each.setServiceParent(self._running)  # type: ignore[no-untyped-call]

@@ -8,7 +8,7 @@ was followed is kept in the catalog; a crash repeats some work and loses none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from attrs import frozen
 from twisted.application.service import Service
@@ -110,6 +110,13 @@ class LayoutWriter:
         """What it would take to have the repository's own document right."""
         place = f"{self._repository.name}/{REPOSITORY}"
         return Plan(documents=self._different({place: encode(RepositorySidecar.of(self._repository))}))
+
+    def plan_rest(self, known: Mapping[str, Collection[str]]) -> Plan:
+        """What shows packages and versions that do not exist; ``known`` are the texts of the versions by package."""
+        top = self._repository.name
+        expected = {top, *(f"{top}/{key}" for key in known)}
+        expected.update(f"{top}/{key}/{version}" for key, versions in known.items() for version in versions)
+        return Plan(doomed=tuple(p for p in self._layout.walk(top) if p.rpartition("/")[0] not in expected))
 
     def apply(self, plan: Plan) -> None:
         """Do what was planned."""

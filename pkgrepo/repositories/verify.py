@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from datetime import UTC, datetime, timedelta
 
 from attrs import Factory, define
 from twisted.logger import Logger
@@ -15,17 +14,17 @@ from pkgrepo.model import Repository, Storage
 from pkgrepo.storage.catalog import blobs, packages, versions
 from pkgrepo.storage.pools import Pools
 
-from .clock import Clock
+from .clock import Clock, from_ms
 from .progress import Progress
-from .readable import LayoutFollower, LayoutWriter, read_version
+from .readable import LayoutFollower, LayoutWriter, Plan, read_version
 from .registry import Registry
 from .stores import Stores
+from .sweep import COPY_REST, Sweep
 
 log = Logger()
 
 PAGE = 500
 PIECE = 1024 * 1024
-ORPHAN_GRACE = timedelta(days=1)  # an upload of that age has either been published or given up
 
 
 @define
@@ -70,6 +69,7 @@ class Verifier:
         self._clock = clock
         self._progress = progress
         self._repair = repair
+        self._sweep = Sweep(catalog=catalog, pools=pools, layout_of=follower.layout_of)
         self._report = Report()
 
     async def run(self) -> Report:
@@ -122,19 +122,15 @@ class Verifier:
 
     async def _find_unnamed(self, storage: Storage, store: IBlobStore) -> None:
         self._progress.begin(f"copies in {storage.name}", 0)
-        limit = datetime.now(UTC) - ORPHAN_GRACE
-        after = ""
-        while page := await store.scan(after, PAGE):
-            locators = [locator for locator, _, committed in page if committed < limit]
-            for locator in await self._catalog.scan(blobs.unnamed, storage.id, locators):
-                self._report.unnamed += 1
-                if self._repair:
-                    await store.delete(locator)
-                    self._report.mended += 1
-                else:
-                    self._report.problems.append(f"{storage.name}: no row names the copy {locator}")
-            after = page[-1][0]
-            self._progress.step(len(page))
+        before = from_ms(self._clock.now_ms()) - COPY_REST
+        async for locator in self._sweep.forgotten(storage, store, before):
+            self._report.unnamed += 1
+            if self._repair:
+                await store.delete(locator)
+                self._report.mended += 1
+            else:
+                self._report.problems.append(f"{storage.name}: no row names the copy {locator}")
+            self._progress.step()
         self._progress.end()
 
     async def _check_layout(self, repository: Repository) -> None:
@@ -144,12 +140,16 @@ class Verifier:
         self._progress.begin(f"readable layout of {repository.path}", repository.package_count)
         await self._hold(repository, writer)
         after = ""
+        known: dict[str, list[str]] = {}
         while page := await self._catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE):
             for package in page:
-                for key, text in await self._catalog.scan(_version_names, package.id):
+                names = await self._catalog.scan(_version_names, package.id)
+                known[package.key] = [text for _, text in names]
+                for key, text in names:
                     await self._hold(repository, writer, package.key, key, text)
                 self._progress.step()
             after = page[-1].key
+        await self._mend(repository.path, writer, await self._pools.disk(writer.plan_rest, known))
         self._progress.end()
 
     async def _hold(
@@ -160,10 +160,12 @@ class Verifier:
             plan = await self._pools.disk(writer.plan, package, version, shown)
         else:
             plan = await self._pools.disk(writer.plan_repository)
+        await self._mend(f"{repository.path}: {package} {version}".rstrip(": "), writer, plan)
+
+    async def _mend(self, what: str, writer: LayoutWriter, plan: Plan) -> None:
         if not len(plan):
             return
         self._report.layout_changes += len(plan)
-        what = f"{repository.path}: {package} {version}".rstrip(": ")
         if not self._repair:
             self._report.problems.append(f"{what}: the readable layout differs in {len(plan)} places")
             return

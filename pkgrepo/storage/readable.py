@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pkgrepo.errors import Invalid
 
-TEMPORARY = ".tmp-"
+TEMPORARY = ".tmp"  # below the root; no repository is called so
 
 
 class ReadableLayout:
@@ -77,15 +77,15 @@ class ReadableLayout:
             entries = list(os.scandir(self._path(directory)))
         except FileNotFoundError:
             return []
-        return sorted(e.name for e in entries if e.is_file() and not e.name.startswith(TEMPORARY))
+        return sorted(e.name for e in entries if e.is_file())
 
-    def walk(self) -> Iterator[str]:
-        """Every file, as a path below the root with ``/`` between its parts."""
-        for directory, directories, names in os.walk(self.root):
-            directories.sort()
+    def walk(self, directory: str = "") -> Iterator[str]:
+        """Every file, or those below a directory, as a path below the root with ``/`` between its parts."""
+        start = self._path(directory) if directory else self.root
+        for folder, directories, names in os.walk(start):
+            directories[:] = sorted(name for name in directories if name != TEMPORARY)
             for name in sorted(names):
-                if not name.startswith(TEMPORARY):
-                    yield Path(directory, name).relative_to(self.root).as_posix()
+                yield Path(folder, name).relative_to(self.root).as_posix()
 
     def remove(self, path: str) -> None:
         """Remove a file, and the directories that it leaves empty."""
@@ -97,6 +97,28 @@ class ReadableLayout:
                     break
                 parent.rmdir()
 
+    def shows(self, locator: str) -> bool:
+        """Whether the blob at ``locator`` is linked from anywhere in the layout."""
+        try:
+            return (self._blobs / locator).stat().st_nlink > 1
+        except FileNotFoundError:
+            return False
+
+    def sweep(self, before: float) -> int:
+        """Remove temporaries that were made before a time, in seconds since the epoch; how many that were."""
+        removed = 0
+        try:
+            entries = list(os.scandir(self.root / TEMPORARY))
+        except FileNotFoundError:
+            return 0
+        for entry in entries:
+            with suppress(OSError):
+                # Of a link only the time of the last change of its inode is its own.
+                if entry.stat(follow_symlinks=False).st_ctime < before:
+                    os.unlink(entry)
+                    removed += 1
+        return removed
+
     def _path(self, path: str) -> Path:
         parts = path.split("/")
         if any(part in ("", ".", "..") or "\0" in part for part in parts):
@@ -105,4 +127,6 @@ class ReadableLayout:
 
     def _temporary(self, target: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
-        return target.with_name(f"{TEMPORARY}{os.urandom(6).hex()}")
+        folder = self.root / TEMPORARY
+        folder.mkdir(exist_ok=True)
+        return folder / os.urandom(8).hex()
