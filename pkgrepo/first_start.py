@@ -19,6 +19,7 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.interfaces import IFormat, Transaction
 from pkgrepo.model import Action, RepositoryScope, TokenKind, TokenLimits, Visibility
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.catalog import identity, repositories, storages, tokens
 
 if TYPE_CHECKING:
@@ -54,7 +55,13 @@ async def ensure_storages(core: Core, config: Config) -> None:
     :raises PkgrepoError: one of them cannot be used
     """
     for name, path in _storages(config).items():
-        await core.catalog.write(_ensure_storage, name, path, core.clock.now_ms())
+        adopted = await core.catalog.write(_ensure_storage, name, path, core.clock.now_ms())
+        if adopted:
+            log.warn(
+                "storage {name} at {path} is of an earlier catalog; pkgrepo reindex takes in what it holds",
+                name=name,
+                path=str(path),
+            )
     for storage in core.registry.storages():
         await core.stores.of(storage)
 
@@ -66,9 +73,13 @@ def _storages(config: Config) -> dict[str, Path]:
     return wanted
 
 
-def _ensure_storage(tx: Transaction, name: str, path: Path, now_ms: int) -> None:
-    if storages.find_storage(tx, name) is None:
-        storages.add_storage(tx, name=name, kind="Local", settings={"path": str(path.absolute())}, now_ms=now_ms)
+def _ensure_storage(tx: Transaction, name: str, path: Path, now_ms: int) -> bool:
+    """Add the storage unless it is there; whether it took over a store, which keeps the id that it has."""
+    if storages.find_storage(tx, name) is not None:
+        return False
+    uid = find_storage_id(path)
+    storages.add_storage(tx, name=name, kind="Local", settings={"path": str(path.absolute())}, now_ms=now_ms, uid=uid)
+    return uid is not None
 
 
 async def _ensure_admin(core: Core, config: Config) -> str | None:

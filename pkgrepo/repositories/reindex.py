@@ -10,11 +10,12 @@ from attrs import Factory, define
 from pkgrepo.errors import BlobMissing, Invalid, PkgrepoError
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Transaction
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
-from pkgrepo.storage.catalog import repositories
+from pkgrepo.storage.catalog import packages, repositories
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
 
 from .clock import Clock
+from .index import Indexer
 from .progress import Progress
 from .publish import Release, publish_release
 from .readable import LayoutFollower
@@ -79,14 +80,14 @@ class Reindexer:
         places = await self._pools.disk(lambda: [place for place in layout.walk() if place.endswith(".json")])
         places.sort(key=lambda place: (place.count("/"), place))
         self._progress.begin(f"sidecars of {storage.name}", len(places))
-        packages: list[tuple[Repository, PackageSidecar]] = []
+        found: list[tuple[Repository, PackageSidecar]] = []
         for place in places:
             try:
-                await self._take(storage, store, layout, place, packages)
+                await self._take(storage, store, layout, place, found)
             except PkgrepoError as error:
                 self._restored.problems.append(f"{storage.name}: {place}: {error}")
             self._progress.step()
-        for repository, sidecar in packages:
+        for repository, sidecar in found:
             await self._package(repository, sidecar)
         self._progress.end()
 
@@ -96,7 +97,7 @@ class Reindexer:
         store: IBlobStore,
         layout: ReadableLayout,
         place: str,
-        packages: list[tuple[Repository, PackageSidecar]],
+        found: list[tuple[Repository, PackageSidecar]],
     ) -> None:
         data = await self._pools.disk(layout.read, place)
         if data is None:
@@ -109,7 +110,7 @@ class Reindexer:
         if repository is None:
             raise Invalid("its repository has no sidecar")
         if name == PACKAGE:
-            packages.append((repository, decode(data, PackageSidecar, place)))
+            found.append((repository, decode(data, PackageSidecar, place)))
             return
         await self._version(repository, store, layout, decode(data, VersionSidecar, place))
 
@@ -163,13 +164,9 @@ class Reindexer:
             )
 
     async def _package(self, repository: Repository, sidecar: PackageSidecar) -> None:
-        if not sidecar.meta:
-            return
         format_ = self._formats[repository.format]
         try:
-            await self._catalog.write(
-                set_package_meta, repository, sidecar.key, sidecar.meta, Actor(), format_.index, self._clock.now_ms()
-            )
+            await self._catalog.write(_restore_package, repository, sidecar, format_.index, self._clock.now_ms())
         except PkgrepoError as error:
             self._restored.problems.append(f"{repository.path}: {sidecar.key}: {error}")
 
@@ -191,6 +188,17 @@ class Reindexer:
                     await upload.drained()
                 info: BlobInfo = await upload.commit({"sha256": file.sha256}, file.size)
         return info
+
+
+def _restore_package(
+    tx: Transaction, repository: Repository, sidecar: PackageSidecar, indexer: Indexer, now_ms: int
+) -> None:
+    """Versions are taken in by their paths, which leaves the package with the name of the last of them."""
+    package = packages.find_package(tx, repository.id, sidecar.key)
+    if package is None or (package.name == sidecar.name and package.meta == sidecar.meta):
+        return
+    packages.touch_package(tx, package.id, serial=package.serial, now_ms=now_ms, name=sidecar.name)
+    set_package_meta(tx, repository, sidecar.key, sidecar.meta, Actor(), indexer, now_ms)
 
 
 def _restore_repository(tx: Transaction, storage_id: int, sidecar: RepositorySidecar, now_ms: int) -> None:

@@ -52,6 +52,15 @@ def is_upload_id(text: str) -> bool:
     return _UPLOAD_ID.fullmatch(text) is not None
 
 
+def find_storage_id(root: Path) -> str | None:
+    """The id of the storage that the store at ``root`` belongs to, None where there is no store. Blocks."""
+    try:
+        match = _FORMAT.fullmatch(StorePaths(root).format.read_text("utf-8", "replace"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return None if match is None else match[2]
+
+
 class StorePaths:
     """The paths of one store under its root."""
 
