@@ -163,7 +163,10 @@ class BearerTokens:
             claims, self._keys.secrets[self._keys.current], ALGORITHM, headers={"kid": self._keys.current}
         )
         return IssuedToken(
-            text=text, issued_at=datetime.fromtimestamp(now, UTC), expires_in=max(0, expires - now), access=tuple(access)
+            text=text,
+            issued_at=datetime.fromtimestamp(now, UTC),
+            expires_in=max(0, expires - now),
+            access=tuple(access),
         )
 
     def read(self, text: str) -> Claims:
