@@ -35,36 +35,36 @@ def decode_json(text: bytes, place: Callable[[int], int] = lambda at: at) -> Any
     return value
 
 
-def decode_as(text: bytes, type_: type[T], place: Callable[[int], int] = lambda at: at) -> T:
+def decode_as(text: bytes, type_: type[T], place: Callable[[int], int] = lambda at: at, *, what: str = "the body") -> T:
     """
-    What a JSON text says in the parts that a type has.
+    What a JSON text says in the parts that a type has; ``what`` the text is, for the sentence.
 
     :raises Invalid: it is malformed, no UTF-8, nested too deeply, or of another shape
     """
     try:
         return msgspec.json.decode(text, type=type_)
     except UnicodeDecodeError:
-        raise Invalid(f"the body is not JSON: it is not UTF-8 at byte {place(_not_utf8(text))}") from None
+        raise Invalid(f"{what} is not JSON: it is not UTF-8 at byte {place(_not_utf8(text))}") from None
     except RecursionError:
-        raise Invalid("the body is not JSON as it should be: it is nested too deeply") from None
+        raise Invalid(f"{what} is not JSON as it should be: it is nested too deeply") from None
     except msgspec.MsgspecError as error:
-        raise _malformed(text, error, place) from None
+        raise _malformed(text, error, place, what) from None
 
 
-def _malformed(text: bytes, error: msgspec.MsgspecError, place: Callable[[int], int]) -> Invalid:
+def _malformed(text: bytes, error: msgspec.MsgspecError, place: Callable[[int], int], what: str) -> Invalid:
     if isinstance(error, msgspec.ValidationError):
-        return Invalid(f"the body is not what it should be: {error}")
+        return Invalid(f"{what} is not what it should be: {error}")
     match = _BYTE.search(str(error))
     if match is not None:
         at = int(match[1])
         why = str(error)[: match.start()].removeprefix("JSON is malformed: ").strip()
-        return Invalid(f"the body is not JSON: {why} near byte {place(at)}")
+        return Invalid(f"{what} is not JSON: {why} near byte {place(at)}")
     try:
         json.loads(text)
     except (ValueError, RecursionError) as slow:
         at = getattr(slow, "pos", len(text))
-        return Invalid(f"the body is not JSON: {getattr(slow, 'msg', 'malformed')} near byte {place(at)}")
-    return Invalid("the body is not JSON: it has half of a surrogate pair")
+        return Invalid(f"{what} is not JSON: {getattr(slow, 'msg', 'malformed')} near byte {place(at)}")
+    return Invalid(f"{what} is not JSON: it has half of a surrogate pair")
 
 
 def _not_utf8(text: bytes) -> int:

@@ -1,0 +1,145 @@
+"""The document around a published version: what it says, and that it says one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+
+from pkgrepo.errors import Invalid
+
+from . import names, semver
+from .scanner import Scanned
+from .wording import shown
+
+DEFAULT_TAG: Final = "latest"
+
+
+@frozen
+class Bundle:
+    """A provenance bundle: its text, which is JSON, and its media type."""
+
+    text: str
+    media_type: str
+
+
+@frozen
+class Publication:
+    """
+    What a client wants published.
+
+    ``manifest`` is the version object as it was sent. ``attachment`` is the name under which the tarball came;
+    ``tags`` are those that shall stand for the version. ``restricted`` is None when the client does not say.
+    """
+
+    name: str
+    version: semver.Version
+    manifest: Mapping[str, Any]
+    tags: tuple[str, ...]
+    attachment: str
+    bundle: Bundle | None
+    restricted: bool | None
+
+    @property
+    def filename(self) -> str:
+        """The tarball's name here, whatever the client calls it."""
+        return names.tarball_name(self.name, self.version.text)
+
+
+def read_publication(scanned: Scanned, url_name: str | None = None) -> Publication:
+    """
+    What a scanned publish document says; ``url_name`` is the package that the request was made to, if it names one.
+
+    :raises Invalid: it says two things, or misses one
+    """
+    document = scanned.value()
+    name = _name(document, url_name)
+    names.check_new_name(name)
+    text, manifest = _only_version(document, name)
+    version = semver.parse_version(text)
+    if manifest.get("name") != name:
+        raise Invalid(f"the manifest is of package {_said(manifest.get('name'))}, not {name!r}", "name")
+    stated = manifest.get("version")
+    found = semver.find_version(stated) if isinstance(stated, str) else None
+    if found is None or found.text != version.text:
+        raise Invalid(f"the manifest is of version {_said(stated)}, not {version.text!r}", "version")
+    attachments = _mapping(document, "_attachments")
+    attachment = _tarball(attachments, scanned.sizes, name, version)
+    return Publication(
+        name=name,
+        version=version,
+        manifest=manifest,
+        tags=_tags(document, text, version),
+        attachment=attachment,
+        bundle=_bundle(attachments, name, version),
+        restricted={"public": False, "restricted": True}.get(str(document.get("access"))),
+    )
+
+
+def _name(document: Mapping[str, Any], url_name: str | None) -> str:
+    stated = [document[key] for key in ("name", "_id") if document.get(key) is not None]
+    name = url_name if url_name is not None else stated[0] if stated else None
+    if not isinstance(name, str):
+        raise Invalid("the publish document does not name the package", "name")
+    for each in stated:
+        if each != name:
+            raise Invalid(f"the publish document is of package {_said(each)}, not {name!r}", "name")
+    return name
+
+
+def _only_version(document: Mapping[str, Any], name: str) -> tuple[str, Mapping[str, Any]]:
+    versions = _mapping(document, "versions")
+    if len(versions) != 1:
+        raise Invalid(f"the publish document of {name} must have one version, and has {len(versions)}", "versions")
+    ((text, manifest),) = versions.items()
+    if not isinstance(manifest, dict):
+        raise Invalid(f"version {shown(text)} in the publish document is no object", "versions")
+    return text, manifest
+
+
+def _tarball(attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str, version: semver.Version) -> str:
+    wanted = names.tarball_name(name, version.text)
+    # Clients write the scope before the name, with its slash.
+    found = [each for each in sizes if each.rpartition("/")[2] == wanted]
+    if len(found) != 1 or len(sizes) != 1:
+        got = " and ".join(map(shown, sizes)) or "none"
+        raise Invalid(f"the publish document must have one tarball {wanted!r} attached, and has {got}", "_attachments")
+    attachment = found[0]
+    length = attachments[attachment].get("length")
+    if length is not None and length != sizes[attachment]:
+        raise Invalid(f"{wanted} is {sizes[attachment]} bytes long, not {shown(str(length))} as announced", "length")
+    return attachment
+
+
+def _bundle(attachments: Mapping[str, Any], name: str, version: semver.Version) -> Bundle | None:
+    wanted = names.bundle_name(name, version.text)
+    for key, value in attachments.items():
+        if key.rpartition("/")[2] == wanted and isinstance(value, dict):
+            text, media_type = value.get("data"), value.get("content_type")
+            if isinstance(text, str) and isinstance(media_type, str):
+                return Bundle(text=text, media_type=media_type)
+            raise Invalid(f"the attachment {shown(key)} is no provenance bundle", "_attachments")
+    return None
+
+
+def _tags(document: Mapping[str, Any], text: str, version: semver.Version) -> tuple[str, ...]:
+    tags = _mapping(document, "dist-tags")
+    for tag, target in tags.items():
+        names.check_tag(tag)
+        if target not in (text, version.text):
+            raise Invalid(f"tag {shown(tag)} stands for {_said(target)}, which is not what is published", "dist-tags")
+    return tuple(tags) or (DEFAULT_TAG,)
+
+
+def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = document.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Invalid(f"{key!r} in the publish document must be an object", key)
+    return value
+
+
+def _said(value: Any) -> str:
+    return shown(value) if isinstance(value, str) else "nothing"

@@ -1,0 +1,173 @@
+"""Small npm packages: tarballs, and publish documents as each client sends them."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import random
+import tarfile
+from collections.abc import Mapping
+from typing import Any
+
+EPOCH = 499162500  # what npm pack stamps on every file
+
+
+def make_manifest(name: str, version: str, **fields: Any) -> dict[str, Any]:
+    """A package.json."""
+    return {"name": name, "version": version, "description": f"{name} for tests", "main": "index.js", **fields}
+
+
+def make_tarball(
+    name: str,
+    version: str,
+    *,
+    manifest: Mapping[str, Any] | None = None,
+    files: Mapping[str, bytes] | None = None,
+    folder: str = "package",
+    pad: int = 0,
+) -> bytes:
+    """
+    A tarball, the same bytes every time; C{manifest} replaces the one that is made, C{files} come beside it.
+
+    C{pad} adds a file of so many bytes that do not compress.
+    """
+    packed = make_manifest(name, version) if manifest is None else manifest
+    members = {
+        "package.json": json.dumps(packed, indent=2).encode(),
+        "index.js": f"module.exports = {json.dumps(f'{name}@{version}')};\n".encode(),
+        **({"padding.bin": random.Random(pad).randbytes(pad)} if pad else {}),
+        **(files or {}),
+    }
+    return make_tgz({f"{folder}/{path}": content for path, content in members.items()})
+
+
+def make_tgz(members: Mapping[str, bytes]) -> bytes:
+    """A gzipped tar archive of plain files."""
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path, content in members.items():
+            info = tarfile.TarInfo(path)
+            info.size = len(content)
+            info.mtime = EPOCH
+            archive.addfile(info, io.BytesIO(content))
+    return gzip.compress(target.getvalue(), 1, mtime=EPOCH)
+
+
+def make_dist(name: str, version: str, tarball: bytes) -> dict[str, str]:
+    """What clients say of a tarball; the address is not under the registry's path, and without TLS."""
+    return {
+        "integrity": f"sha512-{base64.b64encode(hashlib.sha512(tarball).digest()).decode()}",
+        "shasum": hashlib.sha1(tarball).hexdigest(),
+        "tarball": f"http://localhost/{name}/-/{name}-{version}.tgz",
+    }
+
+
+def make_publish(
+    name: str,
+    version: str,
+    *,
+    client: str = "npm",
+    tag: str = "latest",
+    tarball: bytes | None = None,
+    bundle: str | None = None,
+    access: str | None = None,
+    **fields: Any,
+) -> bytes:
+    """
+    The body of a publish request as C{npm}, C{pnpm}, C{yarn1}, C{yarn4} or C{bun} writes it.
+
+    C{fields} are more of the manifest; C{bundle} is a provenance bundle, in JSON.
+    """
+    if tarball is None:
+        tarball = make_tarball(name, version, manifest=make_manifest(name, version, **fields))
+    manifest = make_manifest(name, version, **fields)
+    attachments: dict[str, Any] = {
+        f"{name}-{version}.tgz": {
+            "content_type": "application/octet-stream",
+            "data": base64.b64encode(tarball).decode(),
+            "length": len(tarball),
+        }
+    }
+    if bundle is not None:
+        attachments[f"{name}-{version}.sigstore"] = {
+            "content_type": "application/vnd.dev.sigstore.bundle.v0.3+json",
+            "data": bundle,
+            "length": len(bundle),
+        }
+    dist = make_dist(name, version, tarball)
+    return json.dumps(
+        _LAYOUTS[client](name, version, manifest, dist, tag, access, attachments),
+        ensure_ascii=False,
+        separators=(",", ":"),
+    ).encode()
+
+
+def _npm(
+    name: str,
+    version: str,
+    manifest: dict[str, Any],
+    dist: dict[str, str],
+    tag: str,
+    access: str | None,
+    attachments: dict[str, Any],
+) -> dict[str, Any]:
+    sent = {
+        **manifest,
+        "readme": f"# {name}\n",
+        "readmeFilename": "README.md",
+        "_id": f"{name}@{version}",
+        "_nodeVersion": "22.21.0",
+        "_npmVersion": "11.19.1",
+        "dist": dist,
+    }
+    return {
+        "_id": name,
+        "name": name,
+        "description": manifest["description"],
+        "dist-tags": {tag: version},
+        "versions": {version: sent},
+        "access": access,
+        "_attachments": attachments,
+    }
+
+
+def _with_junk(*args: Any) -> dict[str, Any]:
+    """What pnpm and bun leave in the manifest."""
+    name, version, _, dist, *_ = args
+    document = _npm(*args)
+    document["versions"][version] |= {
+        "_integrity": dist["integrity"],
+        "_resolved": f"/home/somebody/{name}-{version}.tgz",
+        "_from": f"file:{name}-{version}.tgz",
+        "integrity": dist["integrity"],
+        "shasum": dist["shasum"],
+    }
+    return document
+
+
+def _bun(*args: Any) -> dict[str, Any]:
+    document = _with_junk(*args)
+    document["versions"][args[1]]["repository"] = "git+https://example.org/x.git"
+    return document
+
+
+def _yarn1(*args: Any) -> dict[str, Any]:
+    """No digest but sha1, and no access."""
+    document = _npm(*args)
+    sent = document["versions"][args[1]]
+    sent["dist"] = {key: value for key, value in sent["dist"].items() if key != "integrity"}
+    return {key: value for key, value in document.items() if key != "access"}
+
+
+def _yarn4(*args: Any) -> dict[str, Any]:
+    """Attachments before the name."""
+    document = _npm(*args)
+    return {"_id": document["_id"], "_attachments": document.pop("_attachments"), **document}
+
+
+_LAYOUTS = {"npm": _npm, "pnpm": _with_junk, "bun": _bun, "yarn1": _yarn1, "yarn4": _yarn4}
+
+CLIENTS = tuple(_LAYOUTS)
