@@ -22,6 +22,7 @@ from .metrics import Figures, Metrics
 from .openapi import Description
 from .packages import Packages
 from .problems import ERRORS, problem_page
+from .project_members import ProjectMembers
 from .projects import Projects
 from .removal import Removal
 from .repositories import Repositories
@@ -32,6 +33,7 @@ from .storages import Storages
 from .token_service import TokenService
 from .tokens import Tokens
 from .tree import Tree
+from .user_permissions import UserPermissions
 from .users import Users
 
 Handler = Callable[[Request], Awaitable[Answer]]
@@ -47,10 +49,12 @@ FAMILIES = (
     Search,
     Tree,
     Users,
+    UserPermissions,
     Account,
     Tokens,
     TokenService,
     Projects,
+    ProjectMembers,
     Audit,
 )
 

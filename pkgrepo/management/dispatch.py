@@ -31,6 +31,7 @@ from pkgrepo.model import Repository
 from .audit_trail import FAILED, REFUSED, AuditTrail
 from .call import Call
 from .etags import tag_of
+from .lookup import find_repository
 from .pages import Page, next_link
 from .parsing import BODY_LIMIT, parse_json
 from .problems import ERRORS
@@ -124,7 +125,7 @@ class Dispatcher:
         _check_origin(call)
         call.identity = await services.access.identify(request)
         asked = parameters.pop("repository", None)
-        repository = None if asked is None else find_repository(services, asked)
+        repository = None if asked is None else find_repository(services.registry, asked)
         if repository is not None and "package" in parameters:
             call.package = self._package_key(repository, parameters["package"])
         parameters.pop("package", None)
@@ -166,12 +167,6 @@ class Dispatcher:
         elif not entry.action:
             entry = evolve(entry, action=f"{call.route.method} {call.route.path}")
         await self._trail.record(entry)
-
-
-def find_repository(services: ManagementServices, name: str) -> Repository | None:
-    """The repository behind an id, or behind ``storage/name``; None when there is none."""
-    storage, slash, rest = name.partition("/")
-    return services.registry.find(storage, rest) if slash else services.registry.find_uid(name.lower())
 
 
 def render(call: Call, value: object) -> Answer:

@@ -16,6 +16,7 @@ from pkgrepo.errors import Invalid
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 1000
+LARGEST = 2**63 - 1  # what the catalog can compare a number with
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,9 +49,12 @@ class Wanted:
             return start
         try:
             padded = self.cursor + "=" * (-len(self.cursor) % 4)
-            return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=type(start))
+            key = msgspec.json.decode(base64.urlsafe_b64decode(padded), type=type(start))
+            if isinstance(key, int) and not 0 <= key <= LARGEST:
+                raise ValueError
         except (msgspec.MsgspecError, binascii.Error, ValueError):
             raise Invalid("the cursor is none that this list has given out", "cursor") from None
+        return key
 
     def page(
         self, found: Sequence[T], key: Callable[[T], str | int], show: Callable[[T], R], total: int | None = None

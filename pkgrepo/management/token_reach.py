@@ -12,10 +12,10 @@ from pkgrepo.model import Action, RepositoryScope, TokenLimits
 from pkgrepo.repositories.registry import Registry
 
 from .actions import parse_action, parse_actions
+from .lookup import named_repository
 from .schemas.tokens import ScopeGiven
 
 _WILD = re.compile(r"[*?\[]")
-_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def split_scopes(scopes: Sequence[str]) -> tuple[frozenset[str], frozenset[Action]]:
@@ -81,15 +81,8 @@ def _scope(registry: Registry, given: ScopeGiven, index: int, actions: frozenset
     name = given.repository or given.repository_id
     if not name:
         raise Invalid("the object missing required field `repository`", f"{pointer}/repository")
-    if _UID.fullmatch(name):
-        repository = registry.find_uid(name.lower())
-        if repository is None:
-            raise Invalid(f"there is no repository {name!r}", f"{pointer}/repository")
-        name = literal(repository.path)
-    elif not _WILD.search(name):
-        storage, _, rest = name.partition("/")
-        if registry.find(storage, rest) is None:
-            raise Invalid(f"there is no repository {name!r}; write storage/name", f"{pointer}/repository")
+    if not _WILD.search(name):
+        name = literal(named_repository(registry, name, f"{pointer}/repository").path)
     words = given.actions if given.actions is not None else given.scopes
     chosen = (actions or frozenset({Action.READ})) if words is None else parse_actions(words, f"{pointer}/actions")
     return RepositoryScope(repository=name, actions=chosen, packages=tuple(given.packages))

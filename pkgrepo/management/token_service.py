@@ -64,9 +64,7 @@ class TokenService:
     )
     async def post(self, call: Call) -> BearerAnswer:
         """Credentials and scopes may also come as a form (OAuth 2.0 password grant, RFC 6749 section 4.3)."""
-        form = parse_qs(
-            (await call.request.body.read_all(FORM_LIMIT)).decode("utf-8", "replace"), max_num_fields=MOST_SCOPES
-        )
+        form = _form(await call.request.body.read_all(FORM_LIMIT))
         identity = call.identity
         grant = form.get("grant_type", [""])[0]
         if grant not in ("", "password"):
@@ -115,6 +113,13 @@ class TokenService:
         if not allowed:
             return None
         return Access(name=name, repository=repository.path, package=package, words=allowed)
+
+
+def _form(body: bytes) -> dict[str, list[str]]:
+    try:
+        return parse_qs(body.decode("utf-8", "replace"), max_num_fields=MOST_SCOPES)
+    except ValueError:
+        raise Invalid(f"the form has more than {MOST_SCOPES} fields") from None
 
 
 def _values(arguments: Mapping[bytes, list[bytes]], name: bytes) -> list[str]:

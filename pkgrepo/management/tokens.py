@@ -196,7 +196,7 @@ class Tokens:
         now = from_ms(call.now_ms)
         most = self._services.settings.token_max_days
         if body.expires_at is not None:
-            end, pointer = body.expires_at.astimezone(UTC), "/expires_at"
+            end, pointer = _utc(body.expires_at), "/expires_at"
         else:
             days = min(DEFAULT_DAYS, most) if body.expires_in_days is None else body.expires_in_days
             end, pointer = now + timedelta(days=max(-1, min(days, 100_000))), "/expires_in_days"
@@ -222,7 +222,7 @@ class Tokens:
         if body.cidrs is not UNSET:
             changes["cidrs"] = tuple(body.cidrs)
         if body.expires_at is not UNSET:
-            changes["expires_at"] = body.expires_at.astimezone(UTC)
+            changes["expires_at"] = _utc(body.expires_at)
         return checked(evolve(limits, **changes))
 
     def _own_limits(self, call: Call) -> TokenLimits | None:
@@ -234,6 +234,13 @@ class Tokens:
             return evolve(limits, expires_at=None)
         token: Token = self._catalog.look(tokens.get_token, call.identity.token_id)
         return evolve(limits, expires_at=token.limits.expires_at)
+
+
+def _utc(time: datetime) -> datetime:
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:  # the first and the last day there is, in most time zones
+        raise Invalid("there is no such time in UTC", "/expires_at") from None
 
 
 def _owner(call: Call) -> int:

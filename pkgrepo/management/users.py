@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET
 
 from pkgrepo.auth.usernames import check_username
-from pkgrepo.errors import Conflict, Forbidden, Invalid, NotFound
-from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import Action, SubjectKind, User, UserKind
-from pkgrepo.storage.catalog import grants, identity
+from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import User, UserKind
+from pkgrepo.storage.catalog import identity
 from pkgrepo.storage.catalog.counts import count_users
 
-from .actions import parse_actions, show_actions
+from .actions import parse_actions
 from .call import Call
+from .managed_users import FLAGS, check_flags, check_may_raise, find_manageable, find_user, shown
 from .pages import Page
 from .route import Created, Parameter, Table
 from .schemas.users import (
-    GrantSet,
     NameTaken,
     NewUser,
     PasswordSet,
-    Permissions,
-    PermissionsSet,
     StatusChange,
     UserChange,
     UserRecord,
 )
 from .services import ManagementServices
-from .user_records import permissions_record, user_record
-from .who import USER_MANAGERS, is_full_admin
-
-FLAGS = ("admin", "user_manager", "system_manager")
+from .user_records import user_record
+from .who import USER_MANAGERS
 
 
 class Users:
@@ -85,7 +80,7 @@ class Users:
         username = check_username(body.username)
         flags = {flag: getattr(body, flag) for flag in FLAGS}
         if any(flags.values()):
-            _check_may_raise(call)
+            check_may_raise(call)
         if body.kind is UserKind.SERVICE and body.password is not None:
             raise Invalid("a service has tokens and no password", "/password")
         actions = parse_actions(body.default_repository_actions, "/default_repository_actions")
@@ -115,7 +110,7 @@ class Users:
     )
     async def get(self, _call: Call, id: str) -> UserRecord:
         """By id or user name."""
-        return user_record(self._find(id))
+        return user_record(find_user(self._catalog, id))
 
     @table.route(
         "PATCH",
@@ -130,7 +125,7 @@ class Users:
     )
     async def change(self, call: Call, body: UserChange, id: str) -> UserRecord:
         """Lowering somebody ends what was issued to them."""
-        user = self._find_manageable(call, id)
+        user = find_manageable(self._catalog, call, id)
         call.check_unchanged(user_record(user))
         changes: dict[str, Any] = {}
         if body.username is not UNSET:
@@ -154,51 +149,11 @@ class Users:
     )
     async def delete(self, call: Call, id: str) -> None:
         """With tokens, grants and memberships; what they did keeps their name."""
-        user = self._find_manageable(call, id)
+        user = find_manageable(self._catalog, call, id)
         call.check_unchanged(user_record(user))
         if user.id == call.identity.user_id:
             raise Conflict("nobody removes their own account")
         await call.write(call.entry(user.username), identity.remove_user, user.id)
-
-    @table.route(
-        "GET",
-        "/users/<id>/permissions",
-        who=USER_MANAGERS,
-        summary="Show what a user was given",
-        answer=Permissions,
-        aliases=[("GET", "/user-management/get/<id>/permissions")],
-    )
-    async def permissions(self, _call: Call, id: str) -> Permissions:
-        """Flags, default actions, and grants in repositories."""
-        return self._permissions(self._find(id))
-
-    @table.route(
-        "PUT",
-        "/users/<id>/permissions",
-        who=USER_MANAGERS,
-        summary="Set what a user is given",
-        body=PermissionsSet,
-        answer=Permissions,
-        audit="user.permissions",
-        conditional=True,
-        aliases=[("PUT", "/user-management/update/<id>/permissions")],
-    )
-    async def set_permissions(self, call: Call, body: PermissionsSet, id: str) -> Permissions:
-        """The list of grants is taken as a whole."""
-        user = self._find_manageable(call, id)
-        call.check_unchanged(self._permissions(user))
-        changes: dict[str, Any] = {flag: getattr(body, flag) for flag in FLAGS if getattr(body, flag) is not UNSET}
-        if body.default_repository_actions is not UNSET:
-            changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
-        _check_flags(call, user, changes)
-        wanted = None if body.repositories is UNSET else self._wanted(body.repositories)
-        detail = _shown(changes)
-        if wanted is not None:
-            paths = {each.id: each.path for each in self._services.registry.all()}
-            detail["repositories"] = {paths[key]: show_actions(actions) for key, actions in wanted.items()}
-        entry = call.entry(user.username, detail)
-        user = await call.write(entry, _set_permissions, user, wanted, changes, call.now_ms)
-        return self._permissions(user)
 
     @table.route(
         "PUT",
@@ -212,7 +167,7 @@ class Users:
     )
     async def set_password(self, call: Call, body: PasswordSet, id: str) -> None:
         """What was issued for the old one ends; access tokens live on."""
-        user = self._find_manageable(call, id)
+        user = find_manageable(self._catalog, call, id)
         if user.kind is UserKind.SERVICE and body.password is not None:
             raise Conflict(f"{user.username} is a service: it has tokens and no password")
         hashed = await self._hash(body.password, user.username)
@@ -230,7 +185,7 @@ class Users:
     )
     async def set_status(self, call: Call, body: StatusChange, id: str) -> UserRecord:
         """Whoever is switched off can do nothing, with tokens neither."""
-        user = self._find_manageable(call, id)
+        user = find_manageable(self._catalog, call, id)
         if user.id == call.identity.user_id and not body.active:
             raise Conflict("nobody switches off their own account")
         return user_record(await self._update(call, user, {"active": body.active}))
@@ -250,20 +205,6 @@ class Users:
 
     # Below
 
-    def _find(self, id: str) -> User:
-        user: User | None = self._catalog.look(identity.find_user_by_uid, id)
-        user = user or self._catalog.look(identity.find_user_by_name, id)
-        if user is None:
-            raise NotFound("user", id)
-        return user
-
-    def _find_manageable(self, call: Call, id: str) -> User:
-        user = self._find(id)
-        if (user.admin or user.system_manager) and not is_full_admin(call.identity):
-            raise Forbidden(f"only admins change {user.username!r}")
-        call.object = user.username
-        return user
-
     async def _hash(self, password: str | None, username: str) -> str:
         if password is None:
             return ""
@@ -271,54 +212,9 @@ class Users:
         return await self._services.passwords.hash(password)
 
     async def _update(self, call: Call, user: User, changes: dict[str, Any]) -> User:
-        _check_flags(call, user, changes)
+        check_flags(call, user, changes)
         changes = {name: value for name, value in changes.items() if getattr(user, name) != value}
         if not changes:
             return user
-        entry = call.entry(user.username, _shown(changes))
+        entry = call.entry(user.username, shown(changes))
         return await call.write(entry, identity.update_user, user.id, now_ms=call.now_ms, **changes)
-
-    def _permissions(self, user: User) -> Permissions:
-        found = self._catalog.look(grants.permissions_of_user, user.id)
-        return permissions_record(user, found, {each.id: each for each in self._services.registry.all()})
-
-    def _wanted(self, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
-        wanted: dict[int, frozenset[Action]] = {}
-        for index, each in enumerate(given):
-            storage, slash, name = each.repository.partition("/")
-            registry = self._services.registry
-            repository = registry.find(storage, name) if slash else registry.find_uid(each.repository)
-            if repository is None:
-                raise Invalid(f"there is no repository {each.repository!r}", f"/repositories/{index}/repository")
-            wanted[repository.id] = parse_actions(each.actions, f"/repositories/{index}/actions")
-        return wanted
-
-
-def _set_permissions(
-    tx: Transaction,
-    user: User,
-    wanted: Mapping[int, frozenset[Action]] | None,
-    changes: dict[str, Any],
-    now_ms: int,
-) -> User:
-    if wanted is not None:
-        for grant in grants.permissions_of_user(tx, user.id):
-            if grant.subject_kind is SubjectKind.USER and grant.repository_id not in wanted:
-                grants.set_permission(tx, grant.repository_id, SubjectKind.USER, user.id, None)
-        for repository_id, actions in wanted.items():
-            grants.set_permission(tx, repository_id, SubjectKind.USER, user.id, actions)
-    return identity.update_user(tx, user.id, now_ms=now_ms, **changes)
-
-
-def _check_flags(call: Call, user: User, changes: Mapping[str, Any]) -> None:
-    if any(flag in changes and changes[flag] != getattr(user, flag) for flag in FLAGS):
-        _check_may_raise(call)
-
-
-def _check_may_raise(call: Call) -> None:
-    if not is_full_admin(call.identity):
-        raise Forbidden("only admins make or unmake admins, user managers and system managers")
-
-
-def _shown(changes: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: show_actions(value) if isinstance(value, frozenset) else value for name, value in changes.items()}

@@ -7,7 +7,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+END = r"$(?!\n)"  # in Python, the dollar alone also stands before a line feed at the end
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}" + END
+LARGEST = 2**63 - 1  # what the catalog can keep of a number
 
 Name = Annotated[
     str,
@@ -17,8 +19,8 @@ Name = Annotated[
     ),
 ]
 Text = Annotated[str, Meta(max_length=10_000)]
-Line = Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
-Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Line = Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*" + END)]
+Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*" + END)]
 
 
 class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -10,10 +10,10 @@ from msgspec import UNSET, Meta, UnsetType
 from pkgrepo.management.etags import Record
 from pkgrepo.model import ProjectRole
 
-from .base import Body, Line, Text, Word
+from .base import END, LARGEST, Body, Line, Text, Word
 
-Slug = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
-Size = Annotated[int, Meta(ge=0)]
+Slug = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}" + END)]
+Size = Annotated[int, Meta(ge=0, le=LARGEST)]
 
 
 class NewProject(Body):

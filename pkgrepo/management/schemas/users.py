@@ -10,9 +10,9 @@ from msgspec import UNSET, Meta, UnsetType
 from pkgrepo.management.etags import Record
 from pkgrepo.model import UserKind
 
-from .base import Body, Line, Word
+from .base import END, Body, Line, Word
 
-Email = Annotated[str, Meta(max_length=254, pattern=r"^([^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+)?$")]
+Email = Annotated[str, Meta(max_length=254, pattern=r"^([^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+)?" + END)]
 Password = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 

@@ -148,4 +148,16 @@ def place_of_file(r: Reader, file_id: int) -> tuple[str, str] | None:
 
 
 def _package(row: Row) -> PackageSummary:
-    return PackageSummary(*row[:9], created_at=at(row[9]), updated_at=at(row[10]))
+    return PackageSummary(
+        key=row[0],
+        name=row[1],
+        latest=row[2],
+        versions=row[3],
+        withdrawn=row[4],
+        deprecated=row[5],
+        files=row[6],
+        size=row[7],
+        downloads=row[8],
+        created_at=at(row[9]),
+        updated_at=at(row[10]),
+    )

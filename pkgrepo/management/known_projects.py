@@ -1,0 +1,81 @@
+"""Projects as far as a caller may know of them."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import Action, Project, ProjectRole, Visibility
+from pkgrepo.storage.catalog import projects
+
+from .call import Call
+from .schemas.projects import BindingRecord, MemberRecord, ProjectRecord
+from .services import ManagementServices
+
+
+class KnownProjects:
+    """
+    Finds and shows projects.
+
+    A private one is known to its members and to system managers, who may do with every project what its owners may.
+    """
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+
+    def find(self, call: Call, key: str, role: ProjectRole | None = None) -> Project:
+        """
+        The project with this id or key.
+
+        :raises NotFound: there is none, or none that the caller may know of
+        :raises Forbidden: the caller has not the ``role`` there that is asked for, nor a higher one
+        """
+        project: Project | None = self._catalog.look(projects.find_project, key)
+        if project is None or not self.may_see(call, project):
+            raise NotFound("project", key)
+        call.object = project.key
+        if role is not None and not self._manages(call):
+            if call.identity.anonymous:
+                raise AuthenticationRequired
+            held = self._role(call, project)
+            if held is None or held.rank < role.rank:
+                raise Forbidden(f"this needs the role {role} in project {project.key!r}, or above")
+        return project
+
+    def may_see(self, call: Call, project: Project) -> bool:
+        """Whether the caller may know of the project."""
+        return project.visibility is Visibility.PUBLIC or self._manages(call) or self._role(call, project) is not None
+
+    def shown(self, call: Call, project: Project) -> ProjectRecord:
+        """The record of a project; bindings in repositories that the caller may not read are left out."""
+        members = self._catalog.look(projects.list_project_members, project.id)
+        bound = self._catalog.look(projects.list_bindings, project_id=project.id)
+        places = [(self._services.registry.find_id(each.repository_id), each.pattern) for each in bound]
+        return ProjectRecord(
+            id=project.uid,
+            key=project.key,
+            name=project.name,
+            description=project.description,
+            visibility=project.visibility,
+            quota=project.quota,
+            created_at=project.created_at,
+            updated_at=project.updated_at,
+            members=[
+                MemberRecord(kind=each.subject_kind, id=each.subject_uid, name=each.subject_name, role=each.role)
+                for each in members
+            ],
+            bindings=[
+                BindingRecord(repository_id=repository.uid, repository=repository.path, pattern=pattern)
+                for repository, pattern in places
+                if repository is not None and call.may(Action.READ, repository)
+            ],
+        )
+
+    def _manages(self, call: Call) -> bool:
+        return self._services.authorizer.may_use(call.identity, "system")
+
+    def _role(self, call: Call, project: Project) -> ProjectRole | None:
+        if call.identity.user_id is None:
+            return None
+        roles: dict[int, ProjectRole] = self._catalog.look(projects.roles_of_user, call.identity.user_id)
+        return roles.get(project.id)

@@ -1,0 +1,25 @@
+"""Repositories by the names that callers use."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import Invalid
+from pkgrepo.model import Repository
+from pkgrepo.repositories.registry import Registry
+
+
+def find_repository(registry: Registry, name: str) -> Repository | None:
+    """The repository behind an id, or behind ``storage/name``; None when there is none."""
+    storage, slash, rest = name.partition("/")
+    return registry.find(storage, rest) if slash else registry.find_uid(name.lower())
+
+
+def named_repository(registry: Registry, name: str, pointer: str) -> Repository:
+    """
+    The same for a name in a body or query.
+
+    :raises Invalid: there is none, with the pointer of the name
+    """
+    repository = find_repository(registry, name)
+    if repository is None:
+        raise Invalid(f"there is no repository {name!r}; give its id, or storage/name", pointer)
+    return repository
