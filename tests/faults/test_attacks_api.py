@@ -1,0 +1,73 @@
+"""Values that the management API must refuse in words: each of these was once taken, or answered with 500."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from tests.support.management import Stack
+from tests.support.server import no_failures
+
+
+@pytest_twisted.async_yield_fixture
+async def stack(tmp_path: Path) -> Any:
+    """A server without ports; nothing may fail in its log."""
+    running = Stack(tmp_path)
+    await running.start()
+    with no_failures():
+        yield running
+        await running.stop()
+
+
+def cursor(value: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+@pytest.mark.parametrize("path", ["/audit", "/user/token"])
+@pytest.mark.parametrize("number", [-1, 2**63, 10**30])
+@pytest_twisted.ensureDeferred
+async def test_a_cursor_is_no_number_that_the_catalog_cannot_hold(stack: Stack, path: str, number: int) -> None:
+    assert (await stack.api("GET", f"{path}?cursor={cursor(number)}")).status == 422
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+@pytest_twisted.ensureDeferred
+async def test_a_token_ends_at_a_time_that_exists_everywhere(stack: Stack, time: str) -> None:
+    reply = await stack.api("POST", "/user/token", {"name": "ci", "expires_at": time})
+    assert (reply.status, reply.pointer) == (422, "/expires_at")
+    made = await stack.ok("POST", "/user/token", {"name": "ci"})
+    reply = await stack.api("PATCH", f"/user/token/{made['id']}", {"expires_at": time})
+    assert (reply.status, reply.pointer) == (422, "/expires_at")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_form_of_very_many_fields_is_refused(stack: Stack) -> None:
+    form = "&".join(f"field{number}=1" for number in range(200)).encode()
+    assert (await stack.api("POST", "/auth/token", raw=form, who=None)).status == 422
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_quota_is_a_number_that_the_catalog_can_hold(stack: Stack) -> None:
+    assert (await stack.api("POST", "/project", {"key": "large", "quota": 2**63})).status == 422
+    assert (await stack.api("POST", "/project", {"key": "large", "quota": 2**63 - 1})).status == 201
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/repository", {"name": "py\n", "storage": "main", "format": "python"}),
+        ("POST", "/storage", {"name": "disk\n"}),
+        ("POST", "/project", {"key": "acme\n"}),
+        ("POST", "/user/token", {"name": "ci\n"}),
+        ("POST", "/users", {"username": "alice", "email": "alice@example.org\n"}),
+        ("PATCH", "/user/me", {"name": "Alice\n"}),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_no_name_ends_with_a_line_feed(stack: Stack, method: str, path: str, body: dict[str, str]) -> None:
+    assert (await stack.api(method, path, body)).status == 422
