@@ -19,7 +19,8 @@ class SingleFlight(Generic[K, T]):
     """
     Shares running work by key: who asks while it runs waits for the same result.
 
-    A waiter that is cancelled leaves; the work goes on for the others, and to its end when nobody is left.
+    A waiter that is cancelled leaves; the work goes on for the others, and to its end when nobody is left. An error
+    that nobody waits for any more is logged.
     """
 
     def __init__(self) -> None:
@@ -40,9 +41,10 @@ class SingleFlight(Generic[K, T]):
         return await work()
 
     def _done(self, outcome: Any, key: K) -> None:
-        for waiter in self._running.pop(key):
-            if waiter.called:
-                continue
+        waiting = [waiter for waiter in self._running.pop(key) if not waiter.called]
+        if not waiting and isinstance(outcome, Failure):
+            log.failure("failed after everybody who asked had left", failure=outcome)
+        for waiter in waiting:
             if isinstance(outcome, Failure):
                 waiter.errback(outcome)
             else:
