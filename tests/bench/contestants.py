@@ -7,6 +7,7 @@ What it is loaded with, and at which addresses, belongs to a format; see ``conte
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import shutil
 import signal
@@ -95,6 +96,9 @@ class Contestant(ABC):
         try:
             self._await_answer()
             self.prepare()
+        except (LoadFailed, OSError, http.client.HTTPException) as problem:
+            self.stop()
+            raise Unavailable(f"{self.name}: {problem}; it said: {self._last_lines()}") from problem
         except BaseException:
             self.stop()
             raise
