@@ -26,8 +26,8 @@ FULL_TYPE: Final = "application/json"
 SHORT_TYPE: Final = "application/vnd.npm.install-v1+json"
 
 # Stands for the repository's address, without a slash at the end. JSON has no bare control characters, so that
-# nothing that was published can look like it.
-BASE: Final = b"\x00base\x00"
+# nothing that was published can look like it; and one byte is found four times as fast as several.
+BASE: Final = b"\x00"
 
 # The format's own set. "bundledDependencies" is a spelling that manifests have and clients know.
 _SHORT_FIELDS: Final = (
