@@ -8,6 +8,7 @@ from twisted.internet.defer import Deferred
 
 from pkgrepo.http.answers import Refusal
 
+PIECE_COST = 64  # bytes that even the smallest piece takes
 HIGH_WATER = 256 * 1024  # bytes held before the client is paused; a slow sink then gets few, big chunks
 
 
@@ -108,7 +109,7 @@ class Body:
         """Take bytes from the connection."""
         self.received += len(data)
         self._held.append(data)
-        self._held_size += len(data)
+        self._held_size += max(len(data), PIECE_COST)
         if self._held_size >= HIGH_WATER and not self._paused:
             self._paused = True
             self._source.pause_body()

@@ -19,7 +19,7 @@ VISIBLE = bytes(range(0x21, 0x7F))
 NOT_CONTROL = b"\t" + bytes(range(0x20, 0x7F)) + bytes(range(0x80, 0x100))
 
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-_ABSOLUTE = re.compile(rb"https?://([^/?#@]+)(.*)", re.IGNORECASE)
+_ABSOLUTE = re.compile(rb"https?://([^/?#]+)(.*)", re.IGNORECASE)
 _VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _MAX_LENGTH_DIGITS = 18
 _METHODS = frozenset([b"GET", b"HEAD", b"PUT", b"POST", b"PATCH", b"DELETE", b"OPTIONS"])

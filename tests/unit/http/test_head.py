@@ -53,6 +53,7 @@ SMUGGLING = [
     (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "a host with a blank"),
     (b"GET / HTTP/1.1\r\nHost: user@a\r\n\r\n", "a host with a user"),
     (b"\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "two empty lines first"),
+    (b"GET http://user@a/ HTTP/1.1\r\nHost: a\r\n\r\n", "an address with a user"),
 ]
 
 

@@ -1,0 +1,54 @@
+"""Where a body ends, and how small its chunks may be."""
+
+from __future__ import annotations
+
+import pytest
+
+from pkgrepo.http.framing import FREE_CHUNKS, LEAST_AVERAGE, SLICE, BodyFraming, MalformedChunks
+
+LAST = b"0\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+@pytest.mark.parametrize("read", [1, 7, SLICE - 1, SLICE, SLICE + 1, 10 * SLICE])
+def test_chunks_come_out_whole_however_they_are_cut(read: int) -> None:
+    fed: list[bytes] = []
+    framing = BodyFraming(None, fed.append)
+    wire = b"".join(chunk(bytes([n % 256]) * (n % 97 + 1)) for n in range(200)) + LAST + b"GET /next"
+    rest = b""
+    for at in range(0, len(wire), read):
+        rest += wire[at : at + read] if framing.ended else framing.take(wire[at : at + read])
+    assert framing.ended
+    assert rest == b"GET /next"
+    assert b"".join(fed) == b"".join(bytes([n % 256]) * (n % 97 + 1) for n in range(200))
+
+
+def test_what_follows_the_last_chunk_in_a_large_read_comes_back_whole() -> None:
+    framing = BodyFraming(None, lambda _: None)
+    following = b"GET / HTTP/1.1\r\n" * 1000
+    assert framing.take(chunk(b"body") + LAST + following) == following
+
+
+def test_small_chunks_of_one_read_are_handed_on_in_one_piece() -> None:
+    fed: list[bytes] = []
+    BodyFraming(None, fed.append).take(chunk(b"x") * 900)
+    assert fed == [b"x" * 900]
+
+
+def test_very_many_tiny_chunks_are_refused_before_they_take_long() -> None:
+    fed: list[bytes] = []
+    framing = BodyFraming(None, fed.append)
+    with pytest.raises(MalformedChunks, match="small"):
+        framing.take(chunk(b"x") * 100_000)
+    assert len(b"".join(fed)) < FREE_CHUNKS + SLICE
+
+
+def test_many_chunks_of_a_usual_size_are_fine() -> None:
+    fed: list[bytes] = []
+    framing = BodyFraming(None, fed.append)
+    framing.take(chunk(b"x" * LEAST_AVERAGE) * (5 * FREE_CHUNKS) + LAST)
+    assert framing.ended
+    assert len(b"".join(fed)) == 5 * FREE_CHUNKS * LEAST_AVERAGE
