@@ -73,6 +73,11 @@ class Outlet(Protocol):
         """Bytes that we hold and the kernel has not taken yet."""
         return unsent(self.socket) if self.socket is not None else 0
 
+    @property
+    def blocked(self) -> bool:
+        """Whether the transport holds enough unsent bytes."""
+        return self._blocked
+
     def registerProducer(self, producer: Any, streaming: bool) -> None:
         """Let ``producer`` write the answer as fast as the client reads it."""
         if self._producer is not None:

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from pkgrepo.http.answer_head import render_head
 from pkgrepo.http.answers import Answer, Content
 from pkgrepo.http.conditional import Choice, choose
-from pkgrepo.http.transfer import SMALL, deliver, read_cached, send_file
+from pkgrepo.http.transfer import PIECE, SMALL, deliver, read_cached, send_bytes, send_file
 
 if TYPE_CHECKING:
     from pkgrepo.http.channel import Channel
@@ -43,13 +43,16 @@ def respond(request: Request, answer: Answer) -> Deferred[None] | None:
         return None
     if isinstance(body, bytes):
         whole = choice.end - choice.start == len(body)
-        send_whole(request, choice.status, head, body if whole else body[choice.start : choice.end])
-        return None
+        return send_whole(request, choice.status, head, body if whole else body[choice.start : choice.end])
     return _send_content(request, choice, head, body)
 
 
-def send_whole(request: Request, status: int, head: bytes, body: bytes) -> None:
-    """Write head and body of an answer at once; ``head`` is without the fields that every answer has."""
+def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Deferred[None] | None:
+    """
+    Write head and body of an answer; ``head`` is without the fields that every answer has.
+
+    None when it is complete, else a Deferred for its end, which never fails.
+    """
     channel: Channel = request.channel
     request.startedWriting = 1
     request.code = status
@@ -57,10 +60,15 @@ def send_whole(request: Request, status: int, head: bytes, body: bytes) -> None:
     head += channel.common_fields(request)
     if len(body) <= SMALL:
         channel.send(head + body)
-    else:
+    elif len(body) <= PIECE:
         channel.send(head)
         channel.write(body)
+    else:
+        request.sentLength = 0
+        channel.send(head)
+        return send_bytes(request, body)
     request.finish()
+    return None
 
 
 def _send_content(request: Request, choice: Choice, head: bytes, content: Content) -> Deferred[None] | None:

@@ -1,5 +1,5 @@
 """
-Bodies that are not in memory, on their way to the client.
+Bodies that are large, or not in memory, on their way to the client.
 
 On plain TCP the kernel copies (``sendfile``): the transfer takes the connection's place as the transport's producer and
 is called whenever the socket takes bytes. Under TLS a push producer reads 256 KiB at a time. Neither waits for a disk
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SMALL = 64 * 1024  # bytes; below this one write of head and body beats setting up a transfer
 CHUNK = 256 * 1024  # bytes read at once under TLS; half the user time of 16 KiB reads
+PIECE = 128 * 1024  # bytes of a body in memory given out at once; what Twisted gives the kernel in one call
 TURN = 1024 * 1024  # bytes a transfer may send before others get their turn
 
 _log = Logger()
@@ -242,6 +243,65 @@ class PushFile(Transfer):
             self._complete()
 
 
+@implementer(IPushProducer)
+class PushBytes:
+    """
+    A body in memory, given out as the client takes it.
+
+    The transport copies what it is given: a large document that many clients read slowly would otherwise be in memory
+    once for each of them. ``done`` fires at the end, or when the client has left.
+    """
+
+    def __init__(self, request: Request, body: bytes) -> None:
+        self.done: Deferred[None] = Deferred(lambda _: self._cut())
+        self._request = request
+        self._channel: Channel = request.channel
+        self._body = memoryview(body)
+        self._paused = True
+        self._over = False
+
+    def begin(self) -> None:
+        """Start pushing."""
+        self._channel.registerProducer(self, True)
+        if not self._channel.blocked:
+            self.resumeProducing()
+
+    def pauseProducing(self) -> None:
+        """The transport has enough."""
+        self._paused = True
+
+    def resumeProducing(self) -> None:
+        """The transport wants more."""
+        if not self._paused or self._over:
+            return
+        self._paused = False
+        while not (self._paused or self._over):
+            piece, self._body = self._body[:PIECE], self._body[PIECE:]
+            self._request.sentLength += len(piece)
+            self._channel.write(bytes(piece))
+            if not self._body and not self._over:
+                self._over = True
+                self._channel.unregisterProducer()
+                self._request.finish()
+                self._fire()
+
+    def stopProducing(self) -> None:
+        """The client has left."""
+        if not self._over:
+            self._over = True
+            self._body = memoryview(b"")
+            self._request.gone = True  # the transport tells us before it tells the channel
+            self._fire()
+
+    def _cut(self) -> None:
+        self._request.abort()
+        self.stopProducing()
+
+    def _fire(self) -> None:
+        if not self.done.called:
+            self.done.callback(None)
+
+
 @implementer(IConsumer)
 class Metered:
     """A request as consumer of exactly the bytes that its head announced."""
@@ -277,6 +337,13 @@ def send_file(request: Request, fd: int, start: int, end: int) -> Deferred[None]
     transfer = SendFile(request, fd, start, end) if channel.direct else PushFile(request, fd, start, end)
     with suppress(OSError):
         os.posix_fadvise(fd, start, end - start, os.POSIX_FADV_SEQUENTIAL)
+    transfer.begin()
+    return transfer.done
+
+
+def send_bytes(request: Request, body: bytes) -> Deferred[None]:
+    """Send a body in memory whose head is on its way, holding little more of it than the client is about to take."""
+    transfer = PushBytes(request, body)
     transfer.begin()
     return transfer.done
 

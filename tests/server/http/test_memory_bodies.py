@@ -1,0 +1,104 @@
+"""Large bodies that are in memory, on their way through real sockets."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+from twisted.internet.defer import Deferred
+
+from pkgrepo.http.answers import Answer, text_answer
+from pkgrepo.http.hot import prepare
+from pkgrepo.http.limits import HttpLimits
+from pkgrepo.http.request import Request
+from tests.support.certificates import make_certificate
+from tests.support.http import parse_answers
+from tests.support.http_server import Server, blocking, read_to_end, turn
+
+pytestmark = pytest.mark.server
+
+BODY = os.urandom(1_000_003) * 24  # more than the kernel buffers
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n%s\r\n"
+CLOSE = b"Connection: close\r\n"
+HELD = 512 * 1024  # bytes that one connection may have in memory
+
+
+class Pages:
+    """Every address is the large body; ``gone`` fires when a client leaves before its end."""
+
+    def __init__(self) -> None:
+        self.gone: Deferred[None] = Deferred()
+        self.answer = Answer(body=BODY, ranges=True)
+
+    async def __call__(self, request: Request) -> Answer:
+        request.notifyFinish().addErrback(lambda _: self.gone.callback(None))
+        return text_answer("end") if request.path == b"/end" else self.answer
+
+
+@pytest_twisted.async_yield_fixture(params=["routed", "early", "tls"])
+async def server(request: Any, tmp_path: Path) -> AsyncIterator[Server]:
+    pages = Pages()
+    prepared = prepare(pages.answer)
+    early = (lambda asked: prepared if asked.path == b"/" else None) if request.param == "early" else None
+    running = Server(pages, make_certificate(tmp_path) if request.param == "tls" else None, early=early)
+    yield running
+    await running.stop()
+
+
+def connect(server: Server) -> socket.socket:
+    client = socket.create_connection(server.address, timeout=20)
+    if server.url.startswith("https"):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context.wrap_socket(client)
+    return client
+
+
+@pytest_twisted.ensureDeferred
+async def test_large_bodies_arrive_whole_one_after_the_other(server: Server) -> None:
+    def exchange() -> bytes:
+        with connect(server) as client:
+            part = b"Range: bytes=5-20000004\r\n"
+            client.sendall(GET % b"" + GET % part + b"GET /end HTTP/1.1\r\nHost: a\r\n" + CLOSE + b"\r\n")
+            return read_to_end(client)
+
+    whole, part, end = parse_answers(await blocking(exchange))
+    assert whole.body == BODY
+    assert part.body == BODY[5:20_000_005]
+    assert end.body == b"end"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_slow_reader_does_not_get_a_copy_of_its_own(server: Server) -> None:
+    client = await blocking(connect, server)
+    await blocking(client.sendall, GET % b"")
+    while not server.site.channels:
+        await turn()
+    (channel,) = server.site.channels
+    held = []
+    while not channel.blocked or len(held) < 100:
+        held.append(channel.unsent())
+        await turn()
+    assert 0 < max(held) <= HELD
+    assert server.site.active == 1
+    client.close()
+    while server.site.channels:
+        await turn()
+    assert server.site.active == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reader_that_takes_nothing_is_cut_off() -> None:
+    pages = Pages()
+    server = Server(pages, limits=HttpLimits(write_stall_s=1))
+    with socket.create_connection(server.address, timeout=20) as client:
+        client.sendall(GET % b"")
+        await pages.gone
+    await server.stop()
