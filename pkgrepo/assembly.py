@@ -23,12 +23,14 @@ from pkgrepo.auth.realm import make_portal
 from pkgrepo.auth.throttle import Throttle
 from pkgrepo.auth.uses import FLUSH_EVERY_S, TokenUses
 from pkgrepo.config import Config
+from pkgrepo.formats.container.format import ContainerFormat
 from pkgrepo.formats.python.format import PythonFormat
 from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.content import Files
 from pkgrepo.gateway.early import EarlyReads
 from pkgrepo.gateway.entry import FrontDoor
 from pkgrepo.gateway.hot import HotAnswers
+from pkgrepo.gateway.images import ImageAddresses
 from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.accesslog import LineLog
@@ -77,7 +79,8 @@ class Core:
         self._presences: list[Presence] = []
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
         self.passwords = Passwords(self.pools.cpu, min_length=config.auth.password_min)
-        self.formats: dict[str, IFormat] = {each.name: each for each in (PythonFormat(),)}
+        self.containers = ContainerFormat(service=config.container.service, ping=config.container.ping)
+        self.formats: dict[str, IFormat] = {each.name: each for each in (self.containers, PythonFormat())}
         self.follower = LayoutFollower(
             catalog=self.catalog,
             registry=self.registry,
@@ -198,6 +201,9 @@ class Assembly:
             public_url=config.server.public_url.rstrip("/"),
         )
         mounts = Mounts(services=services, formats=core.formats)
+        images = ImageAddresses(
+            core.registry, default=config.container.default_repository, hosts=config.container.hosts
+        )
         lag = ReactorLag(self._reactor)
         management = ManagementApp(
             ManagementServices(
@@ -214,12 +220,17 @@ class Assembly:
                 pools=core.pools,
                 clock=core.clock,
                 settings=_management_settings(config),
+                images=images,
                 audit_sink=None if config.log.audit_file is None else LineFile(config.log.audit_file).append,
             ),
             figures=(self._figures, lag) if config.metrics.enabled else None,
         )
-        self.site.resource = FrontDoor(mounts=mounts, branches=management.branches()).app.resource()
-        self.site.early = EarlyReads(catalog=catalog, mounts=mounts, access=access, downloads=core.downloads, hot=hot)
+        branches = management.branches()
+        branches["v2"] = core.containers.site(services, images, management.token_resource())
+        self.site.resource = FrontDoor(mounts=mounts, branches=branches).app.resource()
+        self.site.early = EarlyReads(
+            catalog=catalog, mounts=mounts, images=images, access=access, downloads=core.downloads, hot=hot
+        )
         if self._certificate is not None and config.tls.reload == "auto":
             self._certificate.watch(self._reactor)
         housekeeping = Housekeeping(

@@ -222,6 +222,13 @@ class IAuthorizer(Interface):
     def explain(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> str:
         """A sentence for the person who was refused: who, what, and the rule that decided."""
 
+    def check_project_member(identity: Identity, repository: Repository, package: str) -> bool:
+        """
+        Let pass whom the rule ``must_be_project_member`` lets push.
+
+        :raises Forbidden: naming the project whose member one must be, or that there is none
+        """
+
 
 class IFormat(Interface):
     """A package format: its protocol, and nothing of disks, SQL or sockets."""

@@ -37,6 +37,7 @@ from pkgrepo.storage.catalog.identity import get_user
 from .limits import NOWHERE, SERVER_SCOPES, allows, literal
 
 ALGORITHM = "HS256"
+CATALOG_GRANT = "registry:catalog"  # among the scopes of a token that is good for the list of images
 SKEW_S = 60  # seconds that the clocks of two servers may differ
 LIFETIME_S = 900  # seconds; containers' clients fetch a new one when it ends
 
@@ -117,11 +118,12 @@ class BearerTokens:
         self._lifetime_s = lifetime_s
         self._clock = clock
 
-    def issue(self, identity: Identity, access: Sequence[Access]) -> IssuedToken:
+    def issue(self, identity: Identity, access: Sequence[Access], *, catalog: bool = False) -> IssuedToken:
         """
         A token for an authenticated (or anonymous) caller.
 
-        ``access`` must be what the caller may do now (see ``allowed_words``).
+        ``access`` must be what the caller may do now (see ``allowed_words``); with ``catalog`` it is also good for the
+        list of images, which shows its bearer what its owner may see.
 
         :raises NotFound: the user was removed a moment ago
         """
@@ -152,6 +154,8 @@ class BearerTokens:
             "am": "anonymous",
             "gen": identity.generation,
         }
+        if catalog:
+            claims["access"].append({"type": "registry", "name": "catalog", "actions": ["*"]})
         if identity.user_id is not None:
             claims["sub"] = self._catalog.look(get_user, identity.user_id).uid
             claims["am"] = "password" if identity.token_id is None else "token"
@@ -226,8 +230,10 @@ def _claims(claims: Mapping[str, Any]) -> Claims:
     if "adm" in claims:
         limits = TokenLimits(scopes=frozenset(claims["adm"]), expires_at=expires_at)
     else:
+        granted = [each for each in claims["access"] if each["type"] == "repository"]
         limits = TokenLimits(
-            repositories=tuple(map(_scope, claims["access"])) or (NOWHERE,),  # none would mean everywhere
+            scopes=frozenset({CATALOG_GRANT}) if len(granted) < len(claims["access"]) else frozenset(),
+            repositories=tuple(map(_scope, granted)) or (NOWHERE,),  # none would mean everywhere
             expires_at=expires_at,
         )
     return Claims(user_uid=claims["sub"], token_id=claims.get("tid"), generation=claims["gen"], limits=limits)

@@ -129,6 +129,32 @@ class Log:
 
 
 @frozen
+class Container:
+    """Container images."""
+
+    ping: Literal["auto", "challenge", "open"] = setting(
+        choice("auto", "challenge", "open"),
+        "auto",
+        "what GET /v2/ answers without credentials: auto asks registry clients for them, but not curl",
+    )
+    service: str = setting(
+        text(r"[A-Za-z0-9._:-]{1,100}", "1 to 100 letters, digits, dots, dashes or colons"),
+        "pkgrepo",
+        "name of this server in challenges",
+    )
+    default_repository: str = setting(
+        text(r"([^/]+/[^/]+)?", "storage/repository"),
+        "",
+        "repository, as storage/name, of images whose name begins with no storage and repository",
+    )
+    hosts: tuple[str, ...] = setting(
+        several(text(r"[^=\s]+=[^/\s]+/[^/\s]+", "host=storage/repository"), "a list of host=storage/repository"),
+        [],
+        "host names (with their port, if any) that stand for one repository each, as host=storage/name",
+    )
+
+
+@frozen
 class Metrics:
     """Figures for Prometheus."""
 
@@ -229,6 +255,7 @@ class Config:
     auth: Auth = section(Auth)
     limits: Limits = section(Limits)
     log: Log = section(Log)
+    container: Container = section(Container)
     metrics: Metrics = section(Metrics)
     compat: Compat = section(Compat)
     bootstrap: Bootstrap = section(Bootstrap)

@@ -57,6 +57,14 @@ class Access:
         if not repository.active:
             raise RepositoryInactive(repository.path)
 
+    def require_member(self, identity: Identity, repository: Repository, package: str) -> None:
+        """
+        Let a member of the project that owns a package pass; see L{IAuthorizer.check_project_member}.
+
+        :raises Forbidden: naming the project
+        """
+        self._authorizer.check_project_member(identity, repository, package)
+
     async def admit(
         self, request: Request, action: Action, repository: Repository, package: str | None = None
     ) -> Identity:

@@ -59,22 +59,29 @@ class Files:
 
         :raises BlobMissing: the storage has lost the bytes
         """
-        store = await self._stores.of(self._registry.storage(file.storage_id))
-        body: bytes | Content
-        if file.size <= SMALL:
-            body = await store.open(file.locator).read(0, file.size)
-            if len(body) != file.size:
-                raise BlobMissing(file.locator)
-        else:
-            body = Content(file.size, open=partial(_open, store, file.locator))
         return Answer(
-            body=body,
+            body=await self.body(file.storage_id, file.locator, file.size),
             content_type=file.media_type.encode("latin-1", "replace"),
             etag=b'"%s"' % file.sha256.encode("ascii"),
             last_modified=int(file.created_at.timestamp()),
             headers=_with_cache_control(headers, file_cache_control(repository)),
             ranges=True,
         )
+
+
+    async def body(self, storage_id: int, locator: str, size: int) -> bytes | Content:
+        """
+        Stored bytes as the body of an answer, small ones in memory.
+
+        :raises BlobMissing: the storage has lost them
+        """
+        store = await self._stores.of(self._registry.storage(storage_id))
+        if size > SMALL:
+            return Content(size, open=partial(_open, store, locator))
+        data: bytes = await store.open(locator).read(0, size)
+        if len(data) != size:
+            raise BlobMissing(locator)
+        return data
 
 
 def sends_all(request: Request, answer: Answer) -> bool:

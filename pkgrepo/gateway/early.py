@@ -11,6 +11,7 @@ from pkgrepo.repositories.downloads import DownloadRecorder
 from .access import Access
 from .content import sends_all
 from .hot import HotAnswers
+from .images import ImageAddresses
 from .mounts import Mounts
 
 
@@ -23,10 +24,18 @@ class EarlyReads:
     """
 
     def __init__(
-        self, *, catalog: ICatalog, mounts: Mounts, access: Access, downloads: DownloadRecorder, hot: HotAnswers
+        self,
+        *,
+        catalog: ICatalog,
+        mounts: Mounts,
+        images: ImageAddresses,
+        access: Access,
+        downloads: DownloadRecorder,
+        hot: HotAnswers,
     ) -> None:
         self._catalog = catalog
         self._mounts = mounts
+        self._images = images
         self._access = access
         self._downloads = downloads
         self._hot = hot
@@ -38,9 +47,9 @@ class EarlyReads:
 
     def _find(self, request: Request, generation: int) -> Prepared | None:
         found = self._mounts.find(request.raw_path)
-        if found is None:
+        repository = self._images.of_request(request) if found is None else found[0].repository
+        if repository is None:
             return None
-        repository = found[0].repository
         entry = self._hot.find(request, repository, generation)
         if entry is None or not repository.active:
             return None

@@ -89,7 +89,7 @@ def _choose_range(wanted: bytes, size: int) -> Choice:
     if first:
         start, end = int(first), min(int(last) + 1, size) if last else size
         if last and int(last) < start:
-            return Choice(200, 0, size)
+            return Choice(416, 0, 0)  # section 14.2: an invalid range may be rejected, and OCI's suite wants it so
     elif last:
         start, end = max(size - int(last), 0), size
     else:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from attrs import frozen
+from attrs import Factory, frozen
 
 from pkgrepo.auth.authenticator import Authenticator
 from pkgrepo.auth.bearer import BearerTokens
 from pkgrepo.auth.passwords import Passwords
 from pkgrepo.auth.permissions import Authorizer
 from pkgrepo.gateway.access import Access
+from pkgrepo.gateway.images import ImageAddresses
 from pkgrepo.interfaces import ICatalog, IFormat
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish import Publisher
@@ -44,7 +45,8 @@ class ManagementServices:
     """
     The collaborators, as the composition root put them together; ``formats`` are by name.
 
-    ``audit_sink`` gets each line of the audit log as JSON, for a copy outside of the catalog.
+    ``audit_sink`` gets each line of the audit log as JSON, for a copy outside of the catalog. ``images`` tells which
+    repository the name of an image belongs to.
     """
 
     catalog: ICatalog
@@ -61,3 +63,4 @@ class ManagementServices:
     clock: Clock
     settings: ManagementSettings
     audit_sink: Callable[[bytes], None] | None = None
+    images: ImageAddresses = Factory(lambda self: ImageAddresses(self.registry), takes_self=True)

@@ -13,7 +13,8 @@ from urllib.parse import parse_qs
 
 from pkgrepo.auth.bearer import Access, allowed_words
 from pkgrepo.errors import AuthenticationRequired, Invalid
-from pkgrepo.model import Identity
+from pkgrepo.gateway.images import FORMAT
+from pkgrepo.model import Identity, Repository
 
 from .call import Call
 from .route import Parameter, Table
@@ -23,6 +24,7 @@ from .who import PUBLIC
 
 FORM_LIMIT = 64 * 1024  # bytes
 MOST_SCOPES = 100
+CATALOG = "registry:catalog:*"
 
 QUERY = (
     Parameter("service", "The name of this server; any is taken."),
@@ -79,8 +81,10 @@ class TokenService:
         return self._issue(call, identity, scopes)
 
     def _issue(self, call: Call, identity: Identity, scopes: Iterable[str]) -> BearerAnswer:
-        granted = [access for scope in _split(scopes) if (access := self._grant(identity, scope)) is not None]
-        issued = self._services.bearer.issue(identity, granted)
+        asked = _split(scopes)
+        authority = call.request.authority
+        granted = [access for scope in asked if (access := self._grant(authority, identity, scope)) is not None]
+        issued = self._services.bearer.issue(identity, granted, catalog=CATALOG in asked)
         call.object = identity.username or "anonymous"
         if identity.anonymous:
             call.audited = True  # nobody logged in
@@ -92,27 +96,34 @@ class TokenService:
             scope=" ".join(f"repository:{access.name}:{','.join(access.words)}" for access in granted),
         )
 
-    def _grant(self, identity: Identity, scope: str) -> Access | None:
+    def _grant(self, authority: bytes | None, identity: Identity, scope: str) -> Access | None:
         """What is allowed of one scope; None for nothing."""
         kind, _, rest = scope.partition(":")
         name, colon, words = rest.rpartition(":")
         if kind.partition("(")[0] != "repository" or not colon:
             return None
-        storage, _, path = name.partition("/")
-        repository_name, _, image = path.partition("/")
-        repository = self._services.registry.find(storage, repository_name)
+        repository, package = self._find(authority, name)
         if repository is None or not repository.active:
             return None
-        package = ""
-        if image:
+        if package:
             try:
-                package = self._services.formats[repository.format].package_key(image)
+                package = self._services.formats[repository.format].package_key(package)
             except (Invalid, KeyError):
                 return None
         allowed = allowed_words(self._services.authorizer, identity, repository, package, words.split(","))
         if not allowed:
             return None
         return Access(name=name, repository=repository.path, package=package, words=allowed)
+
+    def _find(self, authority: bytes | None, name: str) -> tuple[Repository | None, str]:
+        """The repository that a scope's name means, and the package in it; no package means all of it."""
+        storage, _, rest = name.partition("/")
+        repository_name, _, package = rest.partition("/")
+        repository = self._services.registry.find(storage, repository_name)
+        if repository is not None and (repository.format != FORMAT or not package):
+            return repository, package
+        found = self._services.images.find(authority, name)
+        return (None, "") if found is None else (found.repository, found.image)
 
 
 def _form(body: bytes) -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ answer              the client knows                                      -
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
@@ -23,7 +23,7 @@ from attrs import Factory, evolve, frozen
 from twisted.logger import Logger
 
 from pkgrepo.errors import Conflict, StorageFailed, StorageFull
-from pkgrepo.interfaces import IBlob, IBlobStore, ICatalog, Transaction
+from pkgrepo.interfaces import IBlob, IBlobStore, IBlobUpload, ICatalog, Transaction
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
 from pkgrepo.storage.catalog import blobs, events, files, packages, repositories, versions
 
@@ -36,6 +36,7 @@ from .stores import Stores
 log = Logger()
 
 T = TypeVar("T")
+C = TypeVar("C", bound="Claiming")
 
 
 @frozen
@@ -43,7 +44,8 @@ class Release:
     """
     What a format wants published: one version of one package, with the files that came now.
 
-    With ``overwrite`` they replace others of the same paths; what is then at the ``obsolete`` paths goes.
+    With ``overwrite`` they replace others of the same paths; what is then at the ``obsolete`` paths goes. ``guard``
+    is asked in the transaction, before anything is written, and raises what must not be published.
     """
 
     package_key: str
@@ -56,6 +58,7 @@ class Release:
     package_meta: Mapping[str, Any] | None = None
     overwrite: bool = False
     obsolete: tuple[str, ...] = ()
+    guard: Callable[[Transaction], None] | None = None
 
 
 @frozen
@@ -77,8 +80,11 @@ class Staged:
 
     def release(self, release: Release) -> None:
         """What becomes of these files is the transaction's business from here on."""
-        leaving = {each.blob.locator for each in release.files}
-        self._locators = [each for each in self._locators if each not in leaving]
+        self.leave({each.blob.locator for each in release.files})
+
+    def leave(self, locators: Collection[str]) -> None:
+        """The same for copies by their locators."""
+        self._locators = [each for each in self._locators if each not in locators]
 
     async def delete(self, locators: Sequence[str]) -> None:
         """Remove copies that no row names; what cannot be removed now is left to the sweep."""
@@ -119,6 +125,20 @@ class Staged:
         self._locators.append(info.locator)
         return info
 
+    def begin(self, algorithms: Sequence[str], limit: int) -> IBlobUpload:
+        """An upload that goes on in a later request; see L{IBlobStore.begin}."""
+        upload: IBlobUpload = self._store.begin(None, algorithms, limit)
+        return upload
+
+    async def resume(self, upload_id: str, state: bytes) -> IBlobUpload:
+        """The same upload in that request; see L{IBlobStore.resume}. What it commits is to be adopted."""
+        upload: IBlobUpload = await self._store.resume(upload_id, state)
+        return upload
+
+    def adopt(self, info: BlobInfo) -> None:
+        """Take charge of a blob that a resumed upload has committed."""
+        self._locators.append(info.locator)
+
     def open(self, info: BlobInfo) -> IBlob:
         """A staged blob, to look into it."""
         blob: IBlob = self._store.open(info.locator)
@@ -128,6 +148,14 @@ class Staged:
         """Remove what was not published."""
         leaving, self._locators = self._locators, []
         await self.delete(leaving)
+
+
+class Claiming(Protocol):
+    """What a command says that took staged blobs into the catalog."""
+
+    @property
+    def surplus(self) -> tuple[str, ...]:
+        """Locators of copies that the catalog did not take."""
 
 
 class Observer(Protocol):
@@ -177,18 +205,7 @@ class Publisher:
         self, repository: Repository, release: Release, staged: Staged, actor: Actor, indexer: Indexer
     ) -> Published:
         mine = [each.blob.locator for each in release.files]
-        try:
-            published = await self._catalog.write(
-                publish_release, repository, release, actor, indexer, self._clock.now_ms()
-            )
-        except (StorageFull, StorageFailed):
-            # Nobody knows whether the transaction will be there after a restart: the copies stay, and are swept when
-            # nothing names them.
-            raise
-        except BaseException:
-            await staged.delete(mine)
-            raise
-        await staged.delete(published.surplus)
+        published = await self._claim(staged, mine, publish_release, repository, release, actor, indexer)
         if published.changed:
             self._observer(repository)
             log.info(
@@ -198,6 +215,39 @@ class Publisher:
                 repository=repository.path,
             )
         return published
+
+    async def take(
+        self,
+        command: Callable[..., Claiming],
+        repository: Repository,
+        staged: Staged,
+        blobs: Sequence[BlobInfo],
+        *args: Any,
+    ) -> None:
+        """
+        Run a write command that claims staged blobs, and tell the observer.
+
+        As with ``publish`` it is finished once begun, and removes the copies that the catalog did not take.
+        """
+        mine = [each.locator for each in blobs]
+        staged.leave(mine)
+        await shield(self._claim(staged, mine, command, repository, *args))
+        self._observer(repository)
+
+    async def _claim(
+        self, staged: Staged, mine: Sequence[str], command: Callable[..., C], repository: Repository, *args: Any
+    ) -> C:
+        try:
+            result: C = await self._catalog.write(command, repository, *args, self._clock.now_ms())
+        except (StorageFull, StorageFailed):
+            # Nobody knows whether the transaction will be there after a restart: the copies stay, and are swept when
+            # nothing names them.
+            raise
+        except BaseException:
+            await staged.delete(mine)
+            raise
+        await staged.delete(result.surplus)
+        return result
 
     async def change(self, command: Callable[..., T], repository: Repository, *args: Any) -> T:
         """Run a write command that changes a repository's content (see L{remove}), and tell the observer."""
@@ -210,6 +260,8 @@ def publish_release(
     tx: Transaction, repository: Repository, release: Release, actor: Actor, indexer: Indexer, now_ms: int
 ) -> Published:
     """The write command behind L{Publisher.publish}."""
+    if release.guard is not None:
+        release.guard(tx)
     claimed = [blobs.claim_blob(tx, repository.storage_id, each.blob, now_ms) for each in release.files]
     surplus = tuple(
         new.blob.locator for new, taken in zip(release.files, claimed, strict=True) if taken.locator != new.blob.locator

@@ -129,11 +129,12 @@ CREATE INDEX blob_ref_owner ON blob_ref (kind, owner_id);
 CREATE TABLE package_blob (
     package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
     sha256 BLOB NOT NULL,
-    digests TEXT NOT NULL DEFAULT '{}',
+    sha512 BLOB,                                -- only when somebody named the bytes so
     touched_at INTEGER NOT NULL,
     PRIMARY KEY (package_id, sha256)
 ) WITHOUT ROWID;
 CREATE INDEX package_blob_sha ON package_blob (sha256);
+CREATE INDEX package_blob_sha512 ON package_blob (sha512) WHERE sha512 IS NOT NULL;
 
 CREATE TABLE manifest (
     id INTEGER PRIMARY KEY,
@@ -148,18 +149,20 @@ CREATE TABLE manifest (
     annotations TEXT NOT NULL DEFAULT '{}',
     trust TEXT NOT NULL DEFAULT '',
     created_at INTEGER NOT NULL,
+    touched_at INTEGER NOT NULL DEFAULT 0,
     UNIQUE (package_id, digest)
 );
-CREATE INDEX manifest_subject ON manifest (package_id, subject);
+CREATE INDEX manifest_subject ON manifest (package_id, subject, digest);
 CREATE INDEX manifest_sha ON manifest (sha256);
 
 CREATE TABLE manifest_ref (
     manifest_id INTEGER NOT NULL REFERENCES manifest (id) ON DELETE CASCADE,
+    package_id INTEGER NOT NULL,                -- that of the manifest: digests such as that of {} are in every image
     digest TEXT NOT NULL,
     kind TEXT NOT NULL,                         -- config, layer, manifest
     PRIMARY KEY (manifest_id, digest, kind)
 ) WITHOUT ROWID;
-CREATE INDEX manifest_ref_digest ON manifest_ref (digest);
+CREATE INDEX manifest_ref_digest ON manifest_ref (package_id, digest);
 
 CREATE TABLE tag (
     package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
@@ -179,6 +182,7 @@ CREATE TABLE upload (
     storage_id INTEGER NOT NULL,
     package_key TEXT NOT NULL DEFAULT '',
     user_id INTEGER,
+    algorithms TEXT NOT NULL DEFAULT '',        -- computed beside sha256, with blanks between
     state BLOB NOT NULL,
     position INTEGER NOT NULL DEFAULT 0,
     lease_by TEXT,

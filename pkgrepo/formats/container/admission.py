@@ -1,0 +1,124 @@
+"""
+Who may do what to which image, and what is told to those who may not.
+
+==========================  =============================  ===================================================
+caller                      wants                          is told
+==========================  =============================  ===================================================
+nobody                      what needs somebody            401 with the challenge: clients come back with a token
+nobody                      a repository that is not there the same, so that names do not leak
+somebody, right             but the token was issued for   401 ``insufficient_scope``: clients fetch another
+                            less
+somebody, without right     to read                        404, as if it were not there
+somebody, without right     to change                      403 and the reason; no challenge, which would only
+                                                           make clients try again
+==========================  =============================  ===================================================
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, TooManyAttempts
+from pkgrepo.gateway.images import ImageAddresses
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.storage.catalog.tokens import find_token
+
+CATALOG_SCOPE = "registry:catalog:*"
+TOKEN_PATH = "/api/auth/token"  # noqa: S105 - an address
+
+_WORDS = {Action.READ: "pull", Action.WRITE: "pull,push", Action.DELETE: "delete"}
+
+
+@frozen
+class Target:
+    """
+    An image as a request addresses it: ``name`` below ``base``, and the scope under which tokens know it.
+
+    ``base`` is ``/v2``, or the repository's own address with it.
+    """
+
+    repository: Repository
+    image: str
+    name: str
+    base: str
+    scope: str
+
+    def url(self, rest: str) -> bytes:
+        """An address below the image, without host: every client resolves it, and no proxy can break it."""
+        return f"{self.base}/{self.name}/{rest}".encode("ascii")
+
+
+class Admission:
+    """The one way from a request to somebody who may."""
+
+    def __init__(self, services: Services, addresses: ImageAddresses, service: str) -> None:
+        self._services = services
+        self._addresses = addresses
+        self._service = service
+
+    async def identify(self, request: Request, scope: str = "") -> Identity:
+        """The caller. :raises Refusal: the credentials are wrong, or guessed at"""
+        try:
+            return await self._services.access.identify(request)
+        except AuthenticationFailed as error:
+            bearer = (request.header(b"authorization") or b"")[:7].lower() == b"bearer "
+            raise self.challenge(request, scope, str(error), "invalid_token" if bearer else "") from None
+        except TooManyAttempts as error:
+            wait = b"%d" % error.retry_after_s
+            raise Refusal(429, str(error), "TOOMANYREQUESTS", headers=((b"Retry-After", wait),)) from None
+
+    def locate(self, request: Request, identity: Identity, name: str, action: Action) -> Target:
+        """
+        What a name of ``/v2/`` means.
+
+        :raises Refusal: no repository is there
+        """
+        found = self._addresses.find(request.authority, name)
+        if found is None:
+            if identity.anonymous:
+                raise self.challenge(request, scope_of(name, action), str(AuthenticationRequired()))
+            raise Refusal(404, self._addresses.explain(name), "NAME_UNKNOWN", detail={"name": name})
+        return Target(found.repository, found.image, name, "/v2", name)
+
+    def require(self, request: Request, identity: Identity, target: Target, action: Action) -> None:
+        """
+        Let the caller pass, or say why not, as the table says.
+
+        :raises Refusal: not this caller; :raises RepositoryInactive: it is switched off
+        """
+        request.repository = target.repository.path
+        access, repository, image = self._services.access, target.repository, target.image
+        try:
+            access.require(identity, action, repository, image)
+        except AuthenticationRequired as error:
+            raise self.challenge(request, scope_of(target.scope, action), str(error)) from None
+        except Forbidden as error:
+            if identity.via == "bearer" and access.may(self.unbound(identity), action, repository, image):
+                sentence = "the token was not issued for this"
+                raise self.challenge(request, scope_of(target.scope, action), sentence, "insufficient_scope") from None
+            if action is Action.READ:
+                raise Refusal(404, f"there is nothing at {target.name}", "NAME_UNKNOWN") from None
+            raise Refusal(403, str(error), "DENIED") from None
+
+    def unbound(self, identity: Identity) -> Identity:
+        """The caller without the bounds of the short-lived token; those of the token behind it stay."""
+        token = None if identity.token_id is None else self._services.catalog.look(find_token, identity.token_id)
+        return evolve(identity, limits=None if token is None else token.limits)
+
+    def challenge(self, request: Request, scope: str, sentence: str, error: str = "") -> Refusal:
+        """The refusal that sends a client to the token service."""
+        parts = [f'realm="{self._services.base_url(request)}{TOKEN_PATH}"', f'service="{self._service}"']
+        if scope:
+            parts.append(f'scope="{scope}"')
+        if error:
+            parts.append(f'error="{error}"')
+        value = f"Bearer {','.join(parts)}".encode("latin-1", "replace")
+        return Refusal(401, sentence, "UNAUTHORIZED", headers=((b"WWW-Authenticate", value),))
+
+
+def scope_of(name: str, action: Action) -> str:
+    """The scope to ask for, as challenges name it."""
+    return f"repository:{name}:{_WORDS[action]}"

@@ -1,0 +1,116 @@
+"""Blobs of an image: read, promised, taken out."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import NotFound
+from pkgrepo.gateway.content import SAFE, file_cache_control
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, Fields, Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.model import Identity
+from pkgrepo.repositories import images
+from pkgrepo.storage.catalog.blobs import TOUCH_MS
+from pkgrepo.storage.catalog.package_blobs import LinkedBlob, find_linked
+
+from .admission import Target
+from .configuration import policy
+from .names import Digest, find_digest
+from .refusals import VERSION
+
+OCTETS = b"application/octet-stream"
+
+
+class Blobs:
+    """Reads and deletes blobs; callers have been let in already."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def get(self, request: Request, target: Target, _identity: Identity, text: str) -> Answer:
+        """
+        A blob as it was pushed, or its head.
+
+        :raises Refusal: the image does not have it, whatever other images have
+        """
+        services, repository = self._services, target.repository
+        generation = services.catalog.generation()
+        digest = _known(text)
+        found = self._find(target, digest)
+        if request.method == b"HEAD":
+            await self._promise(target, found, digest)
+        headers: Fields = (
+            *VERSION,
+            (b"Docker-Content-Digest", str(digest).encode("ascii")),
+            (b"Cache-Control", file_cache_control(repository)),
+            *SAFE,
+        )
+        answer = Answer(
+            body=await services.files.body(repository.storage_id, found.locator, found.size),
+            content_type=OCTETS,
+            etag=f'"{digest}"'.encode("ascii"),
+            headers=headers,
+            ranges=True,
+        )
+        if request.method == b"GET":
+
+            def fresh() -> bool:
+                now = services.catalog.look(
+                    find_linked, repository.storage_id, repository.id, target.image, str(digest)
+                )
+                return now is not None and now.locator == found.locator
+
+            services.hot.keep(
+                request,
+                repository,
+                package=target.image,
+                negotiate=lambda _: answer,
+                fresh=fresh,
+                size=len(answer.body) if isinstance(answer.body, bytes) else 0,
+                generation=generation,
+            )
+        return answer
+
+    async def delete(self, _request: Request, target: Target, _identity: Identity, text: str) -> Answer:
+        """
+        Take a blob out of the image.
+
+        :raises Refusal: it does not have it, or deleting is off; :raises StillNeeded: a manifest refers to it
+        """
+        digest = _known(text)
+        if not policy(target.repository).allow_delete:
+            raise Refusal(405, "nothing is deleted in this repository (allow_delete)", "UNSUPPORTED")
+        try:
+            await self._services.publisher.change(images.delete_blob, target.repository, target.image, str(digest))
+        except NotFound:
+            raise unknown(str(digest)) from None
+        return Answer(202, headers=VERSION)
+
+    def _find(self, target: Target, digest: Digest) -> LinkedBlob:
+        repository = target.repository
+        found = self._services.catalog.look(
+            find_linked, repository.storage_id, repository.id, target.image, str(digest)
+        )
+        if found is None:
+            raise unknown(str(digest))
+        return found
+
+    async def _promise(self, target: Target, found: LinkedBlob, digest: Digest) -> None:
+        if found.touched_ms >= self._services.clock.now_ms() - TOUCH_MS:
+            return
+        kept = await self._services.catalog.write(
+            images.promise_blob, target.repository, found.package_id, found.sha256, self._services.clock.now_ms()
+        )
+        if not kept:
+            raise unknown(str(digest))
+
+
+def unknown(digest: str) -> Refusal:
+    """The refusal for a blob that an image does not have."""
+    return Refusal(404, f"blob {digest} is unknown to this image", "BLOB_UNKNOWN", detail={"digest": digest})
+
+
+def _known(text: str) -> Digest:
+    digest = find_digest(text)
+    if digest is None:
+        raise unknown(text[:200])
+    return digest

@@ -1,0 +1,81 @@
+"""The container format, as the composition root and the management API see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from twisted.web.resource import IResource
+from zope.interface import implementer
+
+from pkgrepo.errors import Invalid
+from pkgrepo.gateway.images import ImageAddresses
+from pkgrepo.gateway.services import Services
+from pkgrepo.interfaces import IFormat
+from pkgrepo.model import Repository
+from pkgrepo.repositories.index import Change, PackageIndex
+
+from .configuration import schema, validate
+from .names import NameInvalid, TagInvalid, parse_name, parse_tag
+from .routes import RegistrySite
+from .setup import snippets
+
+
+@implementer(IFormat)
+class ContainerFormat:
+    """
+    Images and artifacts over the registry API (OCI distribution 1.1).
+
+    ``service`` and ``ping`` are the settings of the section ``container``.
+    """
+
+    name = "docker"
+    aliases = ("container", "oci")
+
+    def __init__(self, *, service: str = "pkgrepo", ping: str = "auto") -> None:
+        self._service = service
+        self._ping = ping
+
+    def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """See L{IFormat.validate}."""
+        return validate(config)
+
+    def schema(self) -> Mapping[str, Any]:
+        """See L{IFormat.schema}."""
+        return schema()
+
+    def resource(self, repository: Repository, services: Services) -> IResource:
+        """The repository at its own address; C{site} serves all of them at C{/v2/}."""
+        addresses = ImageAddresses(services.registry, default=repository.path)
+        return RegistrySite(
+            services, addresses, service=self._service, ping=self._ping, repository=repository
+        ).resource()
+
+    def site(self, services: Services, addresses: ImageAddresses, token: IResource | None = None) -> IResource:
+        """Every repository, at the address that container clients know; ``token`` is the token service."""
+        return RegistrySite(services, addresses, service=self._service, ping=self._ping, token=token).resource()
+
+    def index(self, index: PackageIndex, change: Change) -> None:
+        """Nothing is rendered ahead of time: lists are read from the catalog as they are asked for."""
+
+    def package_key(self, name: str) -> str:
+        """See L{IFormat.package_key}."""
+        try:
+            return parse_name(name)
+        except NameInvalid as error:
+            raise Invalid(str(error)) from None
+
+    def version_key(self, text: str) -> str:
+        """See L{IFormat.version_key}."""
+        try:
+            return parse_tag(text)
+        except TagInvalid as error:
+            raise Invalid(str(error)) from None
+
+    def readable_path(self, path: str) -> str:
+        """See L{IFormat.readable_path}."""
+        return path
+
+    def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
+        """See L{IFormat.setup}."""
+        return snippets(base_url, repository.path)

@@ -1,0 +1,166 @@
+"""Lists: tags of an image, images of the server, referrers of a manifest. Every list is sorted bytewise and paged."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from pkgrepo.auth.bearer import CATALOG_GRANT
+from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.images import ImageAddresses
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.repositories.images import find_image
+from pkgrepo.storage.catalog.manifests import Manifest, list_images, list_referrers
+from pkgrepo.storage.catalog.tags import list_tags
+
+from .admission import Admission, Target
+from .documents import OCI_INDEX
+from .names import parse_digest
+from .refusals import VERSION
+from .uploads import parameter
+
+MOST = 10_000  # entries of a page
+REFERRERS = 1000  # entries of a page of referrers
+REFERRER_BYTES = 4 * 1024 * 1024  # bytes of a page of referrers, which clients read like a manifest
+
+
+class Lists:
+    """Reads lists; callers have been let in already."""
+
+    def __init__(self, services: Services, addresses: ImageAddresses, admission: Admission) -> None:
+        self._services = services
+        self._addresses = addresses
+        self._admission = admission
+
+    async def tags(self, request: Request, target: Target, _identity: Identity, _rest: str) -> Answer:
+        """
+        The tags of an image.
+
+        :raises Refusal: there is no such image, or the page is no number
+        """
+        size, last = _page(request)
+        found = await self._services.catalog.scan(_read_tags, target.repository.id, target.image, last, size + 1)
+        if found is None:
+            raise Refusal(404, f"there is no image {target.name}", "NAME_UNKNOWN", detail={"name": target.name})
+        headers = self._headers(target.repository)
+        if len(found) > size:
+            found = found[:size]
+            if found:
+                headers += (_next(target.url("tags/list"), last=found[-1], n=str(size)),)
+        return json_answer({"name": target.name, "tags": found}, headers=headers)
+
+    async def catalog(self, request: Request, identity: Identity) -> Answer:
+        """The images that the caller may see, by the names under which they can be pulled."""
+        size, last = _page(request)
+        limits = identity.limits
+        viewer = identity
+        if identity.via == "bearer" and limits is not None and CATALOG_GRANT in limits.scopes:
+            # a token for the catalog names no repositories: what its owner sees is what it shows
+            viewer = self._admission.unbound(identity)
+        names: list[str] = []
+        for prefix, repository in self._addresses.listed(request.authority):
+            if len(names) > size:
+                break
+            if not repository.active or (prefix < last and not last.startswith(prefix)):
+                continue
+            after = last[len(prefix) :] if last.startswith(prefix) else ""
+            names += await self._images(viewer, repository, prefix, after, size + 1 - len(names))
+        headers: Fields = (*VERSION, (b"Cache-Control", b"private, no-cache"))
+        if len(names) > size:
+            names = names[:size]
+            if names:
+                headers += (_next(b"/v2/_catalog", last=names[-1], n=str(size)),)
+        return json_answer({"repositories": names}, headers=headers)
+
+    async def referrers(self, request: Request, target: Target, _identity: Identity, text: str) -> Answer:
+        """
+        Manifests whose subject is the one of this digest, as an image index; there need not be such a subject.
+
+        :raises DigestInvalid: the digest is malformed
+        """
+        digest = str(parse_digest(text))
+        wanted = parameter(request, "artifactType")
+        after = parameter(request, "last")
+        # "+" of a media type arrives as a blank when the client did not encode it
+        types = (wanted, wanted.replace(" ", "+")) if wanted else ()
+        found = await self._services.catalog.scan(
+            _read_referrers, target.repository, target.image, digest, types, after
+        )
+        entries: list[dict[str, Any]] = []
+        total = 0
+        for each in found[:REFERRERS]:
+            entry = _entry(each)
+            total += sum(len(k) + len(v) for k, v in each.annotations.items()) + 512
+            if total > REFERRER_BYTES and entries:
+                break
+            entries.append(entry)
+        headers = self._headers(target.repository)
+        if wanted:
+            headers += ((b"OCI-Filters-Applied", b"artifactType"),)
+        if len(entries) < len(found):
+            query = {"artifactType": wanted} if wanted else {}
+            headers += (_next(target.url(f"referrers/{digest}"), **query, last=str(entries[-1]["digest"])),)
+        value = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}
+        return json_answer(value, content_type=OCI_INDEX.encode("ascii"), headers=headers)
+
+    async def _images(self, viewer: Identity, repository: Repository, prefix: str, after: str, count: int) -> list[str]:
+        """Up to ``count`` names of images in a repository that the viewer may read."""
+        may = self._services.access.may
+        names: list[str] = []
+        while len(names) < count:
+            page = await self._services.catalog.scan(list_images, repository.id, after=after, limit=count)
+            names += [prefix + image for image in page if may(viewer, Action.READ, repository, image)]
+            if len(page) < count:
+                break
+            after = page[-1]
+        return names[:count]
+
+    def _headers(self, repository: Repository) -> Fields:
+        return (*VERSION, (b"Cache-Control", document_cache_control(repository)))
+
+
+def _read_tags(r: Reader, repository_id: int, image: str, after: str, limit: int) -> list[str] | None:
+    package = find_image(r, repository_id, image)
+    if package is None:
+        return None
+    return [tag.name for tag in list_tags(r, package.id, after=after, limit=limit)]
+
+
+def _read_referrers(
+    r: Reader, repository: Repository, image: str, digest: str, types: tuple[str, ...], after: str
+) -> list[Manifest]:
+    package = find_image(r, repository.id, image)
+    if package is None:
+        return []
+    return list_referrers(
+        r, repository.storage_id, package.id, digest, artifact_types=types, after=after, limit=REFERRERS + 1
+    )
+
+
+def _entry(manifest: Manifest) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "mediaType": manifest.media_type,
+        "digest": manifest.digest,
+        "size": manifest.size,
+    }
+    if manifest.artifact_type:
+        entry["artifactType"] = manifest.artifact_type
+    if manifest.annotations:
+        entry["annotations"] = manifest.annotations
+    return entry
+
+
+def _page(request: Request) -> tuple[int, str]:
+    """How many entries are wanted at most, and after which. :raises Refusal: that is no number"""
+    text = parameter(request, "n")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Refusal(400, f"n is a number, not {text[:40]!r}", "PAGINATION_NUMBER_INVALID")
+    return (min(int(text), MOST) if text else MOST), parameter(request, "last")
+
+
+def _next(path: bytes, **query: str) -> tuple[bytes, bytes]:
+    return b"Link", b'<%s?%s>; rel="next"' % (path, urlencode(query).encode("ascii"))

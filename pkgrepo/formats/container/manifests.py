@@ -1,0 +1,129 @@
+"""Manifests of an image: read by tag or digest, and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pkgrepo.errors import NotFound
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, Fields, Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.model import Identity
+from pkgrepo.repositories import images
+from pkgrepo.storage.catalog.blobs import TOUCH_MS
+from pkgrepo.storage.catalog.manifests import Manifest, find_manifest, find_tagged
+
+from .admission import Target
+from .configuration import policy
+from .names import find_digest, is_digest_like, parse_tag
+from .refusals import VERSION
+
+
+class Manifests:
+    """Reads and deletes manifests; callers have been let in already."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def get(self, request: Request, target: Target, _identity: Identity, reference: str) -> Answer:
+        """
+        A manifest exactly as it was pushed, or its head, whatever the client says that it accepts.
+
+        Nothing is converted, so there is nothing to negotiate: a client that only looks for the digest gets it.
+
+        :raises Refusal: there is no such manifest
+        """
+        services, repository = self._services, target.repository
+        generation = services.catalog.generation()
+        by_digest = is_digest_like(reference)
+        found = self._find(target, reference)
+        if by_digest and request.method == b"HEAD":
+            await self._promise(target, found)
+        digest = found.digest.encode("ascii")
+        control = file_cache_control(repository) if by_digest else document_cache_control(repository)
+        headers: Fields = (
+            *VERSION,
+            (b"Docker-Content-Digest", digest),
+            (b"Cache-Control", control),
+            (b"Vary", b"Accept"),
+            *SAFE,
+        )
+        answer = Answer(
+            body=await services.files.body(repository.storage_id, found.locator, found.size),
+            content_type=found.media_type.encode("ascii"),
+            etag=b'"%s"' % digest,
+            headers=headers,
+        )
+
+        def fresh() -> bool:
+            now = self._look(target, reference)
+            return now is not None and (now.id, now.locator) == (found.id, found.locator)
+
+        if request.method == b"GET" or not by_digest:
+            services.hot.keep(
+                request,
+                repository,
+                package=target.image,
+                negotiate=lambda _: answer,
+                fresh=fresh,
+                size=len(answer.body) if isinstance(answer.body, bytes) else 0,
+                generation=generation,
+            )
+        return answer
+
+    async def delete(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
+        """
+        Take back a tag, or a manifest with every tag that stands for it.
+
+        :raises Refusal: there is no such thing, or deleting is off
+        """
+        if not policy(target.repository).allow_delete:
+            raise Refusal(405, "nothing is deleted in this repository (allow_delete)", "UNSUPPORTED")
+        command: Callable[..., None] = images.delete_tag
+        if is_digest_like(reference):
+            command = images.delete_manifest
+            reference = str(find_digest(reference) or _refuse(reference))
+        else:
+            parse_tag(reference)
+        try:
+            await self._services.publisher.change(
+                command, target.repository, target.image, reference, actor_of(request, identity)
+            )
+        except NotFound:
+            raise unknown(reference) from None
+        return Answer(202, headers=VERSION)
+
+    def _find(self, target: Target, reference: str) -> Manifest:
+        found = self._look(target, reference)
+        if found is None:
+            raise unknown(reference)
+        return found
+
+    def _look(self, target: Target, reference: str) -> Manifest | None:
+        repository, look = target.repository, self._services.catalog.look
+        where = (repository.storage_id, repository.id, target.image)
+        if not is_digest_like(reference):
+            return look(find_tagged, *where, reference)
+        digest = find_digest(reference)
+        return None if digest is None else look(find_manifest, *where, str(digest))
+
+    async def _promise(self, target: Target, found: Manifest) -> None:
+        now_ms = self._services.clock.now_ms()
+        if found.touched_ms >= now_ms - TOUCH_MS:
+            return
+        if not await self._services.catalog.write(
+            images.promise_manifest, target.repository, found.package_id, found.digest, now_ms
+        ):
+            raise unknown(found.digest)
+
+
+def unknown(reference: str) -> Refusal:
+    """The refusal for a manifest that an image does not have."""
+    sentence = f"manifest {reference[:200]} is unknown to this image"
+    return Refusal(404, sentence, "MANIFEST_UNKNOWN", detail={"reference": reference[:200]})
+
+
+def _refuse(reference: str) -> str:
+    raise unknown(reference)

@@ -1,0 +1,101 @@
+"""Names of images, tags and digests (OCI distribution 1.1, section "Pulling manifests"; OCI image 1.1, "Digests")."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from attrs import frozen
+
+from pkgrepo.errors import PkgrepoError
+
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_NAME = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
+_TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}")
+_DIGEST = re.compile(r"[a-z0-9]+(?:[+._-][a-z0-9]+)*:[a-zA-Z0-9=_-]+")
+_HEX = re.compile(r"[0-9a-f]+")
+
+MAX_NAME = 255  # characters; clients allow as many for host and name together
+HEX_LENGTHS = {"sha256": 64, "sha512": 128}
+
+
+class NameInvalid(PkgrepoError):  # noqa: N818 - named for what happened
+    """No image can have this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name!r} is not a name of an image: lower-case letters, digits and single separators")
+
+
+class TagInvalid(PkgrepoError):  # noqa: N818 - named for what happened
+    """No tag can be called so."""
+
+    def __init__(self, tag: str) -> None:
+        super().__init__(f"{tag[:200]!r} is not a tag: at most 128 letters, digits, dots, dashes and underscores")
+
+
+class DigestInvalid(PkgrepoError):  # noqa: N818 - named for what happened
+    """Not a digest that can be kept here, or not that of the bytes; the text says which."""
+
+
+@frozen
+class Digest:
+    """The name of content: ``str()`` gives ``algorithm:hex``."""
+
+    algorithm: str
+    hex: str
+
+    def __str__(self) -> str:
+        return f"{self.algorithm}:{self.hex}"
+
+    def matches(self, data: bytes) -> bool:
+        """Whether these bytes have this digest."""
+        return hashlib.new(self.algorithm, data).hexdigest() == self.hex
+
+
+def is_image_name(text: str) -> bool:
+    """Whether an image can have this name."""
+    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
+
+
+def parse_name(text: str) -> str:
+    """The name, if it is one. :raises NameInvalid: it is not"""
+    if not is_image_name(text):
+        raise NameInvalid(text)
+    return text
+
+
+def parse_tag(text: str) -> str:
+    """The tag, if it is one. :raises TagInvalid: it is not"""
+    if _TAG.fullmatch(text) is None:
+        raise TagInvalid(text)
+    return text
+
+
+def is_digest_like(text: str) -> bool:
+    """Whether a reference is meant as a digest: tags have no colon."""
+    return ":" in text
+
+
+def parse_digest(text: str) -> Digest:
+    """
+    The digest.
+
+    :raises DigestInvalid: it has another form, or an algorithm other than sha256 and sha512
+    """
+    if _DIGEST.fullmatch(text) is None:
+        raise DigestInvalid(f"{text[:200]!r} is not a digest")
+    algorithm, _, value = text.partition(":")
+    length = HEX_LENGTHS.get(algorithm)
+    if length is None:
+        raise DigestInvalid(f"digests of {algorithm} are not supported; use sha256 or sha512")
+    if len(value) != length or _HEX.fullmatch(value) is None:
+        raise DigestInvalid(f"a digest of {algorithm} has {length} lower-case hex digits")
+    return Digest(algorithm, value)
+
+
+def find_digest(text: str) -> Digest | None:
+    """The digest, or None when it is none that anything here can have."""
+    try:
+        return parse_digest(text)
+    except DigestInvalid:
+        return None

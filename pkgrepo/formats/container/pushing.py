@@ -1,0 +1,145 @@
+"""A manifest on its way into an image: read, held against the rules, stored with its tags in one transaction."""
+
+from __future__ import annotations
+
+import re
+
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, Fields, Refusal
+from pkgrepo.http.body import BodyTooLarge
+from pkgrepo.http.request import Request
+from pkgrepo.model import Identity
+from pkgrepo.repositories import images
+from pkgrepo.repositories.images import Expectation, Push, ReferencesMissing, TagExists
+from pkgrepo.storage.catalog.manifests import NewManifest
+
+from .admission import Target
+from .configuration import kept_tags, policy
+from .documents import Document, parse_document
+from .names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
+from .refusals import VERSION
+
+LIMIT = 4 * 1024 * 1024  # bytes; what the specification asks registries to take at least
+IN_THREAD = 64 * 1024  # bytes from which reading JSON takes longer than the way to a thread
+MOST_TAGS = 100  # of one request
+
+_ETAG = re.compile(r'"([^"]*)"|(\*)')
+
+
+class Pushing:
+    """Takes manifests in; callers have been let in already, and the push rules asked."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def put(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
+        """
+        Store a manifest under its digest, and let tags stand for it.
+
+        :raises Refusal: a reference is missing, a tag may not be moved, or it is too large
+        :raises Invalid, DigestInvalid, TagInvalid: it is not what it should be; :raises Unexpected: a condition fails
+        """
+        digest, tags = _wanted(request, reference)
+        content_type = (request.header(b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
+        data = await self._read(request)
+        if digest is not None and not digest.matches(data):
+            raise DigestInvalid(f"the manifest is not the content of {digest}")
+        rules = policy(target.repository)
+        if len(data) < IN_THREAD:
+            document = parse_document(data, content_type, other_types=rules.other_media_types)
+        else:
+            document = await self._services.pools.cpu(
+                parse_document, data, content_type, other_types=rules.other_media_types
+            )
+        async with self._services.publisher.stage(target.repository) as staged:
+            blob = await staged.store(data)
+            name = f"sha256:{blob.sha256}" if digest is None else str(digest)
+            push = Push(
+                manifest=_stored(document, name, blob.sha256, len(data)),
+                blob=blob,
+                required=() if rules.allow_sparse else document.required,
+                tags=tags,
+                kept=kept_tags(target.repository, tags),
+                expected=_expectation(request) if digest is None else None,
+            )
+            try:
+                await self._services.publisher.take(
+                    images.put_manifest,
+                    target.repository,
+                    staged,
+                    [blob],
+                    target.image,
+                    push,
+                    actor_of(request, identity),
+                )
+            except ReferencesMissing as error:
+                raise _missing(error) from None
+            except TagExists as error:
+                detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
+                raise Refusal(403, str(error), "DENIED", detail=detail) from None
+        headers: Fields = (
+            *VERSION,
+            (b"Location", target.url(f"manifests/{name}")),
+            (b"Docker-Content-Digest", name.encode("ascii")),
+        )
+        if document.subject is not None:
+            headers += ((b"OCI-Subject", document.subject.encode("ascii")),)
+        if digest is not None:
+            headers += tuple((b"OCI-Tag", tag.encode("ascii")) for tag in tags)
+        return Answer(201, headers=headers)
+
+    async def _read(self, request: Request) -> bytes:
+        try:
+            return await request.body.read_all(LIMIT)
+        except BodyTooLarge:
+            raise Refusal(413, f"a manifest is at most {LIMIT} bytes", "MANIFEST_INVALID") from None
+
+
+def _wanted(request: Request, reference: str) -> tuple[Digest | None, tuple[str, ...]]:
+    """The digest that the request names, and the tags; a push by tag names no digest."""
+    if not is_digest_like(reference):
+        return None, (parse_tag(reference),)
+    digest = parse_digest(reference)
+    values = request.args.get(b"tag", []) if request.raw_query else []
+    tags = tuple(dict.fromkeys(parse_tag(value.decode("utf-8", "replace")) for value in values))
+    if len(tags) > MOST_TAGS:
+        raise Refusal(400, f"one request sets at most {MOST_TAGS} tags", "TAG_INVALID")
+    return digest, tags
+
+
+def _stored(document: Document, digest: str, sha256: str, size: int) -> NewManifest:
+    referrer = document.subject is not None
+    return NewManifest(
+        digest=digest,
+        sha256=sha256,
+        media_type=document.media_type,
+        size=size,
+        subject=document.subject,
+        artifact_type=document.artifact_type,
+        annotations=document.annotations if referrer else {},
+        references=document.references,
+    )
+
+
+def _expectation(request: Request) -> Expectation | None:
+    """What the conditions of the request say about the tag (RFC 9110 section 13.1)."""
+    if (request.header(b"if-none-match") or b"").strip() == b"*":
+        return Expectation(absent=True)
+    value = request.header(b"if-match")
+    if value is None:
+        return None
+    found = _ETAG.findall(value.decode("latin-1"))
+    return Expectation(digests=frozenset(quoted or star for quoted, star in found))
+
+
+def _missing(error: ReferencesMissing) -> Refusal:
+    listed = tuple(
+        {
+            "code": "MANIFEST_BLOB_UNKNOWN",
+            "message": f"the manifest refers to {digest}, which this image does not have",
+            "detail": {"digest": digest},
+        }
+        for digest in error.digests
+    )
+    return Refusal(400, str(error), "MANIFEST_BLOB_UNKNOWN", errors=listed)

@@ -1,0 +1,97 @@
+"""
+Errors as container clients show them.
+
+They print the words of the code and the message; what is not in this shape is shown as a failure to parse it.
+docker repeats what failed with 5xx, and skopeo answers 400 to a manifest by trying other formats of it: a rule's
+refusal is neither.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pkgrepo import errors
+from pkgrepo.gateway.statuses import challenge
+from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
+from pkgrepo.http.body import BodyLost, BodyTooLarge
+from pkgrepo.http.errors import ErrorTable
+from pkgrepo.http.request import Request
+from pkgrepo.repositories import images
+
+from .names import DigestInvalid, NameInvalid, TagInvalid
+
+VERSION: Fields = ((b"Docker-Distribution-API-Version", b"registry/2.0"),)
+
+BASIC = b'Basic realm="pkgrepo"'
+
+# Codes of refusals that other rooms made, by their status.
+_CODES = {404: "NAME_UNKNOWN", 405: "UNSUPPORTED", 413: "SIZE_INVALID", 408: "BLOB_UPLOAD_INVALID"}
+_KNOWN = frozenset(
+    {
+        "UNAUTHORIZED",
+        "DENIED",
+        "UNSUPPORTED",
+        "NAME_INVALID",
+        "NAME_UNKNOWN",
+        "MANIFEST_UNKNOWN",
+        "MANIFEST_INVALID",
+        "MANIFEST_BLOB_UNKNOWN",
+        "TAG_INVALID",
+        "BLOB_UNKNOWN",
+        "BLOB_UPLOAD_UNKNOWN",
+        "BLOB_UPLOAD_INVALID",
+        "DIGEST_INVALID",
+        "SIZE_INVALID",
+        "RANGE_INVALID",
+        "PAGINATION_NUMBER_INVALID",
+        "TOOMANYREQUESTS",
+        "UNAVAILABLE",
+    }
+)
+
+
+def render_refusal(_request: Request, refusal: Refusal) -> Answer:
+    """A refusal in the shape of the specification's section "Error codes"; the sentence is the message."""
+    code = refusal.code
+    if isinstance(refusal, BodyLost):
+        code = "BLOB_UPLOAD_INVALID"
+    elif isinstance(refusal, BodyTooLarge):
+        code = "SIZE_INVALID"
+    elif code not in _KNOWN:
+        code = _CODES.get(refusal.status, "UNKNOWN")
+    listed: list[Any] = list(refusal.errors)
+    if not listed:
+        only: dict[str, Any] = {"code": code, "message": refusal.sentence}
+        if refusal.detail is not None:
+            only["detail"] = refusal.detail
+        listed = [only]
+    own = tuple(each for each in challenge(refusal, BASIC) if each not in VERSION)
+    headers = (*VERSION, *own, (b"Cache-Control", b"no-store"))
+    return json_answer({"errors": listed}, refusal.status, headers=headers)
+
+
+ERRORS = ErrorTable(
+    {
+        NameInvalid: (400, "NAME_INVALID"),
+        TagInvalid: (400, "TAG_INVALID"),
+        DigestInvalid: (400, "DIGEST_INVALID"),
+        images.Unexpected: (412, "DENIED"),
+        images.StillNeeded: (405, "UNSUPPORTED"),
+        errors.Invalid: (400, "MANIFEST_INVALID"),
+        errors.NotFound: (404, "NAME_UNKNOWN"),
+        errors.Conflict: (409, "BLOB_UPLOAD_INVALID"),
+        errors.AuthenticationFailed: (401, "UNAUTHORIZED"),
+        errors.AuthenticationRequired: (401, "UNAUTHORIZED"),
+        errors.TooManyAttempts: (429, "TOOMANYREQUESTS"),
+        errors.Forbidden: (403, "DENIED"),
+        errors.RepositoryInactive: (503, "UNAVAILABLE"),
+        errors.ReadOnly: (405, "UNSUPPORTED"),
+        errors.TooLarge: (413, "SIZE_INVALID"),
+        errors.DigestMismatch: (400, "DIGEST_INVALID"),
+        errors.SizeMismatch: (400, "SIZE_INVALID"),
+        errors.BlobMissing: (500, "UNKNOWN"),
+        errors.StorageFull: (507, "DENIED"),
+        errors.StorageFailed: (503, "UNAVAILABLE"),
+    },
+    render_refusal,
+)

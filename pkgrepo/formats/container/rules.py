@@ -1,0 +1,33 @@
+"""
+The push rules, asked before the first byte and again when the manifest comes.
+
+Refusals are 403 with a sentence, which clients print: 400 makes some try other formats, and 401 other credentials.
+"""
+
+from __future__ import annotations
+
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Refusal
+from pkgrepo.model import Identity
+
+from .admission import Target
+from .configuration import push_rules
+
+
+class PushGate:
+    """Holds a push against the rules of its repository; callers may write as far as permissions go."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def check(self, identity: Identity, target: Target) -> None:
+        """
+        Let a push begin, or say which rule is against it.
+
+        :raises Refusal: with the rule's sentence
+        """
+        rules = push_rules(target.repository)
+        if rules.must_use_auth_token_for_push and identity.token_id is None:
+            raise Refusal(403, "pushes to this repository need an access token, not a password", "DENIED")
+        if rules.must_be_project_member:
+            self._services.access.require_member(identity, target.repository, target.image)

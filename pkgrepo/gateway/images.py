@@ -1,0 +1,107 @@
+"""
+Which repository an image's name belongs to.
+
+Container clients know one server with one tree of names. The first rule that fits counts:
+
+=================  =============================================================  =======================
+rule               holds when                                                     the image is
+=================  =============================================================  =======================
+host               the host that the client used stands for a repository          the whole name
+prefix             the first two segments are a storage and a container           what follows them
+                   repository of it, and something follows
+default            there is a default repository                                  the whole name
+=================  =============================================================  =======================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from attrs import frozen
+
+from pkgrepo.http.request import Request
+from pkgrepo.model import Repository
+from pkgrepo.repositories.registry import Registry
+
+FORMAT = "docker"
+PREFIX = b"/v2/"
+
+
+@frozen
+class ImageAddress:
+    """An image: its repository, and its name in there."""
+
+    repository: Repository
+    image: str
+
+
+class ImageAddresses:
+    """
+    Finds the repository behind the name of an image.
+
+    ``default`` is ``storage/name`` or empty; ``hosts`` are ``host=storage/name``, the port being part of the host.
+    """
+
+    def __init__(self, registry: Registry, *, default: str = "", hosts: Iterable[str] = ()) -> None:
+        self._registry = registry
+        self._default = default
+        self._hosts = {host.lower(): path for host, _, path in (each.partition("=") for each in hosts)}
+
+    def find(self, authority: bytes | None, name: str) -> ImageAddress | None:
+        """The image that a client means by a name at a host, whether or not it exists; None without a repository."""
+        bound = self.of_host(authority)
+        if bound is not None:
+            return ImageAddress(bound, name)
+        storage, _, rest = name.partition("/")
+        repository_name, _, image = rest.partition("/")
+        if image:
+            repository = self._registry.find(storage, repository_name)
+            if repository is not None and repository.format == FORMAT:
+                return ImageAddress(repository, image)
+        default = self._find(self._default)
+        return None if default is None else ImageAddress(default, name)
+
+    def explain(self, name: str) -> str:
+        """Why nothing was found, as a sentence."""
+        storage, _, rest = name.partition("/")
+        repository = self._registry.find(storage, rest)
+        if repository is not None and repository.format == FORMAT:
+            return f"the name of the image is missing after {name}"
+        return f"there is no container repository at {name}; an image is called storage/repository/image here"
+
+    def of_host(self, authority: bytes | None) -> Repository | None:
+        """The repository that a host stands for, or None."""
+        if not self._hosts or authority is None:
+            return None
+        return self._find(self._hosts.get(authority.decode("latin-1").lower(), ""))
+
+    def listed(self, authority: bytes | None) -> list[tuple[str, Repository]]:
+        """The repositories that a host shows, each with what stands before its images' names, by that."""
+        bound = self.of_host(authority)
+        if bound is not None:
+            return [("", bound)]
+        every = [(f"{each.path}/", each) for each in self._registry.all() if each.format == FORMAT]
+        return sorted(every, key=lambda item: item[0])
+
+    def of_request(self, request: Request) -> Repository | None:
+        """
+        The repository that a read is about, for early answers; quick, and None when in doubt.
+
+        A HEAD for a digest is such a doubt: saying that something is there is a promise that is written down.
+        """
+        raw = request.raw_path
+        if not raw.startswith(PREFIX) or (request.method == b"HEAD" and _may_name_digest(raw)):
+            return None
+        found = self.find(request.authority, unquote(raw[len(PREFIX) :].decode("latin-1")))
+        return None if found is None else found.repository
+
+    def _find(self, path: str) -> Repository | None:
+        storage, _, name = path.partition("/")
+        found = self._registry.find(storage, name) if name else None
+        return found if found is not None and found.format == FORMAT else None
+
+
+def _may_name_digest(raw: bytes) -> bool:
+    last = raw.rpartition(b"/")[2]
+    return b":" in last or b"%" in last

@@ -1,0 +1,324 @@
+"""
+Write commands over container images: blobs that an image may serve, manifests, and the tags that stand for them.
+
+An image is a package whose key is its name. It comes to be with its first blob or manifest, and goes with its last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from attrs import define, frozen
+
+from pkgrepo.errors import Invalid, NotFound, PkgrepoError
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Actor, BlobInfo, Package, Repository
+from pkgrepo.storage.catalog import blobs, events, manifests, package_blobs, packages, repositories, tags, uploads
+from pkgrepo.storage.catalog.manifests import NewManifest
+
+
+@define
+class ReferencesMissing(PkgrepoError):  # noqa: N818 - named for what happened
+    """A manifest names what its image does not have."""
+
+    digests: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"the manifest refers to content that this image does not have: {', '.join(self.digests)}"
+
+
+@define
+class TagExists(PkgrepoError):  # noqa: N818 - named for what happened
+    """A tag stands for other content already, and the repository keeps it so."""
+
+    tag: str
+    current: str
+    pushed: str
+
+    def __str__(self) -> str:
+        return f"tag {self.tag} already exists and this repository does not allow tags to be overwritten"
+
+
+@define
+class Unexpected(PkgrepoError):  # noqa: N818 - named for what happened
+    """A tag does not stand for what the client said it would."""
+
+    tag: str
+
+    def __str__(self) -> str:
+        return f"tag {self.tag} does not stand for what the request expects"
+
+
+@define
+class StillNeeded(PkgrepoError):  # noqa: N818 - named for what happened
+    """A blob cannot go while a manifest of its image refers to it."""
+
+    digest: str
+
+    def __str__(self) -> str:
+        return f"blob {self.digest} is part of a manifest of this image; delete the manifest first"
+
+
+@frozen
+class Reference:
+    """
+    A descriptor of a manifest that must be there: ``kind`` is config, layer or manifest.
+
+    ``size`` is what the descriptor says, in bytes.
+    """
+
+    digest: str
+    kind: str
+    size: int
+
+
+@frozen
+class Expectation:
+    """What the client says a tag stands for now: nothing at all, or one of ``digests``."""
+
+    digests: frozenset[str] = frozenset()
+    absent: bool = False
+
+
+@frozen
+class Push:
+    """
+    A manifest with the tags that shall stand for it.
+
+    ``kept`` are the tags among them that may not be moved; ``expected`` is held against the first tag.
+    """
+
+    manifest: NewManifest
+    blob: BlobInfo
+    required: tuple[Reference, ...]
+    tags: tuple[str, ...] = ()
+    kept: Collection[str] = ()
+    expected: Expectation | None = None
+
+
+@frozen
+class Taken:
+    """What became of staged copies: ``surplus`` are locators that the catalog did not take."""
+
+    surplus: tuple[str, ...]
+
+
+def link_blob(
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    info: BlobInfo,
+    sha512: str | None,
+    upload: str | None,
+    now_ms: int,
+) -> Taken:
+    """Let an image serve bytes that were received whole, which ends the upload of that id."""
+    claimed = blobs.claim_blob(tx, repository.storage_id, info, now_ms)
+    package = _ensure(tx, repository, image, now_ms)
+    if package_blobs.link_blob(tx, package.id, info.sha256, sha512, now_ms):
+        repositories.add_usage(tx, repository.id, info.size, 0)
+    if upload is not None:
+        uploads.remove_upload(tx, upload)
+    return Taken(() if claimed.locator == info.locator else (info.locator,))
+
+
+def mount_blob(
+    tx: Transaction, repository: Repository, image: str, source: Repository, source_image: str, digest: str, now_ms: int
+) -> bool:
+    """Let an image serve a blob of another image on the same storage; False when that does not have it any more."""
+    found = package_blobs.find_linked(tx, source.storage_id, source.id, source_image, digest)
+    if found is None or source.storage_id != repository.storage_id:
+        return False
+    if not blobs.touch_blob(tx, repository.storage_id, found.sha256, now_ms):
+        return False
+    package = _ensure(tx, repository, image, now_ms)
+    sha512 = digest.partition(":")[2] if digest.startswith("sha512:") else None
+    if package_blobs.link_blob(tx, package.id, found.sha256, sha512, now_ms):
+        repositories.add_usage(tx, repository.id, found.size, 0)
+    return True
+
+
+def promise_blob(tx: Transaction, repository: Repository, package_id: int, sha256: str, now_ms: int) -> bool:
+    """Keep a blob from the gc, since a client is about to be told that it is there; whether it still is."""
+    return package_blobs.touch_link(tx, package_id, sha256, now_ms) and blobs.touch_blob(
+        tx, repository.storage_id, sha256, now_ms
+    )
+
+
+def promise_manifest(tx: Transaction, _repository: Repository, package_id: int, digest: str, now_ms: int) -> bool:
+    """The same for a manifest."""
+    return manifests.touch_manifest(tx, package_id, digest, now_ms)
+
+
+def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push, actor: Actor, now_ms: int) -> Taken:
+    """
+    Store a manifest and let tags stand for it: all of it, or nothing.
+
+    :raises ReferencesMissing: the image lacks what it refers to; :raises Invalid: a descriptor has another size
+    :raises TagExists: a tag may not be moved; :raises Unexpected: it stands for something else than expected
+    """
+    new = push.manifest
+    claimed = blobs.claim_blob(tx, repository.storage_id, push.blob, now_ms)
+    package = _ensure(tx, repository, image, now_ms)
+    moved = _moved_tags(tx, package, push)
+    _check_references(tx, repository, package, push.required, now_ms)
+    added = manifests.add_manifest(tx, repository.id, package.id, new, now_ms)
+    if added:
+        repositories.add_usage(tx, repository.id, new.size, 0)
+    for tag in moved:
+        tags.set_tag(tx, package.id, tag, actor=actor, now_ms=now_ms, digest=new.digest)
+    if added or moved:
+        _changed(tx, repository, package, now_ms)
+        data = {"digest": new.digest, "media_type": new.media_type, "tags": list(moved)}
+        _event(tx, package, "published" if added else "tagged", data, actor, now_ms)
+    return Taken(() if claimed.locator == push.blob.locator else (push.blob.locator,))
+
+
+def delete_manifest(
+    tx: Transaction, repository: Repository, image: str, digest: str, actor: Actor, now_ms: int
+) -> None:
+    """
+    Remove a manifest and every tag that stands for it; its blobs stay until somebody or the gc removes them.
+
+    :raises NotFound: the image has none of this digest
+    """
+    package = _get(tx, repository, image)
+    size = manifests.manifest_size(tx, package.id, digest)
+    if size is None:
+        raise NotFound("manifest", digest)
+    gone = manifests.remove_manifest(tx, package.id, digest)
+    repositories.add_usage(tx, repository.id, -size, 0)
+    _changed(tx, repository, package, now_ms)
+    _event(tx, package, "deleted", {"digest": digest, "tags": gone}, actor, now_ms)
+    _remove_if_empty(tx, repository, package)
+
+
+def delete_tag(tx: Transaction, repository: Repository, image: str, tag: str, actor: Actor, now_ms: int) -> None:
+    """
+    Remove a tag; what it stood for stays.
+
+    :raises NotFound: the image has no such tag
+    """
+    package = _get(tx, repository, image)
+    found = tags.find_tag(tx, package.id, tag)
+    if found is None:
+        raise NotFound("tag", tag)
+    tags.remove_tag(tx, package.id, tag)
+    _changed(tx, repository, package, now_ms)
+    _event(tx, package, "untagged", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
+
+
+def delete_blob(tx: Transaction, repository: Repository, image: str, digest: str, _now_ms: int) -> None:
+    """
+    Take a blob out of an image; other images keep it.
+
+    :raises NotFound: the image does not have it; :raises StillNeeded: a manifest of the image refers to it
+    """
+    package = _get(tx, repository, image)
+    found = package_blobs.find_in_package(tx, repository.storage_id, package.id, digest)
+    if found is None:
+        raise NotFound("blob", digest)
+    if package_blobs.is_needed(tx, package.id, found.sha256):
+        raise StillNeeded(digest)
+    package_blobs.unlink_blob(tx, package.id, found.sha256)
+    repositories.add_usage(tx, repository.id, -found.size, 0)
+    repositories.bump_serial(tx, repository.id)
+    _remove_if_empty(tx, repository, package)
+
+
+def find_image(r: Reader, repository_id: int, image: str) -> Package | None:
+    """An image by its name, or None; one that only has blobs so far counts."""
+    return packages.find_package(r, repository_id, image)
+
+
+def _moved_tags(tx: Transaction, package: Package, push: Push) -> tuple[str, ...]:
+    """The tags of a push that do not stand for its manifest yet."""
+    moved: list[str] = []
+    for index, name in enumerate(push.tags):
+        found = tags.find_tag(tx, package.id, name)
+        current = None if found is None else found.digest
+        if index == 0 and push.expected is not None and not _is_expected(push.expected, current):
+            raise Unexpected(name)
+        if current == push.manifest.digest:
+            continue
+        if current is not None and name in push.kept:
+            raise TagExists(name, current, push.manifest.digest)
+        moved.append(name)
+    return tuple(moved)
+
+
+def _is_expected(expected: Expectation, current: str | None) -> bool:
+    if expected.absent:
+        return current is None
+    return current is not None and ("*" in expected.digests or current in expected.digests)
+
+
+def _check_references(
+    tx: Transaction, repository: Repository, package: Package, required: tuple[Reference, ...], now_ms: int
+) -> None:
+    missing: list[str] = []
+    for each in dict.fromkeys(required):
+        size = None
+        if each.kind == "manifest":
+            size = manifests.manifest_size(tx, package.id, each.digest)
+            if size is not None:
+                manifests.touch_manifest(tx, package.id, each.digest, now_ms)
+        if size is None:
+            # the build cache's indexes list layers as if they were manifests (buildkit before 0.8)
+            size = _promised_size(tx, repository, package, each.digest, now_ms)
+        if size is None:
+            missing.append(each.digest)
+        elif size != each.size:
+            raise Invalid(f"{each.digest} has {size} bytes, and its descriptor says {each.size}")
+    if missing:
+        raise ReferencesMissing(tuple(dict.fromkeys(missing)))
+
+
+def _promised_size(tx: Transaction, repository: Repository, package: Package, digest: str, now_ms: int) -> int | None:
+    found = package_blobs.find_in_package(tx, repository.storage_id, package.id, digest)
+    if found is None or not promise_blob(tx, repository, package.id, found.sha256, now_ms):
+        return None
+    return found.size
+
+
+def _ensure(tx: Transaction, repository: Repository, image: str, now_ms: int) -> Package:
+    package, new = packages.ensure_package(tx, repository.id, key=image, name=image, serial=0, now_ms=now_ms)
+    if new:
+        repositories.add_usage(tx, repository.id, 0, 1)
+        repositories.names_changed(tx, repository.id)
+    return package
+
+
+def _get(tx: Transaction, repository: Repository, image: str) -> Package:
+    package = packages.find_package(tx, repository.id, image)
+    if package is None:
+        raise NotFound("image", image)
+    return package
+
+
+def _changed(tx: Transaction, repository: Repository, package: Package, now_ms: int) -> None:
+    serial = repositories.bump_serial(tx, repository.id)
+    packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms)
+
+
+def _remove_if_empty(tx: Transaction, repository: Repository, package: Package) -> None:
+    if manifests.has_manifests(tx, package.id) or package_blobs.has_links(tx, package.id):
+        return
+    packages.remove_package(tx, package.id)
+    repositories.add_usage(tx, repository.id, 0, -1)
+    repositories.names_changed(tx, repository.id)
+
+
+def _event(tx: Transaction, package: Package, kind: str, data: dict[str, Any], actor: Actor, now_ms: int) -> None:
+    events.append_event(
+        tx,
+        repository_id=package.repository_id,
+        package_id=package.id,
+        package_key=package.key,
+        version_key="",
+        kind=kind,
+        data=data,
+        actor=actor,
+        now_ms=now_ms,
+    )
