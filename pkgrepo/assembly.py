@@ -24,6 +24,7 @@ from pkgrepo.auth.throttle import Throttle
 from pkgrepo.auth.uses import FLUSH_EVERY_S, TokenUses
 from pkgrepo.config import Config
 from pkgrepo.formats.container.format import ContainerFormat
+from pkgrepo.formats.npm.format import NpmFormat
 from pkgrepo.formats.python.format import PythonFormat
 from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.content import Files
@@ -80,7 +81,7 @@ class Core:
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
         self.passwords = Passwords(self.pools.cpu, min_length=config.auth.password_min)
         self.containers = ContainerFormat(service=config.container.service, ping=config.container.ping)
-        self.formats: dict[str, IFormat] = {each.name: each for each in (self.containers, PythonFormat())}
+        self.formats: dict[str, IFormat] = {each.name: each for each in (self.containers, NpmFormat(), PythonFormat())}
         self.follower = LayoutFollower(
             catalog=self.catalog,
             registry=self.registry,

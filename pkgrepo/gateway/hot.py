@@ -25,7 +25,8 @@ class Entry:
 
     ``repository`` is the repository as it was configured then: answers say who may keep them. ``package`` is the key
     that token globs are held against. ``fresh`` asks the catalog whether what is kept still holds. ``negotiate`` makes
-    the answer for a request; ``file`` is set when sending it counts as a download.
+    the answer for a request; ``file`` is set when sending it counts as a download. ``by_address`` says that answers
+    differ by the address that the client used, for they hold absolute links.
     """
 
     repository: Repository
@@ -34,7 +35,8 @@ class Entry:
     fresh: Callable[[], bool]
     generation: int
     file: File | None = None
-    variants: dict[tuple[bytes | None, bytes | None], Prepared] = Factory(dict)
+    by_address: bool = False
+    variants: dict[tuple[bytes | None, bytes | None, str], Prepared] = Factory(dict)
 
 
 class HotAnswers:
@@ -54,6 +56,7 @@ class HotAnswers:
         size: int,
         generation: int,
         file: File | None = None,
+        by_address: bool = False,
     ) -> None:
         """
         Remember how this request is answered; ``generation`` is the catalog's from before the data was read.
@@ -70,6 +73,7 @@ class HotAnswers:
             fresh=fresh,
             generation=generation,
             file=file,
+            by_address=by_address,
         )
         self._cache.put((repository.id, request.uri), entry, size=size)
 
@@ -91,7 +95,8 @@ class HotAnswers:
 
     def choose(self, entry: Entry, request: Request) -> Prepared | None:
         """The variant of an entry that this request gets, or None when only its handler can tell."""
-        wanted = (request.header(b"accept"), request.header(b"accept-encoding"))
+        address = request.base_url if entry.by_address else ""
+        wanted = (request.header(b"accept"), request.header(b"accept-encoding"), address)
         prepared = entry.variants.get(wanted)
         if prepared is None:
             answer = entry.negotiate(request)

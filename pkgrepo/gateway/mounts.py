@@ -16,6 +16,11 @@ from .services import Services
 PREFIX = b"/repositories/"
 
 
+def below(raw_path: bytes) -> bytes:
+    """The path below its repository, as on the wire and without the slash before it; of a mounted request only."""
+    return raw_path[len(PREFIX) :].split(b"/", 2)[2] if raw_path.count(b"/") > 3 else b""
+
+
 @frozen
 class Mount:
     """A repository with the resource of its format, which lives as long as the configuration does not change."""

@@ -32,47 +32,51 @@ class Change:
 
 
 class PackageIndex:
-    """A package in the middle of a change, as its format sees it."""
+    """
+    A package in the middle of a change, as its format sees it.
+
+    ``tx`` is the transaction of the change, for formats that keep more than documents.
+    """
 
     def __init__(self, tx: Transaction, package: Package, now_ms: int) -> None:
         self.package = package
-        self._tx = tx
-        self._now_ms = now_ms
+        self.tx = tx
+        self.now_ms = now_ms
 
     def versions(self) -> list[Version]:
         """Every version, in the format's order."""
-        return versions.list_versions(self._tx, self.package.id)
+        return versions.list_versions(self.tx, self.package.id)
 
     def version_texts(self) -> list[str]:
         """How every version is written, in the format's order."""
-        return versions.version_texts(self._tx, self.package.id)
+        return versions.version_texts(self.tx, self.package.id)
 
     def files(self, version: Version | None = None) -> list[File]:
         """The files of one version, or of the whole package."""
         if version is not None:
-            return files.files_of_version(self._tx, version.id)
-        return files.files_of_package(self._tx, self.package.id)
+            return files.files_of_version(self.tx, version.id)
+        return files.files_of_package(self.tx, self.package.id)
 
     def put_fragment(self, kind: str, sort: bytes, key: str, body: bytes) -> None:
         """Set one part of a document; parts are joined in the order of (sort, key)."""
-        documents.put_fragment(self._tx, self.package.id, kind, sort, key, body)
+        documents.put_fragment(self.tx, self.package.id, kind, sort, key, body)
 
     def remove_fragment(self, kind: str, sort: bytes, key: str) -> None:
         """Take one part out."""
-        documents.remove_fragment(self._tx, self.package.id, kind, sort, key)
+        documents.remove_fragment(self.tx, self.package.id, kind, sort, key)
 
     def fragments(self, kind: str) -> list[bytes]:
         """The parts of a document, in order."""
-        return documents.read_fragments(self._tx, self.package.id, kind)
+        return documents.read_fragments(self.tx, self.package.id, kind)
 
     def put_document(self, kind: str, content_type: str, body: bytes) -> None:
         """Replace a document of this package by new bytes."""
         document = render(content_type, body, self.package.serial)
-        documents.put_document(self._tx, self.package.repository_id, kind, self.package.key, document, self._now_ms)
+        documents.put_document(self.tx, self.package.repository_id, kind, self.package.key, document, self.now_ms)
 
     def remove_document(self, kind: str) -> None:
         """The package has no such document any more."""
-        documents.remove_document(self._tx, self.package.repository_id, kind, self.package.key)
+        documents.remove_document(self.tx, self.package.repository_id, kind, self.package.key)
 
 
 class Indexer(Protocol):

@@ -81,6 +81,15 @@ def remove_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, ke
     )
 
 
+def find_fragment(r: Reader, package_id: int, kind: str, sort: bytes, key: str) -> bytes | None:
+    """One part, or None."""
+    row = r.one(
+        "SELECT body FROM fragment WHERE package_id = ? AND kind = ? AND sort = ? AND key = ?",
+        (package_id, kind, sort, key),
+    )
+    return None if row is None else row[0]
+
+
 def read_fragments(r: Reader, package_id: int, kind: str) -> list[bytes]:
     """The parts of one kind, in order."""
     rows = r.all("SELECT body FROM fragment WHERE package_id = ? AND kind = ? ORDER BY sort, key", (package_id, kind))

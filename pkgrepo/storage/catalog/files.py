@@ -144,6 +144,20 @@ def remove_file(tx: Transaction, file: File, *, actor: Actor, tombstone: bool, n
         )
 
 
+def is_burned(r: Reader, repository_id: int, path: str) -> bool:
+    """Whether a file that was at this path was deleted, and the path is not given out again."""
+    return r.one("SELECT 1 FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, path)) is not None
+
+
+def burned_below(r: Reader, repository_id: int, prefix: str, limit: int) -> list[str]:
+    """Burned paths that begin with a prefix, in order."""
+    rows = r.all(
+        "SELECT path FROM tombstone WHERE repository_id = ? AND path >= ? AND path < ? ORDER BY path LIMIT ?",
+        (repository_id, prefix, prefix + "\U0010ffff", limit),
+    )
+    return [row[0] for row in rows]
+
+
 def to_file(row: Row) -> File:
     """The value of a row of ``FILE``."""
     sha256 = row[6].hex()

@@ -19,6 +19,12 @@ def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
     return None if row is None else _package(row)
 
 
+def package_serial(r: Reader, repository_id: int, key: str) -> int | None:
+    """The serial of the package's last change, or None when there is none of this key."""
+    row = r.one("SELECT serial FROM package WHERE repository_id = ? AND key = ?", (repository_id, key))
+    return None if row is None else row[0]
+
+
 def ensure_package(
     tx: Transaction, repository_id: int, *, key: str, name: str, serial: int, now_ms: int
 ) -> tuple[Package, bool]:

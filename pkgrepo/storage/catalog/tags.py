@@ -39,6 +39,18 @@ def list_tags(r: Reader, package_id: int, *, after: str = "", limit: int = 50) -
     return [_tag(row) for row in rows]
 
 
+def tagged_versions(r: Reader, package_id: int) -> dict[str, str]:
+    """The versions that tags stand for, as they are written, by tag in order; tags of manifests are left out."""
+    rows = r.all(
+        """
+        SELECT t.name, v.text FROM tag t JOIN version v ON v.id = t.version_id
+        WHERE t.package_id = ? ORDER BY t.name
+        """,
+        (package_id,),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
 def set_tag(
     tx: Transaction,
     package_id: int,

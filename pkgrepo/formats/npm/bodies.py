@@ -1,0 +1,78 @@
+"""Request bodies: inflated when they come compressed, and small ones as JSON."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from pkgrepo.errors import Invalid, TooLarge
+from pkgrepo.http.answers import Refusal
+from pkgrepo.http.request import Request
+
+from .strict_json import decode_json
+
+PIECE: Final = 256 * 1024  # bytes that are inflated at once
+SMALL_BODY: Final = 1024 * 1024  # bytes of a document without a packument in it
+
+
+async def read_pieces(request: Request) -> AsyncIterator[bytes]:
+    """
+    The body in pieces, decoded; npm compresses what it sends for an audit, and may compress anything.
+
+    :raises Refusal: it comes in a coding that is not known; :raises Invalid: it is damaged
+    """
+    coding = (request.header(b"content-encoding") or b"identity").strip().lower()
+    if coding in (b"identity", b""):
+        async for chunk in request.body:
+            yield chunk
+        return
+    if coding not in (b"gzip", b"x-gzip"):
+        raise Refusal(415, "bodies are taken plain or compressed with gzip", headers=((b"Accept-Encoding", b"gzip"),))
+    inflater = zlib.decompressobj(31)
+    async for chunk in request.body:
+        waiting, piece = chunk, b""
+        while waiting or len(piece) == PIECE:  # a full piece may leave more inside
+            piece = _inflate(inflater, waiting)
+            waiting = inflater.unconsumed_tail
+            if piece:
+                yield piece
+    if not inflater.eof:
+        raise Invalid("the body is not a whole gzip stream")
+
+
+async def read_body(request: Request, limit: int = SMALL_BODY) -> bytes:
+    """The whole body, decoded. :raises TooLarge: it is longer than ``limit`` bytes, before or after decoding"""
+    request.body.limit = limit
+    parts: list[bytes] = []
+    size = 0
+    async for piece in read_pieces(request):
+        size += len(piece)
+        if size > limit:
+            raise TooLarge(limit, "the request's body")
+        parts.append(piece)
+    return b"".join(parts)
+
+
+async def read_json(request: Request, limit: int = SMALL_BODY) -> Any:
+    """What the body says in JSON, None when it is empty. :raises Invalid: it is none"""
+    body = await read_body(request, limit)
+    return decode_json(body) if body.strip() else None
+
+
+async def read_object(request: Request, limit: int = SMALL_BODY) -> dict[str, Any]:
+    """The same where it must be an object, or nothing. :raises Invalid: it is none"""
+    value = await read_json(request, limit)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Invalid("the body must be a JSON object")
+    return value
+
+
+def _inflate(inflater: Any, data: bytes) -> bytes:
+    try:
+        piece: bytes = inflater.decompress(data, PIECE)
+    except zlib.error as error:
+        raise Invalid(f"the body is not a gzip stream: {error}") from None
+    return piece

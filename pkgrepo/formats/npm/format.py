@@ -1,0 +1,69 @@
+"""The npm format, as the composition root and the management API see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from twisted.web.resource import IResource
+from zope.interface import implementer
+
+from pkgrepo.errors import Invalid
+from pkgrepo.gateway.services import Services
+from pkgrepo.interfaces import IFormat
+from pkgrepo.model import Repository
+from pkgrepo.repositories.index import Change, PackageIndex
+
+from . import layout, names
+from .configuration import schema, validate
+from .indexing import index_package
+from .packuments import Packuments
+from .routes import NpmSite
+from .semver import parse_version
+from .setup import snippets
+from .wording import shown
+
+
+@implementer(IFormat)
+class NpmFormat:
+    """The registry that npm, pnpm, yarn and bun talk to."""
+
+    name = "npm"
+    aliases = ("node",)
+
+    def __init__(self) -> None:
+        self._packuments = Packuments()
+
+    def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """See L{IFormat.validate}."""
+        return validate(config)
+
+    def schema(self) -> Mapping[str, Any]:
+        """See L{IFormat.schema}."""
+        return schema()
+
+    def resource(self, repository: Repository, services: Services) -> IResource:
+        """See L{IFormat.resource}."""
+        return NpmSite(services, repository, self._packuments).resource()
+
+    def index(self, index: PackageIndex, change: Change) -> None:
+        """See L{IFormat.index}."""
+        index_package(index, change)
+
+    def package_key(self, name: str) -> str:
+        """See L{IFormat.package_key}: a name is its own key."""
+        if not names.is_readable(name):
+            raise Invalid(f"{shown(name)} is not the name of a package", "name")
+        return name
+
+    def version_key(self, text: str) -> str:
+        """See L{IFormat.version_key}."""
+        return parse_version(text).key
+
+    def readable_path(self, path: str) -> str:
+        """See L{IFormat.readable_path}."""
+        return layout.readable_path(path)
+
+    def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
+        """See L{IFormat.setup}."""
+        return snippets(f"{base_url}/repositories/{repository.path}")

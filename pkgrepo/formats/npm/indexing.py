@@ -1,0 +1,111 @@
+"""
+The fragments of a package's documents, its ``latest`` tag, and what a publish adds to them.
+
+Documents are joined from the fragments when somebody asks (see ``packuments``): a publish costs the same whatever the
+number of versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from pkgrepo.model import SYSTEM, Actor, Version, VersionState
+from pkgrepo.repositories.index import Change, PackageIndex
+from pkgrepo.storage.catalog import packages, tags, versions
+
+from . import packument, semver
+from .envelope import DEFAULT_TAG
+from .layout import is_tarball
+from .signatures import ensure_signer
+
+WITHDRAWN = "this version was withdrawn"
+
+# Kept with the version, told once at the top of the document.
+_APART = frozenset({"readme", "readmeFilename"})
+
+
+def index_package(index: PackageIndex, change: Change) -> None:
+    """Bring the fragments of the changed version up to date, and see to it that ``latest`` stands for something."""
+    if change.version is not None:
+        _index_version(index, change.version)
+    latest = _ensure_latest(index)
+    if latest != index.package.latest:
+        packages.touch_package(
+            index.tx, index.package.id, serial=index.package.serial, now_ms=index.now_ms, latest=latest
+        )
+
+
+@frozen
+class Publishing:
+    """
+    The indexer of a publish.
+
+    The ``tags`` will stand for the new version, which may be born deprecated. Who publishes a package first is its
+    maintainer.
+    """
+
+    tags: tuple[str, ...]
+    deprecated: str
+    maintainer: Mapping[str, str]
+    actor: Actor
+
+    def __call__(self, index: PackageIndex, change: Change) -> None:
+        """See L{Indexer}."""
+        package, version = index.package, change.version
+        assert version is not None
+        for tag in self.tags:
+            tags.set_tag(index.tx, package.id, tag, version_id=version.id, actor=self.actor, now_ms=index.now_ms)
+        if self.deprecated:
+            versions.set_state(index.tx, version.id, VersionState.DEPRECATED, self.deprecated)
+            found = versions.find_version(index.tx, package.id, version.key)
+            change = Change(version=found, added=change.added)
+        if "maintainers" not in package.meta:
+            meta = {**package.meta, "maintainers": [dict(self.maintainer)]}
+            packages.touch_package(index.tx, package.id, serial=package.serial, now_ms=index.now_ms, meta=meta)
+        index_package(index, change)
+
+
+def deprecation(version: Version) -> str:
+    """What clients print when they install the version; empty for one in good standing."""
+    if version.state is VersionState.LIVE:
+        return ""
+    return version.reason or (WITHDRAWN if version.state is VersionState.YANKED else "deprecated")
+
+
+def manifest_of(version: Version) -> dict[str, Any]:
+    """The version object, without what is told elsewhere."""
+    return {key: value for key, value in version.meta.items() if key not in _APART}
+
+
+def _index_version(index: PackageIndex, version: Version) -> None:
+    if not any(map(is_tarball, index.files(version))):
+        for kind in (packument.FULL, packument.SHORT, packument.TIME):
+            index.remove_fragment(kind, version.sort, version.key)
+        return
+    manifest, deprecated = manifest_of(version), deprecation(version)
+    dist = manifest["dist"]
+    # Signed here rather than when it was published, so that a catalog built again signs with its own key.
+    signature = ensure_signer(index.tx).sign(manifest["name"], version.text, dist["integrity"])
+    manifest["dist"] = {**dist, "signatures": [signature]}
+    for kind, body in (
+        (packument.FULL, packument.full_fragment(manifest, deprecated)),
+        (packument.SHORT, packument.short_fragment(manifest, deprecated)),
+        (packument.TIME, packument.time_fragment(version.text, version.published_at)),
+    ):
+        index.put_fragment(kind, version.sort, version.key, body)
+
+
+def _ensure_latest(index: PackageIndex) -> str:
+    """The version that ``latest`` stands for: where nothing does, the highest release, or else the highest of all."""
+    tagged = tags.tagged_versions(index.tx, index.package.id)
+    if DEFAULT_TAG in tagged:
+        return tagged[DEFAULT_TAG]
+    found = [version for text in index.version_texts() if (version := semver.find_version(text)) is not None]
+    chosen = next((each for each in reversed(found) if not each.is_prerelease), found[-1])
+    row = versions.find_version(index.tx, index.package.id, chosen.key)
+    assert row is not None
+    tags.set_tag(index.tx, index.package.id, DEFAULT_TAG, version_id=row.id, actor=SYSTEM, now_ms=index.now_ms)
+    return row.text

@@ -1,0 +1,34 @@
+"""Where an npm repository keeps its files: their public paths, and their places in the readable layout."""
+
+from __future__ import annotations
+
+from pkgrepo.model import File
+
+from . import names
+
+BUNDLE_ROLE = ".sigstore"  # the suffix by which a provenance bundle accompanies its tarball
+_FILES = "/-/"
+
+
+def tarball_path(name: str, version_text: str) -> str:
+    """The path of a version's tarball below its repository."""
+    return f"{name}{_FILES}{names.tarball_name(name, version_text)}"
+
+
+def bundle_path(name: str, version_text: str) -> str:
+    """The path of a version's provenance bundle."""
+    return tarball_path(name, version_text) + BUNDLE_ROLE
+
+
+def is_tarball(file: File) -> bool:
+    """Whether a file is a version's tarball, rather than what accompanies it."""
+    return "role" not in file.attrs
+
+
+def readable_path(path: str) -> str:
+    """``<name>/<version>/<name>-<version>.tgz`` for a file's public path; a scope is a directory around its names."""
+    name, _, filename = path.partition(_FILES)
+    stem = filename.removesuffix(BUNDLE_ROLE).removesuffix(names.TARBALL)
+    version = stem.removeprefix(f"{names.split_scope(name)[1]}-")
+    suffix = names.BUNDLE if filename.endswith(BUNDLE_ROLE) else names.TARBALL
+    return f"{name}/{version}/{stem}{suffix}"

@@ -1,0 +1,156 @@
+"""
+From a publish document to a release.
+
+The document around a tarball is its client's word. What is served about the bytes is computed from them, and what the
+manifest says is held against the package.json inside.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pkgrepo.errors import DigestMismatch, Invalid
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, json_answer
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Actor, BlobInfo, Identity, NewFile, Repository
+from pkgrepo.repositories.publish import Release, Staged
+from pkgrepo.storage.catalog import files, packages, versions
+from pkgrepo.storage.catalog import identity as users
+
+from . import manifest as manifests
+from . import semver, tarball
+from .configuration import policy_of
+from .envelope import Publication
+from .indexing import Publishing
+from .layout import BUNDLE_ROLE, bundle_path, tarball_path
+from .packument import revision
+from .provenance import read_bundle
+from .refusals import version_taken
+
+
+class Publications:
+    """Takes versions into one hosted repository; callers have been let in already."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    async def publish(
+        self, staged: Staged, publication: Publication, blob: BlobInfo, identity: Identity, actor: Actor
+    ) -> Answer:
+        """
+        Verify a version whose tarball is staged, and publish it.
+
+        :raises Invalid: something is not what it should be; :raises Forbidden: the version exists, or did
+        """
+        catalog, repository = self._services.catalog, self._repository
+        name, version = publication.name, publication.version
+        # Told now rather than after the work; asked again in the transaction, since somebody may be faster.
+        catalog.look(check_free, repository.id, name, version)
+        try:
+            manifests.check_announced(publication.manifest, blob.digests)
+        except DigestMismatch as error:
+            raise Invalid(f"integrity mismatch: {error}", "dist") from None
+        packed = await self._inspect(staged, publication, blob)
+        sent = self._reconciled(publication, packed)
+        cleaned = manifests.clean(sent, name=name, version=version, packed=packed)
+        tarball_file = NewFile(path=tarball_path(name, version.text), blob=blob)
+        new_files: tuple[NewFile, ...] = (tarball_file,)
+        provenance = None
+        if publication.bundle is not None:
+            attested = read_bundle(publication.bundle, blob.digests["sha512"])
+            provenance = {"predicateType": attested.predicate_type}
+            bundle = NewFile(
+                path=bundle_path(name, version.text),
+                blob=await staged.store(attested.text),
+                media_type="application/json",
+                attrs={"role": BUNDLE_ROLE, "predicate_type": attested.predicate_type},
+            )
+            new_files = (tarball_file, bundle)
+        person = self._person(identity)
+        meta: dict[str, Any] = {
+            **cleaned.manifest,
+            "_npmUser": person,
+            "maintainers": [person],
+            "dist": manifests.make_dist(blob.digests, packed, provenance=provenance),
+            "readme": cleaned.readme,
+            "readmeFilename": cleaned.readme_filename,
+        }
+        release = Release(
+            package_key=name,
+            package_name=name,
+            version_key=version.key,
+            version_text=version.text,
+            sort=version.sort,
+            files=new_files,
+            meta=meta,
+            guard=partial(check_free, repository_id=repository.id, name=name, version=version),
+        )
+        publishing = Publishing(tags=publication.tags, deprecated=cleaned.deprecated, maintainer=person, actor=actor)
+        published = await self._services.publisher.publish(repository, release, staged, actor, publishing)
+        return json_answer({"ok": True, "id": name, "rev": revision(name, published.serial), "success": True}, 201)
+
+    async def _inspect(self, staged: Staged, publication: Publication, blob: BlobInfo) -> tarball.Packed:
+        descriptor = staged.open(blob).descriptor()
+        if descriptor is None:
+            raise Invalid("this storage cannot look into uploaded files")
+        return await self._services.pools.cpu(_inspect_and_close, descriptor, publication)
+
+    def _reconciled(self, publication: Publication, packed: tarball.Packed) -> Mapping[str, Any]:
+        """The manifest as it was sent, but for what decides what runs: that is as in the tarball."""
+        differing = tarball.differing_fields(publication.manifest, packed)
+        if not differing:
+            return publication.manifest
+        if policy_of(self._repository).manifest_mismatch == "refuse":
+            raise Invalid(
+                f"the manifest of {publication.name}@{publication.version.text} has other {' and '.join(differing)} "
+                "than the package.json in its tarball (policy.manifest_mismatch)",
+                "versions",
+            )
+        kept = {key: value for key, value in publication.manifest.items() if key not in differing}
+        taken = {key: packed.manifest[key] for key in differing if key in packed.manifest}
+        if isinstance(taken.get("bin"), str):
+            taken["bin"] = {publication.name.rpartition("/")[2]: taken["bin"]}
+        return {**kept, **taken}
+
+    def _person(self, identity: Identity) -> dict[str, str]:
+        user = None
+        if identity.user_id is not None:
+            user = self._services.catalog.look(users.find_user, identity.user_id)
+        return {"name": identity.username, "email": "" if user is None else user.email}
+
+
+def check_free(reader: Reader, repository_id: int, name: str, version: semver.Version) -> None:
+    """
+    Let a version pass that never was.
+
+    Build metadata makes no other version, neither of one that is there nor of one that was removed.
+
+    :raises Forbidden: it is, or was and may not come back
+    """
+    package = packages.find_package(reader, repository_id, name)
+    if package is not None:
+        found = versions.find_version(reader, package.id, version.key)
+        if found is not None:
+            raise version_taken(found.text)
+    path = tarball_path(name, version.key)
+    if files.is_burned(reader, repository_id, path):
+        raise version_taken(version.key)
+    with_build = files.burned_below(
+        reader, repository_id, tarball_path(name, f"{version.key}+").removesuffix(".tgz"), 1
+    )
+    if with_build:
+        raise version_taken(version.text)
+
+
+def _inspect_and_close(descriptor: int, publication: Publication) -> tarball.Packed:
+    # Closed by the thread itself: when the client leaves, the thread goes on, and must not read from a number that
+    # meanwhile stands for another file.
+    try:
+        return tarball.inspect(descriptor, publication.filename, publication.name, publication.version)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,38 @@
+"""How to point npm's clients at a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+TOKEN = "<TOKEN>"  # noqa: S105 - the slot that people fill
+
+
+def snippets(url: str) -> Sequence[dict[str, str]]:
+    """One entry for each client; ``url`` is the repository's address without a slash at the end."""
+    registry = f"{url}/"
+    key = f"//{urlsplit(url).netloc}{urlsplit(url).path}/"
+    plain = url.startswith("http://")
+
+    def entry(client: str, title: str, file: str, language: str, text: str) -> dict[str, str]:
+        return {"client": client, "title": title, "file": file, "language": language, "text": text}
+
+    npmrc = f"registry={registry}\n{key}:_authToken={TOKEN}\n"
+    yarnrc = f'npmRegistryServer: "{url}"\nnpmAuthToken: "{TOKEN}"\nnpmAlwaysAuth: true\n'
+    if plain:
+        yarnrc += f'unsafeHttpWhitelist:\n  - "{urlsplit(url).hostname}"\n'
+    return [
+        entry("npm", ".npmrc for npm, pnpm and yarn 1", ".npmrc", "ini", npmrc),
+        entry("npm", "One scope only", ".npmrc", "ini", f"@SCOPE:registry={registry}\n{key}:_authToken={TOKEN}\n"),
+        entry("npm", "Log in", "", "sh", f"npm login --registry {registry}\n"),
+        entry("npm", "Publish with npm", "", "sh", f"npm publish --registry {registry}\n"),
+        entry("pnpm", "Publish with pnpm", "", "sh", f"pnpm publish --registry {registry}\n"),
+        entry("yarn", ".yarnrc.yml for yarn 2 and later", ".yarnrc.yml", "yaml", yarnrc),
+        entry(
+            "bun",
+            "bunfig.toml",
+            "bunfig.toml",
+            "toml",
+            f'[install]\nregistry = {{ url = "{registry}", token = "{TOKEN}" }}\n',
+        ),
+    ]
