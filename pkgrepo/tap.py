@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import resource
 import sys
 from pathlib import Path
 from typing import IO, Any
@@ -22,6 +23,8 @@ from pkgrepo.config import Config, ConfigError, read_config
 from pkgrepo.http.tls import BadCertificate
 from pkgrepo.logs import make_observer
 from pkgrepo.service import make_service
+
+MOST_DESCRIPTORS = 65_536
 
 
 class Options(UsageOptions):
@@ -84,6 +87,7 @@ def makeService(options: Options) -> IService:
         config = options.read()
     except UsageError as error:
         sys.exit(f"pkgrepo: {error}")
+    _raise_descriptor_limit()
     file = _log_file(options.parent)
     observer = make_observer(file, style=config.log.format, level=config.log.level) if file else None
     _check_endpoints(config, reactor)
@@ -96,6 +100,14 @@ def makeService(options: Options) -> IService:
     server.when_ready().addErrback(_end_in_failure, reactor)
     server.setServiceParent(daemon)
     return daemon
+
+
+def _raise_descriptor_limit() -> None:
+    """Let connections and files be as many as the system allows; the usual soft limit is for programs of the past."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _check_endpoints(config: Config, reactor: Any) -> None:

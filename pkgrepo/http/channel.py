@@ -86,6 +86,8 @@ class Channel(Outlet):
         """Join the site."""
         super().connectionMade()
         self._patience.begin_wait(self.site.seconds())
+        if not self.site.make_room():
+            self.transport.abortConnection()  # type: ignore[union-attr]
         self.site.channels.add(self)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
@@ -110,6 +112,18 @@ class Channel(Outlet):
         transport: Any = self.transport
         transport.unregisterProducer()
         transport.loseConnection()
+
+    @property
+    def waiting_since(self) -> float | None:
+        """Since when the client may send a request and has not (or not all of its head); None while one is handled."""
+        return self._patience.since if self.state is HEAD and not self._blocked else None
+
+    def leave(self) -> None:
+        """Make room for another connection."""
+        if self.secure:  # saying goodbye would take a while
+            self.transport.abortConnection()  # type: ignore[union-attr]
+        else:
+            self.loseConnection()
 
     # Input
 

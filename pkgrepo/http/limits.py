@@ -16,11 +16,15 @@ class HttpLimits:
     ``drain_bytes`` and ``drain_s``, and no longer than ``drain_idle_s`` without a byte; above ``drain_keep_bytes`` the
     connection is not kept for another request.
 
+    At most ``connections`` are open at a time; those that wait for a request the longest make room for new ones. None
+    means as many as leave a third of the descriptors that the process may open to files.
+
     A reader that takes nothing for ``write_stall_s`` is cut off, and so is a client that does not confirm the end of
     a connection within ``close_s``. While the server stops, an idle connection is kept for ``leave_s``, so that a
     request which is on its way still finds it open.
     """
 
+    connections: int | None = None
     header_bytes: int = 32768
     header_count: int = 200
     header_deadline_s: float = 20

@@ -30,6 +30,11 @@ class Patience:
         self._since = now
         self._in_head = False
 
+    @property
+    def since(self) -> float:
+        """When what is waited for began."""
+        return self._since
+
     def begin_head(self, now: float) -> None:
         """A part of a head has come, perhaps again."""
         if not self._in_head:

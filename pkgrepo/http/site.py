@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource as process_limits
 import time
 from collections.abc import Callable, Sequence
+from heapq import nsmallest
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["HttpLimits", "Site", "make_site"]
 
 SWEEP_S = 1.0
+MOST_CONNECTIONS = 100_000  # where nothing else bounds them; some 400 MB
+ROOM = 64  # connections that make room at once when there are too many; finding them takes a millisecond or two
 
 InThread = Callable[..., Deferred[Any]]
 
@@ -82,6 +86,7 @@ class Site(server.Site):
         self._stamp, self._stamp_second = b"", 0
         self._id_prefix = b"%s-" % os.urandom(4).hex().encode("ascii")
         self._id_count = count(1)
+        self._most_connections = _most_connections() if limits.connections is None else limits.connections
         self._sweeping = LoopingCall(self._sweep)
         self._sweeping.clock = reactor
         self._swept_at = 0.0
@@ -95,6 +100,18 @@ class Site(server.Site):
             self._swept_at = self.seconds()
             self._sweeping.start(SWEEP_S, now=False)
         return Channel(self)
+
+    def make_room(self) -> bool:
+        """Whether there may be another connection; some that wait for a request are closed when there are too many."""
+        if len(self.channels) < self._most_connections:
+            return True
+        waiting = [channel for channel in self.channels if channel.waiting_since is not None]
+        leaving = nsmallest(ROOM, waiting, key=lambda channel: channel.waiting_since or 0.0)
+        for channel in leaving:
+            channel.leave()
+        if leaving:
+            _log.debug("closed {count} waiting connections, for there are too many", count=len(leaving))
+        return bool(leaving)
 
     def startFactory(self) -> None:
         """Nothing to open: the access log belongs to whoever made it."""
@@ -194,6 +211,11 @@ class Site(server.Site):
         _log.warn("cutting {count} connections that outlived the stop", count=len(self.channels))
         for channel in list(self.channels):
             channel.transport.abortConnection()  # type: ignore[union-attr]
+
+
+def _most_connections() -> int:
+    limit, _ = process_limits.getrlimit(process_limits.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS if limit == process_limits.RLIM_INFINITY else min(MOST_CONNECTIONS, limit * 2 // 3)
 
 
 def make_site(
