@@ -6,13 +6,12 @@ import binascii
 import re
 from typing import Final
 
-_TOKEN: Final = re.compile(
-    rb"(?P<run>[A-Za-z0-9+/]+)|(?P<blank> +)|(?P<pad>=+)|\\u(?P<code>[0-9A-Fa-f]{4})|\\(?P<short>[/nrt])"
-)
-_UNFINISHED: Final = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?\Z")
-_SHORT: Final = {b"/": b"/", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+_RUN: Final = re.compile(rb"[A-Za-z0-9+/]*")
+_CODE: Final = re.compile(rb"\\u([0-9A-Fa-f]{4})")
+_TOKEN: Final = re.compile(rb"[A-Za-z0-9+/]+| +|=+|\\u[0-9A-Fa-f]{4}|\\[/nrt]")
+_UNFINISHED: Final = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?")
+_LONGEST_UNFINISHED: Final = 5
 _BLANKS: Final = frozenset(b" \n\r\t")
-_PADDING: Final = ord("=")
 # Characters behind the last whole group of four, and the padding that may follow; it may be missing (RFC 4648 3.2).
 _ENDS: Final = {(0, 0), (2, 0), (2, 2), (3, 0), (3, 1)}
 
@@ -53,56 +52,70 @@ class Base64Text:
     def _decode_plain(self, piece: bytes) -> bytes | None:
         """The usual case, at full speed: nothing but base64; None when there is anything else."""
         text = self._group + piece
-        whole = len(text) & ~3
-        match = _TOKEN.match(text, whole)
-        if whole != len(text) and (match is None or match.lastgroup != "run" or match.end() != len(text)):
-            return None
-        try:
-            decoded = binascii.a2b_base64(memoryview(text)[:whole], strict_mode=True)
-        except binascii.Error:
-            return None
-        if len(decoded) != whole // 4 * 3:  # there is padding
-            return None
-        self._group = text[whole:]
+        decoded, rest = _decode_groups(text)
+        if decoded is not None:
+            self._group = rest
         return decoded
 
     def _decode_text(self, piece: bytes, *, last: bool) -> bytes:
         text = self._escape + piece
         started = len(self._escape)
-        self._escape = b""
-        runs = [self._group]
-        at = 0
-        while at < len(text):
-            match = _TOKEN.match(text, at)
-            if match is None:
-                if last or not _UNFINISHED.match(text, at):
-                    raise Base64Error(at - started)
-                self._escape = text[at:]
-                break
-            self._take(match, runs, at - started)
-            at = match.end()
-        joined = b"".join(runs)
-        whole = len(joined) & ~3
+        text, self._escape = _split_escape(text)
+        padded = self._padding > 0
+        characters = _unescape(text)
+        body = characters.rstrip(b"=")
+        self._padding += len(characters) - len(body)
+        decoded, self._group = _decode_groups(self._group + body)
+        sound = not (padded and body)
         if last:
-            if (len(joined) - whole, self._padding) not in _ENDS:
-                raise Base64Error(len(text) - started)
-            return binascii.a2b_base64(joined + b"=" * (-len(joined) % 4))
-        self._group = joined[whole:]
-        return binascii.a2b_base64(memoryview(joined)[:whole])
+            sound = sound and not self._escape and (len(self._group), self._padding) in _ENDS
+        if decoded is None or not sound:
+            raise Base64Error(_first_foreign(text, padded=padded) - started)
+        if last:
+            decoded += binascii.a2b_base64(self._group + b"=" * (-len(self._group) % 4))
+        return decoded
 
-    def _take(self, match: re.Match[bytes], runs: list[bytes], at: int) -> None:
-        kind = match.lastgroup
-        if kind == "blank":
-            return
-        run = match[0]
-        if kind in ("code", "short"):
-            code = int(match["code"], 16) if kind == "code" else _SHORT[match["short"]][0]
-            if code in _BLANKS:
-                return
-            run = bytes((code,)) if code < 0x80 else b"?"
-        if run[0] == _PADDING:
-            self._padding += len(run)
-        elif self._padding or (kind != "run" and not _TOKEN.match(run)):
-            raise Base64Error(at)
-        else:
-            runs.append(run)
+
+def _decode_groups(text: bytes) -> tuple[bytes | None, bytes]:
+    """The whole groups of four decoded, and the rest; None when there is anything but base64 without padding."""
+    whole = len(text) & ~3
+    rest = text[whole:]
+    try:
+        decoded = binascii.a2b_base64(memoryview(text)[:whole], strict_mode=True)
+    except binascii.Error:
+        return None, rest
+    # Padding is sound to the decoder, and makes less of four characters.
+    return (decoded if len(decoded) == whole // 4 * 3 and _RUN.fullmatch(rest) else None), rest
+
+
+def _split_escape(text: bytes) -> tuple[bytes, bytes]:
+    """A text, and the unfinished escape at its end."""
+    at = text.rfind(b"\\", len(text) - _LONGEST_UNFINISHED if len(text) > _LONGEST_UNFINISHED else 0)
+    return (text[:at], text[at:]) if at >= 0 and _UNFINISHED.fullmatch(text, at) else (text, b"")
+
+
+def _unescape(text: bytes) -> bytes:
+    """A text without escapes and blanks; what may not stand there is left in it."""
+    if b"\\" in text and b"\\\\" not in text:
+        # No backslash is escaped, so that each begins an escape, whatever is taken out before it.
+        text = text.replace(b"\\/", b"/").replace(b"\\n", b"").replace(b"\\r", b"").replace(b"\\t", b"")
+        text = _CODE.sub(_character, text)
+    return text.translate(None, b" ")
+
+
+def _character(match: re.Match[bytes]) -> bytes:
+    code = int(match[1], 16)
+    return b"" if code in _BLANKS else bytes((code,)) if code < 0x80 else b"?"
+
+
+def _first_foreign(text: bytes, *, padded: bool) -> int:
+    """Where the first thing stands that does not belong there; at the end, when it is what is missing."""
+    at = 0
+    while (match := _TOKEN.match(text, at)) is not None:
+        character = _unescape(match[0])
+        if character.startswith(b"="):
+            padded = True
+        elif character and (padded or not _RUN.fullmatch(character)):
+            break
+        at = match.end()
+    return at

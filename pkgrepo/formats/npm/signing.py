@@ -39,7 +39,7 @@ class Signer:
     """Signs with one private key. It takes a tenth of a millisecond."""
 
     def __init__(self, private: ec.EllipticCurvePrivateKey) -> None:
-        if not isinstance(private.curve, ec.SECP256R1):
+        if private.curve.name != ec.SECP256R1.name:
             raise ValueError(f"the signing key is on curve {private.curve.name}, and must be on secp256r1")
         self._private = private
         self.public = PublicKey(
