@@ -171,7 +171,7 @@ def read_record(data: bytes) -> list[Advisory]:
         raise Invalid(f"the OSV record is longer than {RECORD_SIZE} bytes")
     try:
         record = _decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"this is no OSV record: {error}") from None
     if record.withdrawn is not None:
         return []

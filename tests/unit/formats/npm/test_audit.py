@@ -109,10 +109,19 @@ def test_only_npm_packages_of_living_records_count() -> None:
     assert read_record(record({"introduced": "0"}, withdrawn="2026-01-01T00:00:00Z")) == []
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"id":1}', b'{"id":"a","affected":{}}', b'{"id":"\xff"}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b"{}", b'{"id":1}', b'{"id":"a","affected":{}}', b'{"id":"\xff"}', b'{"x":' * 9000]
+)
 def test_what_is_no_record_is_refused(data: bytes) -> None:
     with pytest.raises(Invalid, match="no OSV record"):
         read_record(data)
+
+
+def test_commits_are_no_versions_and_long_records_no_records() -> None:
+    commits = {"ranges": [{"type": "GIT", "events": [{"introduced": "0"}]}]}
+    assert advisory(affected=commits).spans == ()
+    with pytest.raises(Invalid, match="longer than 8388608 bytes"):
+        read_record(b" " * 8_388_609)
 
 
 @pytest.mark.parametrize(

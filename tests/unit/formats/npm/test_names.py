@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.paths import ApiPath, PackagePath, RootPath, TarballPath, VersionPath, read_path
+from pkgrepo.formats.npm.paths import ApiPath, PackagePath, RootPath, TarballPath, VersionPath, read_path, split_name
 
 
 @pytest.mark.parametrize(
@@ -182,6 +182,10 @@ def test_bad_tags_are_refused(tag: str) -> None:
         ("package/x/1.0.0", [VersionPath("x", "1.0.0")]),
         ("package/x/1.0.0/x-1.0.0.tgz", [TarballPath("x", "x-1.0.0.tgz", selector="1.0.0")]),
         ("package/-/package-1.0.0.tgz", [TarballPath("package", "package-1.0.0.tgz")]),
+        ("package/x/-/x-1.0.0.tgz", []),
+        ("package/x/1.0.0/a/b", []),
+        ("package/x/1.0.0/a%2fb", []),
+        ("-", [ApiPath(())]),
     ],
 )
 def test_paths_are_read_in_every_spelling(path: str, readings: list[object]) -> None:
@@ -224,6 +228,11 @@ def test_paths_are_read_in_every_spelling(path: str, readings: list[object]) -> 
 )
 def test_paths_that_lead_anywhere_else_are_nothing(path: str) -> None:
     assert list(read_path(path.encode())) == []
+
+
+def test_no_parts_name_no_package() -> None:
+    assert split_name([]) is None
+    assert split_name(["@sc", "x", "dist-tags"]) == ("@sc/x", ["dist-tags"])
 
 
 @given(st.binary(max_size=40) | st.text("x@/-.%2fe0:_", max_size=30).map(str.encode))

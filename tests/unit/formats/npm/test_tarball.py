@@ -63,6 +63,15 @@ def test_version_may_be_spelt_as_npm_trims_it(look: Look, version: str) -> None:
     assert look(make_tarball("x", "1.0.0", manifest={"name": "x", "version": version}))
 
 
+def test_descriptor_stays_open_and_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "upload"
+    path.write_bytes(make_tarball("x", "1.0.0"))
+    with path.open("rb") as opened:
+        opened.seek(7)
+        assert inspect(opened.fileno(), "x-1.0.0.tgz", "x", parse_version("1.0.0")).file_count == 2
+        assert opened.tell() == 7
+
+
 def test_byte_order_mark_before_the_manifest_is_looked_through(look: Look) -> None:
     assert look(make_tgz({"package/package.json": b"\xef\xbb\xbf" + MANIFEST})).manifest["name"] == "x"
 
@@ -95,6 +104,7 @@ def test_only_files_beside_the_manifest_count_as_its_own(look: Look) -> None:
         (make_tgz({"package/package.json": b"{"}), "cannot be read: it is not JSON"),
         (make_tgz({"package/package.json": b"[]"}), "cannot be read: it is not what it should be"),
         (make_tgz({"package/package.json": b"\xff"}), "cannot be read"),
+        (make_tgz({"package/package.json": b'{"a":' * 9000}), "nested too deeply"),
         (make_tgz({"package/package.json": MANIFEST, "other/package.json": MANIFEST}), "must have one package.json"),
         (with_link("package/package.json", "a.json"), "must have one package.json"),
         (make_tgz({"package/package.json": MANIFEST, "package/../../etc/passwd": b""}), "not a plain relative path"),
