@@ -1,0 +1,212 @@
+"""The shared verbs over a catalog in memory and a store on the disk, without a server."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from twisted.internet import reactor
+
+from pkgrepo.formats.python.archive import inspect
+from pkgrepo.formats.python.format import PythonFormat
+from pkgrepo.formats.python.layout import METADATA, file_path
+from pkgrepo.formats.python.metadata import meta_json
+from pkgrepo.formats.python.names import parse_filename
+from pkgrepo.model import SYSTEM, Actor, NewFile, Repository, Storage
+from pkgrepo.repositories.progress import Silent
+from pkgrepo.repositories.publish import Published, Publisher, Release, Staged
+from pkgrepo.repositories.readable import LayoutFollower
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.reindex import Reindexer, Restored
+from pkgrepo.repositories.stores import Stores
+from pkgrepo.repositories.verify import Report, Verifier
+from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
+from pkgrepo.storage.catalog import repositories, storages
+from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.readable import ReadableLayout
+from tests.support.catalog import MemoryCatalog
+
+NOW = 1_800_000_000_000
+
+
+class FixedClock:
+    """A clock that goes on by a second whenever it is read."""
+
+    def __init__(self, now_ms: int = NOW) -> None:
+        self.ms = now_ms
+
+    def now_ms(self) -> int:
+        self.ms += 1000
+        return self.ms
+
+
+class World:
+    """One storage below ``root`` with one Python repository; call ``start`` and ``stop``."""
+
+    def __init__(self, root: Path, pools: Pools, catalog: Any = None) -> None:
+        self.root = root
+        self.pools = pools
+        self.catalog = catalog or MemoryCatalog()
+        self.clock = FixedClock()
+        self.format = PythonFormat()
+        self.registry = Registry(self.catalog)
+        self.stores = Stores(self._open)
+        self.poked: list[Repository] = []
+        self.follower = LayoutFollower(
+            catalog=self.catalog,
+            registry=self.registry,
+            stores=self.stores,
+            pools=pools,
+            formats={"python": self.format},
+            layout_of=self.layout_of,
+        )
+        self.publisher = Publisher(
+            catalog=self.catalog,
+            registry=self.registry,
+            stores=self.stores,
+            clock=self.clock,
+            observer=self.poked.append,
+        )
+
+    async def start(self, *, repository: bool = True) -> None:
+        await self.catalog.write(
+            storages.add_storage, name="main", kind="Local", settings={}, now_ms=NOW, uid="the-storage"
+        )
+        self.store: FilesystemBlobStore = await self.stores.of(self.storage)  # type: ignore[assignment]
+        if repository:
+            await self.add_repository("py")
+
+    async def add_repository(self, name: str, **settings: Any) -> Repository:
+        return await self.catalog.write(
+            repositories.add_repository,
+            storage_id=self.storage.id,
+            name=name,
+            format="python",
+            type="Hosted",
+            visibility="public",
+            config={"type": "Hosted"},
+            settings=settings,
+            now_ms=self.clock.now_ms(),
+        )
+
+    @property
+    def storage(self) -> Storage:
+        return self.registry.storages()[0]
+
+    @property
+    def repository(self) -> Repository:
+        found = self.registry.find("main", "py")
+        assert found is not None
+        return found
+
+    @property
+    def layout(self) -> ReadableLayout:
+        found = self.layout_of(self.store)
+        assert found is not None
+        return found
+
+    def layout_of(self, store: Any) -> ReadableLayout:
+        return ReadableLayout(store.paths.root / "repositories", store.paths.root / "blobs")
+
+    async def release(self, staged: Staged, filename: str, data: bytes, **changes: Any) -> Release:
+        """A distribution as the Python format would publish it, staged."""
+        name = parse_filename(filename)
+        blob = await staged.receive(chunks(data))
+        with io.FileIO(staged.open(blob).descriptor()) as file:  # type: ignore[arg-type]
+            inspected = inspect(file.fileno(), name)
+        path = file_path(name.project_key, changes.pop("text", name.version_text), filename)
+        attrs = {"packagetype": name.kind, "requires_python": inspected.metadata.requires_python}
+        companions = []
+        if name.kind == "bdist_wheel":
+            metadata = await staged.store(inspected.metadata_bytes)
+            attrs["core_metadata"] = metadata.sha256
+            companions.append(NewFile(path=path + METADATA, blob=metadata, attrs={"role": METADATA}))
+        values = {
+            "package_key": name.project_key,
+            "package_name": inspected.metadata.name,
+            "version_key": name.version_key,
+            "version_text": path.split("/")[2],
+            "sort": name.version_sort,
+            "files": (NewFile(path=path, blob=blob, attrs=attrs), *companions),
+            "meta": meta_json(inspected.metadata),
+        }
+        return Release(**(values | changes))
+
+    async def publish(
+        self, filename: str, data: bytes, *, actor: Actor = SYSTEM, where: Repository | None = None, **changes: Any
+    ) -> Published:
+        """Receive, look into and publish a distribution."""
+        repository = where or self.repository
+        async with self.publisher.stage(repository) as staged:
+            release = await self.release(staged, filename, data, **changes)
+            return await self.publisher.publish(repository, release, staged, actor, self.format.index)
+
+    async def follow(self) -> None:
+        """Have the readable layout catch up."""
+        if not self.follower.running:
+            self.follower.startService()
+        else:
+            self.follower.poke()
+        following = self.follower._following
+        if following is not None:
+            await following
+
+    async def verify(self, *, repair: bool = False) -> Report:
+        return await Verifier(
+            catalog=self.catalog,
+            registry=self.registry,
+            stores=self.stores,
+            pools=self.pools,
+            follower=self.follower,
+            clock=self.clock,
+            progress=Silent(),
+            repair=repair,
+        ).run()
+
+    async def reindex(self) -> Restored:
+        return await Reindexer(
+            catalog=self.catalog,
+            registry=self.registry,
+            stores=self.stores,
+            pools=self.pools,
+            follower=self.follower,
+            formats={"python": self.format},
+            clock=self.clock,
+            progress=Silent(),
+        ).run()
+
+    def copies(self) -> list[str]:
+        """The locators of everything in the store."""
+        below = self.root / "blobs"
+        return sorted(each.relative_to(below).as_posix() for each in below.rglob("*") if each.is_file())
+
+    def shown(self) -> list[str]:
+        """Every path of the readable layout."""
+        return sorted(self.layout.walk())
+
+    def count(self, table: str) -> int:
+        """How many rows a table of the catalog has."""
+        row = self.catalog.look(lambda reader: reader.one(f"SELECT COUNT(*) FROM {table}"))
+        return int(row[0])
+
+    async def _open(self, storage: Storage) -> FilesystemBlobStore:
+        store = FilesystemBlobStore(
+            self.root, name=storage.name, pools=self.pools, uid=storage.uid, low_water=0, fsync="never"
+        )
+        await store.start()
+        return store
+
+
+async def chunks(data: bytes, size: int = 64 * 1024) -> AsyncIterator[bytes]:
+    """Some bytes as they come from a client."""
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+def started_pools() -> Pools:
+    """Running threads; stop them."""
+    pools = Pools(reactor, disk_threads=2, cpu_threads=1)
+    pools.start()
+    return pools

@@ -1,0 +1,321 @@
+"""Publishing: whole or not at all, the same again for nothing, and no copy left that nothing names."""
+
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import globalLogPublisher
+
+from pkgrepo.errors import (
+    Conflict,
+    DigestMismatch,
+    FileBurned,
+    FileExists,
+    NotFound,
+    StorageFailed,
+    StorageFull,
+    TooLarge,
+)
+from pkgrepo.model import SYSTEM
+from pkgrepo.repositories.remove import remove_files
+from pkgrepo.storage.catalog import blobs, files, gc, packages, repositories
+from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.repositories import NOW, chunks
+from tests.support.server import turn
+
+WHEEL = make_wheel("demo", "1.0")
+OTHER = make_wheel("demo", "1.0", pad=10)
+
+
+def named(world):
+    """The locators that rows name."""
+    rows = world.catalog.look(lambda reader: reader.all("SELECT locator FROM blob ORDER BY locator"))
+    return [row[0] for row in rows]
+
+
+def stored(world, path="packages/demo/1.0/demo-1.0-py3-none-any.whl"):
+    return world.catalog.look(files.find_file, world.repository.id, path)
+
+
+async def until(true):
+    """Let the reactor go round until something is so; the test's own time limit ends a vain wait."""
+    while not true():
+        await turn()
+
+
+class Gate:
+    """A catalog whose next write waits until the test says so."""
+
+    def __init__(self, catalog):
+        self._catalog = catalog
+        self._write = catalog.write
+        self.arrived = Deferred()
+        self.open = Deferred()
+        catalog.write = self.write
+
+    async def write(self, *args, **kwargs):
+        self._catalog.write = self._write
+        reactor.callLater(0, self.arrived.callback, None)  # not from within, which would stand in its own way
+        await self.open
+        return await self._write(*args, **kwargs)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_release_is_there_with_everything_that_belongs_to_it(world):
+    published = await world.publish(*WHEEL)
+    assert published.changed
+    assert [file.path for file in published.files] == [stored(world).path, stored(world).path + ".metadata"]
+    assert published.surplus == ()
+    package = world.catalog.look(packages.find_package, world.repository.id, "demo")
+    assert (package.name, package.serial) == ("demo", published.serial)
+    assert world.poked == [world.repository]
+    assert named(world) == world.copies()
+    repository = world.catalog.look(repositories.get_repository, world.repository.id)
+    assert repository.package_count == 1
+    assert repository.bytes_used == sum(file.size for file in published.files)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_same_again_changes_nothing_and_leaves_no_copy(world):
+    first = await world.publish(*WHEEL)
+    events = world.count("event")
+    world.poked.clear()
+    second = await world.publish(*WHEEL)
+    assert not second.changed
+    assert second.serial == first.serial
+    assert len(second.surplus) == 2
+    assert world.count("event") == events
+    assert world.poked == []
+    assert named(world) == world.copies()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_same_bytes_elsewhere_share_one_copy(world):
+    await world.publish(*WHEEL)
+    other = await world.add_repository("other")
+    published = await world.publish(*WHEEL, where=other)
+    assert published.changed
+    assert len(world.copies()) == 2
+    assert world.catalog.look(files.find_file, other.id, stored(world).path).locator == stored(world).locator
+
+
+@pytest_twisted.ensureDeferred
+async def test_other_content_is_refused_and_nothing_of_it_stays(world):
+    await world.publish(*WHEEL)
+    before = (world.copies(), stored(world), world.count("event"))
+    with pytest.raises(FileExists) as raised:
+        await world.publish(*OTHER)
+    assert raised.value.stored_sha256 == stored(world).sha256
+    assert (world.copies(), stored(world), world.count("event")) == before
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_format_that_refuses_undoes_everything(world):
+    await world.publish(*WHEEL)
+    await world.publish(*make_sdist("demo", "1.0"))
+    before = (world.copies(), world.count("event"), world.count("file"), world.count("version"))
+    with pytest.raises(Conflict):
+        await world.publish(*make_sdist("demo", "1.0", ending=".zip"))
+    assert (world.copies(), world.count("event"), world.count("file"), world.count("version")) == before
+    assert named(world) == world.copies()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_refused_first_release_leaves_no_package(world):
+    def refuse(index, change):
+        raise Conflict("no")
+
+    async with world.publisher.stage(world.repository) as staged:
+        release = await world.release(staged, *WHEEL)
+        with pytest.raises(Conflict):
+            await world.publisher.publish(world.repository, release, staged, SYSTEM, refuse)
+    assert [world.count(table) for table in ("package", "version", "file", "blob", "event")] == [0] * 5
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_replacement_takes_the_place_and_the_old_companions(world):
+    await world.publish(*WHEEL)
+    path = stored(world).path
+    before = stored(world)
+    published = await world.publish(*OTHER, overwrite=True, obsolete=(path + ".metadata", path + ".asc"))
+    assert published.changed
+    assert stored(world).sha256 != before.sha256
+    repository = world.catalog.look(repositories.get_repository, world.repository.id)
+    held = world.catalog.look(lambda reader: reader.one("SELECT SUM(size) FROM file"))[0]
+    assert repository.bytes_used == held
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_burned_name_takes_only_the_same_bytes(world):
+    await world.publish(*WHEEL)
+    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True)
+    with pytest.raises(FileBurned):
+        await world.publish(*OTHER)
+    assert (await world.publish(*WHEEL)).changed
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_not_published_is_removed(world):
+    async with world.publisher.stage(world.repository) as staged:
+        await staged.receive(chunks(b"x" * 1000))
+        await staged.store(b"y")
+        assert len(world.copies()) == 2
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_not_published_is_removed_after_an_error_too(world):
+    async def fail():
+        async with world.publisher.stage(world.repository) as staged:
+            await staged.store(b"y")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_body_that_is_refused_leaves_nothing(world):
+    async def breaks():
+        yield b"half"
+        raise ConnectionError
+
+    async with world.publisher.stage(world.repository) as staged:
+        with pytest.raises(TooLarge):
+            await staged.receive(chunks(b"x" * 1000, 100), limit=999)
+        with pytest.raises(DigestMismatch):
+            await staged.receive(chunks(b"x"), expected={"sha256": "0" * 64})
+        with pytest.raises(ConnectionError):
+            await staged.receive(breaks())
+        assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_client_that_leaves_while_its_bytes_come_leaves_nothing(world):
+    coming = Deferred()
+
+    async def body():
+        yield b"half"
+        await coming
+        yield b"never"
+
+    async def upload():
+        async with world.publisher.stage(world.repository) as staged:
+            await staged.receive(body())
+
+    running = Deferred.fromCoroutine(upload())
+    running.cancel()
+    with pytest.raises(CancelledError):
+        await running
+    assert world.copies() == []
+    assert list((world.root / "uploads").iterdir()) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_client_that_leaves_while_its_release_is_published_has_published(world):
+    gate = Gate(world.catalog)
+    running = Deferred.fromCoroutine(world.publish(*WHEEL))
+    await gate.arrived
+    running.cancel()
+    with pytest.raises(CancelledError):
+        await running
+    gate.open.callback(None)
+    await until(lambda: world.poked)
+    assert stored(world) is not None
+    assert named(world) == world.copies()
+    assert (await world.store.stat(stored(world).locator))[0] == stored(world).size
+    assert not (await world.publish(*WHEEL)).changed
+
+
+@pytest_twisted.ensureDeferred
+async def test_of_two_at_a_time_with_other_content_one_wins(world):
+    gate = Gate(world.catalog)
+    slow = Deferred.fromCoroutine(world.publish(*WHEEL))
+    await gate.arrived
+    assert (await world.publish(*OTHER)).changed
+    gate.open.callback(None)
+    with pytest.raises(FileExists):
+        await slow
+    assert named(world) == world.copies()
+
+
+@pytest_twisted.ensureDeferred
+async def test_of_two_at_a_time_with_the_same_content_both_win(world):
+    gate = Gate(world.catalog)
+    slow = Deferred.fromCoroutine(world.publish(*WHEEL))
+    await gate.arrived
+    assert (await world.publish(*WHEEL)).changed
+    gate.open.callback(None)
+    assert not (await slow).changed
+    assert named(world) == world.copies()
+
+
+@pytest.mark.parametrize("error", [StorageFull("catalog"), StorageFailed("catalog")])
+@pytest_twisted.ensureDeferred
+async def test_copies_stay_when_nobody_knows_whether_the_transaction_will_be_there(world, error):
+    async def fail(*_args, **_kwargs):
+        raise error
+
+    world.catalog.write = fail
+    with pytest.raises(type(error)):
+        await world.publish(*WHEEL)
+    assert len(world.copies()) == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_copy_that_cannot_be_removed_does_not_undo_the_release(world, monkeypatch):
+    await world.publish(*WHEEL)
+
+    async def fail(_locator):
+        raise StorageFailed("main")
+
+    monkeypatch.setattr(world.store, "delete", fail)
+    assert not (await world.publish(*WHEEL)).changed
+
+
+@pytest_twisted.ensureDeferred
+async def test_bytes_that_are_being_collected_are_not_relied_on(world):
+    await world.publish(*WHEEL)
+    old = stored(world)
+    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
+    later = NOW + 10**9
+    assert await world.catalog.write(gc.mark_deleting, world.storage.id, [old.sha256], later)
+    published = await world.publish(*WHEEL)
+    assert published.changed
+    fresh = stored(world)
+    assert fresh.locator != old.locator
+    await world.store.delete(old.locator)
+    assert not await world.catalog.write(gc.forget_blob, world.storage.id, old.sha256, old.locator)
+    assert (await world.store.stat(fresh.locator))[0] == fresh.size
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_upload_heals_bytes_that_were_found_damaged(world):
+    await world.publish(*WHEEL)
+    old = stored(world)
+    await world.catalog.write(blobs.mark_suspect, world.storage.id, old.sha256)
+    assert stored(world).locator == ""
+    await world.publish(*WHEEL)
+    assert stored(world).locator not in ("", old.locator)
+    assert (await world.store.stat(stored(world).locator))[0] == old.size
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_change_of_what_is_not_there_is_refused_and_tells_nobody(world):
+    with pytest.raises(NotFound):
+        await world.publisher.change(
+            remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True
+        )
+    assert world.poked == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_publishing_is_told_in_the_log_without_more_than_names(world):
+    events = []
+    globalLogPublisher.addObserver(events.append)
+    await world.publish(*WHEEL)
+    globalLogPublisher.removeObserver(events.append)
+    told = [event for event in events if event.get("package") == "demo"]
+    assert [(event["version"], event["repository"]) for event in told] == [("1.0", "main/py")]
