@@ -1,0 +1,1 @@
+"""Content trust: which manifests readers may see, by the signatures that came for them."""
