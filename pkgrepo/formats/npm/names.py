@@ -117,7 +117,8 @@ def check_tag(tag: str) -> None:
     """
     if not _READABLE.fullmatch(tag) or not tag.strip(".") or len(tag) > LONGEST_TAG:
         raise Invalid(f"invalid tag: {shown(tag)} is not a word of at most {LONGEST_TAG} URL-safe characters", "tag")
-    if semver.is_range(tag) or semver.find_version(tag) is not None:
+    # Clients drop a star from nearly anywhere in a range.
+    if "*" in tag or semver.is_range(tag) or semver.find_version(tag) is not None:
         raise Invalid(f"invalid tag: {shown(tag)} reads as a version or a range of versions", "tag")
     if tag in _OBJECT_KEYS:
         raise Invalid(f"invalid tag: {shown(tag)} is reserved", "tag")

@@ -1,8 +1,8 @@
 """
 The grammar and the order of versions (semantic versioning 2.0.0).
 
-The libraries for this on the Python index either know nothing of what npm puts before a version (``v``, ``=``,
-blanks) or have not been touched for years, and none makes keys that a database can order by.
+Of the kept libraries, ``semver`` refuses what npm trims (``v``, ``=``), and ``node-semver``, a port of npm's own, does
+not; but neither makes keys that a database can order by, and of ranges only their grammar is needed here.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _BEFORE: Final = re.compile(r"[v=\s]*", re.ASCII)
 # The grammar of a range, one comparator at a time: an operator, and a version any part of which may be missing or "x".
 _PART = rf"(?:{_NUMBER}|[xX*])"
 _PARTIAL = (
-    rf"[v=\s]*{_PART}(?:\.{_PART}(?:\.{_PART}(?:-{_PRE_ID}(?:\.{_PRE_ID})*)?(?:\+{_BUILD_ID}(?:\.{_BUILD_ID})*)?)?)?"
+    rf"[v=]*{_PART}(?:\.{_PART}(?:\.{_PART}(?:-{_PRE_ID}(?:\.{_PRE_ID})*)?(?:\+{_BUILD_ID}(?:\.{_BUILD_ID})*)?)?)?"
 )
-_COMPARATOR: Final = re.compile(rf"(?:\^|~>?|[<>]?=?)\s*{_PARTIAL}", re.ASCII)
+_COMPARATOR: Final = re.compile(rf"(?:\^|~>?|[<>]?=?)\s*{_PARTIAL}(?!\S)", re.ASCII)
 _HYPHEN: Final = re.compile(rf"\s*{_PARTIAL}\s+-\s+{_PARTIAL}\s*", re.ASCII)
 
 
@@ -105,7 +105,7 @@ def _is_comparators(text: str) -> bool:
     at = 0
     while at < len(text):
         match = _COMPARATOR.match(text, at)
-        if match is None or not (match.end() == len(text) or text[match.end()].isspace()):
+        if match is None:
             return False
         at = match.end()
         while at < len(text) and text[at].isspace():

@@ -144,6 +144,9 @@ def test_longest_version_and_largest_number_pass() -> None:
         ">=1 <2",
         ">1.0.0-rc.1 <=2",
         "^1.0.0-beta.2+build",
+        "1.2.3-1a-10",
+        "~1.2.3-01a",
+        "= 1",
         "=v1.2",
     ],
 )
