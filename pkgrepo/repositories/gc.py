@@ -1,0 +1,1 @@
+"""Garbage collection: what nothing needs any more goes, while the server works."""

@@ -1,0 +1,1 @@
+"""Images in the readable layout: an OCI image layout each."""

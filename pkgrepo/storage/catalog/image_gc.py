@@ -1,0 +1,1 @@
+"""What of an image nothing needs any more."""

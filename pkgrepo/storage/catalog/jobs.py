@@ -1,0 +1,1 @@
+"""Jobs: what runs in the background, and how it ended."""

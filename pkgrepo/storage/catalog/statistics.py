@@ -1,0 +1,1 @@
+"""Figures of a repository, counted when somebody asks."""
