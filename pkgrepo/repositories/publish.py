@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 from attrs import Factory, evolve, frozen
 from twisted.logger import Logger
 
-from pkgrepo.errors import Conflict, StorageFailed, StorageFull
+from pkgrepo.errors import Conflict, RepositoryInactive, StorageFailed, StorageFull
 from pkgrepo.interfaces import IBlob, IBlobStore, IBlobUpload, ICatalog, Transaction
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
 from pkgrepo.storage.catalog import blobs, events, files, packages, repositories, versions
@@ -180,7 +180,10 @@ class Publisher:
     @asynccontextmanager
     async def stage(self, repository: Repository) -> AsyncIterator[Staged]:
         """A place for the incoming bytes of one request; whatever is unpublished at its end is removed."""
-        store = await self._stores.of(self._registry.storage(repository.storage_id))
+        storage = self._registry.storage(repository.storage_id)
+        if not storage.active:
+            raise StorageFailed(storage.name)
+        store = await self._stores.of(storage)
         staged = Staged(store)
         try:
             yield staged
@@ -238,7 +241,7 @@ class Publisher:
         self, staged: Staged, mine: Sequence[str], command: Callable[..., C], repository: Repository, *args: Any
     ) -> C:
         try:
-            result: C = await self._catalog.write(command, repository, *args, self._clock.now_ms())
+            result: C = await self._catalog.write(_where_open(command), repository, *args, self._clock.now_ms())
         except (StorageFull, StorageFailed):
             # Nobody knows whether the transaction will be there after a restart: the copies stay, and are swept when
             # nothing names them.
@@ -251,9 +254,24 @@ class Publisher:
 
     async def change(self, command: Callable[..., T], repository: Repository, *args: Any) -> T:
         """Run a write command that changes a repository's content (see L{remove}), and tell the observer."""
-        result: T = await shield(self._catalog.write(command, repository, *args, self._clock.now_ms()))
+        result: T = await shield(self._catalog.write(_where_open(command), repository, *args, self._clock.now_ms()))
         self._observer(repository)
         return result
+
+
+def _where_open(command: Callable[..., T]) -> Callable[..., T]:
+    """
+    The command, unless the repository was switched off or removed meanwhile: an upload may take hours.
+
+    It then raises L{RepositoryInactive} or L{NotFound}.
+    """
+
+    def run(tx: Transaction, /, repository: Repository, *args: Any) -> T:
+        if not repositories.get_repository(tx, repository.id).active:
+            raise RepositoryInactive(repository.path)
+        return command(tx, repository, *args)
+
+    return run
 
 
 def publish_release(

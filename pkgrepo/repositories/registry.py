@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository, Storage
 from pkgrepo.storage.catalog import repositories, storages
@@ -56,9 +57,12 @@ class Registry:
         return sorted(self._storages.values(), key=lambda storage: storage.name)
 
     def storage(self, storage_id: int) -> Storage:
-        """The storage with this catalog key."""
+        """The storage with this catalog key. :raises NotFound: it was removed"""
         self._refresh()
-        return self._storages[storage_id]
+        found = self._storages.get(storage_id)
+        if found is None:
+            raise NotFound("storage", str(storage_id))
+        return found
 
     def _refresh(self) -> None:
         generation = self._catalog.generation()

@@ -207,6 +207,7 @@ class PythonSite:
         check_length(request, self._services.max_upload)
         async with self._services.publisher.stage(self._repository) as staged:
             blob = await receive_body(request, staged, limit=self._services.max_upload)
+            identity = await self._admit(request, Action.WRITE, key)  # again: the body may have taken hours
             published = await self._uploads.accept(
                 staged,
                 Distribution(filename=name, blob=blob),
@@ -228,6 +229,7 @@ class PythonSite:
             receiver = FormReceiver(self._services, staged, project=project, strict=self._uploads.strict, admit=admit)
             upload = await receiver.receive(request)
             key = upload.filename.project_key
+            identity = await self._admit(request, Action.WRITE, key)  # again: the body may have taken hours
             await self._uploads.accept(
                 staged,
                 upload,
