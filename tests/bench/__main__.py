@@ -16,7 +16,7 @@ from attrs import evolve
 from . import scenarios_large, scenarios_python
 from .contestants import ROOT, Contestant
 from .contestants_python import CONTESTANTS
-from .report import render, to_json
+from .report import render, summarise, to_json
 from .scenarios import OURS, Arena, Result, Scenario, run
 
 CACHE = ROOT / ".cache" / "bench"
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         arena.clear()
         shutil.rmtree(scratch, ignore_errors=True)
-    print(render(results, markdown=options.markdown))
+    print(summarise(results) if options.markdown else render(results))
     if options.json:
         options.json.write_text(to_json(results))
     return 0
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=3, help="rounds; ratios are medians over them (default 3)")
     parser.add_argument("--seconds", type=float, default=4, help="length of a round of small requests (default 4)")
     parser.add_argument("--peers", help="the peers that take part, separated by commas; none for pkgrepo alone")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    parser.add_argument("--markdown", action="store_true", help="print one table in Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure to a file")
     return parser
 

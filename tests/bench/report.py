@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
-from .scenarios import Goal, Metric, Result
+from .scenarios import OURS, Goal, Metric, Result
 
 
 @frozen
@@ -52,9 +52,30 @@ def verdicts(result: Result) -> list[Verdict]:
     ]
 
 
-def render(results: Iterable[Result], *, markdown: bool) -> str:
-    """All tables, as aligned text or as Markdown."""
-    return "\n\n".join([_head(), *(_section(result, markdown=markdown) for result in results)]) + "\n"
+def render(results: Iterable[Result]) -> str:
+    """A table for each scenario, and below it what became of its goals and who took no part."""
+    return "\n\n".join([_head(), *(_section(result) for result in results)]) + "\n"
+
+
+def summarise(results: Sequence[Result]) -> str:
+    """
+    One table in Markdown, and the goals as a list.
+
+    A row is a scenario, a column a peer; a cell says by which factor the judged server's leading figure is the peer's,
+    and the same of processor time.
+    """
+    compared = [result for result in results if len(result.rounds) > 1 and not _is_about_itself(result)]
+    peers = list(dict.fromkeys(name for result in compared for name in result.scenario.lineup[1:]))
+    titles = [f"{name} {version}".strip() for name in peers for version in [_version(compared, name)]]
+    rows = [["", *(compared[0].scenario.lineup[:1] if compared else []), *titles]]
+    rows += [[result.scenario.about, _lead(result), *(_factors(result, name) for name in peers)] for result in compared]
+    goals = [
+        f"- {result.scenario.about}: {verdict.text}"
+        for result in results
+        for verdict in verdicts(result)
+        if verdict.value is not None
+    ]
+    return "\n".join([_head(), "", *([_markdown(rows), ""] if compared else []), *goals]) + "\n"
 
 
 def to_json(results: Sequence[Result]) -> str:
@@ -67,17 +88,14 @@ def _head() -> str:
     return f"{platform.system()} {platform.release()}, {cores} cores, Python {platform.python_version()}"
 
 
-def _section(result: Result, *, markdown: bool) -> str:
+def _section(result: Result) -> str:
     scenario = result.scenario
     judged = scenario.lineup[0]
     rows = [["server", *(metric.title for metric in scenario.metrics)]]
     rows += [_row(result, name, judged) for name in scenario.lineup if name in result.rounds]
-    title = f"{scenario.name}: {scenario.about}"
-    table = _markdown(rows) if markdown else _aligned(rows)
     notes = [f"- {verdict.text}" for verdict in verdicts(result)]
     notes += [f"- {name} took no part: {reason}" for name, reason in result.absent.items()]
-    heading = f"**{title}**" if markdown else title
-    return "\n".join([heading, "", table, *([""] if notes else []), *notes])
+    return "\n".join([f"{scenario.name}: {scenario.about}", "", _aligned(rows), *([""] if notes else []), *notes])
 
 
 def _row(result: Result, name: str, judged: str) -> list[str]:
@@ -85,7 +103,7 @@ def _row(result: Result, name: str, judged: str) -> list[str]:
     cells = [f"{name} {version}".strip()]
     for metric in result.scenario.metrics:
         value = median(result, name, metric)
-        share = None if name == judged else ratio(result, name, metric)
+        share = None if name == judged or not metric.compared else ratio(result, name, metric)
         cell = "-" if value is None else metric.show(value)
         cells.append(f"{_factor(share)} ({cell})" if share is not None else cell)
     return cells
@@ -95,6 +113,29 @@ def _factor(value: float) -> str:
     """A ratio with three digits that mean something."""
     decimals = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 3 if value >= 0.01 else 4
     return f"{value:,.{decimals}f}x"
+
+
+def _is_about_itself(result: Result) -> bool:
+    """Whether all contestants are the judged server, under different conditions."""
+    return all(name.startswith(OURS) for name in result.scenario.lineup)
+
+
+def _version(results: Iterable[Result], name: str) -> str:
+    return next((result.versions[name] for result in results if name in result.versions), "")
+
+
+def _lead(result: Result) -> str:
+    metric = result.scenario.metrics[0]
+    value = median(result, result.scenario.lineup[0], metric)
+    return "-" if value is None else f"{metric.show(value)} {metric.title}"
+
+
+def _factors(result: Result, name: str) -> str:
+    lead = ratio(result, name, result.scenario.metrics[0])
+    if lead is None:
+        return "-"
+    cpu = [ratio(result, name, metric) for metric in result.scenario.metrics if metric.key.startswith("cpu_")]
+    return ", CPU ".join(_factor(each) for each in [lead, *cpu] if each is not None)
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> str:

@@ -26,11 +26,16 @@ PROBLEMS = (Unavailable, LoadFailed, OSError, http.client.HTTPException, subproc
 
 @frozen
 class Metric:
-    """A figure of a trial: its key, its heading with the unit, and how many decimals are worth reading."""
+    """
+    A figure of a trial: its key, its heading with the unit, and how many decimals are worth reading.
+
+    One whose C{compared} is false says nothing as a ratio, because it may well be zero.
+    """
 
     key: str
     title: str
     decimals: int = 0
+    compared: bool = True
 
     def show(self, value: float) -> str:
         """The figure as people read it."""
@@ -42,7 +47,7 @@ CPU = Metric("cpu_us", "CPU us/request")
 P50 = Metric("p50_ms", "p50 ms", 2)
 P99 = Metric("p99_ms", "p99 ms", 2)
 RSS = Metric("rss_mib", "RSS MiB")
-GROWTH = Metric("growth_mib", "RSS growth MiB", 1)
+GROWTH = Metric("growth_mib", "RSS growth MiB", 1, compared=False)
 
 
 @frozen
@@ -201,12 +206,13 @@ def run(scenario: Scenario, arena: Arena, rounds: int, say: Callable[[str], None
             absent[name] = str(problem)
     figures: dict[str, list[Mapping[str, float]]] = {name: [] for name in trials}
     for number in range(rounds):
-        for name, trial in trials.items():
+        # Every other round goes backwards, lest being first be an advantage.
+        for name in list(trials)[:: -1 if number % 2 else 1]:
             if name in absent:
                 continue
             say(f"{scenario.name}: round {number + 1} of {rounds}, {name}")
             try:
-                figures[name].append(trial(number))
+                figures[name].append(trials[name](number))
             except PROBLEMS as problem:
                 absent[name] = str(problem)
     present = {name: values for name, values in figures.items() if name not in absent}

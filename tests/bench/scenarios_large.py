@@ -27,7 +27,7 @@ BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside upload", 2)
 UPLOAD_S = Metric("upload_s", "upload s", 1)
 PROBES_PER_S = 100.0  # well below what any contestant can answer, so that a queue comes from the upload alone
 MANY = 100
-SMALL_PATCH = 100  # uploads in a round of the index cost
+SMALL_PATCH = 400  # uploads in a round of the index cost; the clock of processor time ticks every 10 ms
 
 LARGE = Wheel("bench-five", "1.0.0", 5 << 30)
 PAGE = wheels("bench-20", 20)
@@ -201,7 +201,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="page-beside",
         about="simple page of 20 files asked for 100 times a second, while a 1 GiB upload runs",
         lineup=(OURS, "pypiserver", "devpi"),
-        metrics=(QUIET_P99, BESIDE_P50, BESIDE_P99, UPLOAD_S, GROWTH),
+        metrics=(BESIDE_P99, BESIDE_P50, QUIET_P99, UPLOAD_S, GROWTH),
         prepare=_beside,
         stock="page-beside",
         goals=(Goal(BESIDE_P99, "at most", 100),),
