@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
+from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
+
+SAFE_METHODS = (b"GET", b"HEAD")
 
 
 class Access:
@@ -23,15 +26,17 @@ class Access:
         identity: Identity | None = self._authenticator.recall(header)
         return identity
 
-    async def identify(self, request: Request) -> Identity:
+    async def identify(self, request: Request, *, address: str = "") -> Identity:
         """
-        The caller.
+        The caller; ``address`` is the server's public one where it may differ from what the request says.
 
         :raises AuthenticationFailed, TooManyAttempts: the credentials are wrong, or guessed at
+        :raises Refusal: a page of another site uses what a browser remembers
         """
         header = request.header(b"authorization")
         if header is None:
             return ANONYMOUS
+        check_origin(request, address)
         client = (request.header(b"user-agent") or b"").decode("latin-1")
         identity: Identity = await self._authenticator.authenticate(header, request.client_address, client)
         request.principal = identity.username
@@ -73,6 +78,23 @@ class Access:
         identity = await self.identify(request)
         self.require(identity, action, repository, package)
         return identity
+
+
+def check_origin(request: Request, address: str = "") -> None:
+    """
+    Keep pages of other sites from using credentials that a browser remembers.
+
+    Bodies are read whatever their declared type, so the type protects from nothing; browsers name the page's origin
+    in every request that changes something (Fetch standard, section 3.2).
+
+    :raises Refusal: the page is of another site than the server at ``address``, or where the request came to
+    """
+    origin = request.header(b"origin")
+    if origin is None or request.method in SAFE_METHODS:
+        return
+    ours = {"/".join(url.split("/")[:3]) for url in (address, request.base_url)}
+    if origin.decode("latin-1") not in ours:
+        raise Refusal(403, "a page of another site must not change anything here", "cross_site")
 
 
 def actor_of(request: Request, identity: Identity) -> Actor:

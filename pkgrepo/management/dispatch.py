@@ -21,7 +21,7 @@ from pkgrepo.errors import (
     PkgrepoError,
     TooManyAttempts,
 )
-from pkgrepo.gateway.access import missing
+from pkgrepo.gateway.access import check_origin, missing
 from pkgrepo.gateway.klein import new_app
 from pkgrepo.http.answers import JSON, Answer, Refusal
 from pkgrepo.http.dispatch import answer_with, refuse_unrouted
@@ -41,7 +41,6 @@ from .services import ManagementServices
 NO_STORE = (b"Cache-Control", b"no-store")
 REFUSALS = (AuthenticationFailed, AuthenticationRequired, Forbidden, TooManyAttempts)
 SAFE = "@:+~!$&'()*,;="  # what may stand in a segment as it is (RFC 3986 section 3.3)
-SAFE_METHODS = (b"GET", b"HEAD")
 
 
 @implementer(IResource)
@@ -122,8 +121,8 @@ class Dispatcher:
     async def _admit(self, call: Call, parameters: dict[str, str]) -> None:
         """Everything that is decided by the head of the request."""
         request, services = call.request, self._services
-        _check_origin(call)
-        call.identity = await services.access.identify(request)
+        check_origin(request, call.base_url)
+        call.identity = await services.access.identify(request, address=call.base_url)
         asked = parameters.pop("repository", None)
         repository = None if asked is None else find_repository(services.registry, asked)
         if repository is not None and "package" in parameters:
@@ -206,18 +205,3 @@ def _next_link(call: Call, cursor: str) -> bytes:
     ]
     path = call.request.raw_path.decode("latin-1")
     return next_link(call.base_url + path, query, cursor)
-
-
-def _check_origin(call: Call) -> None:
-    """
-    Keep pages of other sites from using credentials that a browser remembers.
-
-    Bodies are read whatever their declared type, so the type protects from nothing; browsers name the page's origin
-    in every request that changes something (Fetch standard, section 3.2).
-    """
-    origin = call.request.header(b"origin")
-    if origin is None or call.request.method in SAFE_METHODS:
-        return
-    ours = {"/".join(url.split("/")[:3]) for url in (call.base_url, call.request.base_url)}
-    if origin.decode("latin-1") not in ours:
-        raise Refusal(403, "a page of another site must not change anything here", "cross_site")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_twisted
 
 from tests.support.management import Stack
@@ -38,3 +39,14 @@ async def test_a_bearer_token_replaces_no_file_when_its_access_token_may_not(sta
     assert await upload(stack, token) == 201
     assert await upload(stack, token, pad=100) == 400
     assert await upload(stack, bearer["token"], pad=100) == 400
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://registry.example.evil.example"])
+@pytest_twisted.ensureDeferred
+async def test_a_page_of_another_site_publishes_and_withdraws_nothing(stack: Stack, origin: str) -> None:
+    assert await upload(stack, "admin", Origin=origin) == 403
+    assert await upload(stack, "admin", Origin="http://registry.example") == 201
+    path = "/repositories/main/py/pypi/demo/1.0/yank"
+    assert (await stack.call("POST", path, headers={"Origin": origin})).status == 403
+    assert (await stack.call("POST", path)).status == 200
+    assert (await stack.call("GET", "/repositories/main/py/simple/demo/", headers={"Origin": origin})).status == 200
