@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from twisted.application.service import MultiService, Service
 from twisted.internet.defer import Deferred
@@ -14,6 +14,7 @@ from twisted.internet.task import LoopingCall
 from twisted.web.resource import Resource
 
 from pkgrepo import __version__, first_start
+from pkgrepo.auth.accounts import Accounts
 from pkgrepo.auth.authenticator import Authenticator
 from pkgrepo.auth.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.checkers import PasswordChecker, SignedChecker, TokenChecker
@@ -21,6 +22,7 @@ from pkgrepo.auth.passwords import Passwords
 from pkgrepo.auth.permissions import Authorizer
 from pkgrepo.auth.realm import make_portal
 from pkgrepo.auth.throttle import Throttle
+from pkgrepo.auth.tokens import hide_tokens
 from pkgrepo.auth.uses import FLUSH_EVERY_S, TokenUses
 from pkgrepo.config import Config
 from pkgrepo.formats.container.format import ContainerFormat
@@ -81,7 +83,9 @@ class Core:
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
         self.passwords = Passwords(self.pools.cpu, min_length=config.auth.password_min)
         self.containers = ContainerFormat(service=config.container.service, ping=config.container.ping)
-        self.formats: dict[str, IFormat] = {each.name: each for each in (self.containers, NpmFormat(), PythonFormat())}
+        self.formats: dict[str, IFormat] = {
+            each.name: each for each in (self.containers, NpmFormat(config.npm.advisories), PythonFormat())
+        }
         self.follower = LayoutFollower(
             catalog=self.catalog,
             registry=self.registry,
@@ -198,6 +202,13 @@ class Assembly:
             files=Files(registry=core.registry, stores=core.stores),
             hot=hot,
             downloads=core.downloads,
+            accounts=Accounts(
+                catalog=catalog,
+                authenticator=authenticator,
+                passwords=core.passwords,
+                now_ms=core.clock.now_ms,
+                token_max_days=config.auth.token_max_days,
+            ),
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),
         )
@@ -307,7 +318,8 @@ def _limits(config: Config) -> HttpLimits:
 def _access_log(config: Config, reactor: Any) -> LineLog | None:
     if not config.log.access:
         return None
-    return LineLog(sys.stdout.buffer, reactor=reactor, style="json" if config.log.format == "json" else "text")
+    style: Literal["text", "json"] = "json" if config.log.format == "json" else "text"
+    return LineLog(sys.stdout.buffer, reactor=reactor, style=style, scrub=hide_tokens)
 
 
 def _certificate(config: Config) -> ServerCertificate | None:

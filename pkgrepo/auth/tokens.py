@@ -23,6 +23,8 @@ CHECK_LENGTH = 6  # characters; 62**6 is more than 2**32
 
 _KINDS = {kind.value[0]: kind for kind in TokenKind}
 _TEXT = re.compile(rf"{PREFIX}([{''.join(_KINDS)}])_[0-9A-Za-z]{{{RANDOM_LENGTH + CHECK_LENGTH}}}")
+# Access tokens, and signed ones (RFC 7519: three parts, the first of which begins with an object's "{\"").
+_SECRETS = re.compile(rf"{PREFIX}[a-z]_[0-9A-Za-z]+|eyJ[\w-]+\.[\w-]+\.[\w-]*")
 
 
 def make_token(kind: TokenKind) -> str:
@@ -47,6 +49,11 @@ def hash_token(text: str) -> bytes:
 def shown_part(text: str) -> str:
     """Enough of a token to tell it from its owner's others, too little to use: prefix, kind and four characters."""
     return f"{text[: len(PREFIX) + 2]}...{text[-4:]}"
+
+
+def hide_tokens(text: str) -> str:
+    """A text, such as the path of a request, without the access and bearer tokens in it."""
+    return _SECRETS.sub("***", text)
 
 
 def _check(head: str) -> str:

@@ -129,6 +129,15 @@ class Log:
 
 
 @frozen
+class Npm:
+    """Packages of Node."""
+
+    advisories: Path | None = setting(
+        path(), None, "known vulnerabilities that audits are answered from: a folder or zip of OSV records"
+    )
+
+
+@frozen
 class Container:
     """Container images."""
 
@@ -255,6 +264,7 @@ class Config:
     auth: Auth = section(Auth)
     limits: Limits = section(Limits)
     log: Log = section(Log)
+    npm: Npm = section(Npm)
     container: Container = section(Container)
     metrics: Metrics = section(Metrics)
     compat: Compat = section(Compat)

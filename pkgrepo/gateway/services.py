@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from pkgrepo.auth.accounts import Accounts
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.repositories.clock import Clock
@@ -32,6 +33,7 @@ class Services:
     files: Files
     hot: HotAnswers
     downloads: DownloadRecorder
+    accounts: Accounts
     max_upload: int
     public_url: str = ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from twisted.web.resource import IResource
@@ -15,6 +16,7 @@ from pkgrepo.model import Repository
 from pkgrepo.repositories.index import Change, PackageIndex
 
 from . import layout, names
+from .auditing import AdvisoryShelf
 from .configuration import schema, validate
 from .indexing import index_package
 from .packuments import Packuments
@@ -31,8 +33,10 @@ class NpmFormat:
     name = "npm"
     aliases = ("node",)
 
-    def __init__(self) -> None:
+    def __init__(self, advisories: Path | None = None) -> None:
+        """``advisories`` is an export of known vulnerabilities: a folder or a zip of OSV records."""
         self._packuments = Packuments()
+        self._shelf = AdvisoryShelf(advisories)
 
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See L{IFormat.validate}."""
@@ -44,7 +48,7 @@ class NpmFormat:
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return NpmSite(services, repository, self._packuments).resource()
+        return NpmSite(services, repository, self._packuments, self._shelf).resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""

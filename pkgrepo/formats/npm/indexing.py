@@ -19,6 +19,7 @@ from pkgrepo.storage.catalog import packages, tags, versions
 from . import packument, semver
 from .envelope import DEFAULT_TAG
 from .layout import is_tarball
+from .search_rows import ROW, encode_row, make_row
 from .signatures import ensure_signer
 
 WITHDRAWN = "this version was withdrawn"
@@ -32,10 +33,12 @@ def index_package(index: PackageIndex, change: Change) -> None:
     if change.version is not None:
         _index_version(index, change.version)
     latest = _ensure_latest(index)
-    if latest != index.package.latest:
+    if latest.text != index.package.latest:
         packages.touch_package(
-            index.tx, index.package.id, serial=index.package.serial, now_ms=index.now_ms, latest=latest
+            index.tx, index.package.id, serial=index.package.serial, now_ms=index.now_ms, latest=latest.text
         )
+    row = make_row(index.package, latest, deprecated=bool(deprecation(latest)))
+    index.put_fragment(ROW, b"", "", encode_row(row))
 
 
 @frozen
@@ -98,14 +101,14 @@ def _index_version(index: PackageIndex, version: Version) -> None:
         index.put_fragment(kind, version.sort, version.key, body)
 
 
-def _ensure_latest(index: PackageIndex) -> str:
+def _ensure_latest(index: PackageIndex) -> Version:
     """The version that ``latest`` stands for: where nothing does, the highest release, or else the highest of all."""
-    tagged = tags.tagged_versions(index.tx, index.package.id)
-    if DEFAULT_TAG in tagged:
-        return tagged[DEFAULT_TAG]
+    latest = tags.find_tagged_version(index.tx, index.package.id, DEFAULT_TAG)
+    if latest is not None:
+        return latest
     found = [version for text in index.version_texts() if (version := semver.find_version(text)) is not None]
     chosen = next((each for each in reversed(found) if not each.is_prerelease), found[-1])
-    row = versions.find_version(index.tx, index.package.id, chosen.key)
-    assert row is not None
-    tags.set_tag(index.tx, index.package.id, DEFAULT_TAG, version_id=row.id, actor=SYSTEM, now_ms=index.now_ms)
-    return row.text
+    latest = versions.find_version(index.tx, index.package.id, chosen.key)
+    assert latest is not None
+    tags.set_tag(index.tx, index.package.id, DEFAULT_TAG, version_id=latest.id, actor=SYSTEM, now_ms=index.now_ms)
+    return latest

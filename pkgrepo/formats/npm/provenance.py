@@ -15,6 +15,7 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.gateway.content import SMALL
 
 from .envelope import Bundle
 from .strict_json import decode_as
@@ -49,6 +50,8 @@ def read_bundle(bundle: Bundle, sha512: str) -> Attested:
     :raises Invalid: it is no JSON object, or speaks of other bytes
     """
     text = bundle.text.encode()
+    if len(text) > SMALL:
+        raise Invalid(f"the provenance bundle is longer than {SMALL} bytes", "_attachments")
     value = decode_as(text, dict[str, Any])
     statement = _statement(value)
     digests = {each.digest["sha512"].lower() for each in statement.subject if "sha512" in each.digest}

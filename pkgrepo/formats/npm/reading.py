@@ -17,10 +17,11 @@ from pkgrepo.model import Document, File, Identity, Package, Repository, Version
 from pkgrepo.storage.catalog import documents, files, packages, repositories, tags, versions
 
 from . import names, semver
-from .layout import tarball_path
+from .layout import bundle_path, tarball_path
 from .packument import BASE, FULL, FULL_TYPE, SHORT, SHORT_TYPE, version_document
 from .packuments import Packuments
 from .paths import TarballPath
+from .provenance import attestations_document
 from .refusals import version_not_found
 
 _OFFERS = (FULL_TYPE.encode(), SHORT_TYPE.encode())
@@ -138,6 +139,21 @@ class Reading:
         )
         self._count(request, identity, file, answer)
         return answer
+
+    async def attestations(self, name: str, version_text: str) -> Answer:
+        """What came with a version to prove where it was built. :raises NotFound: nothing did"""
+        package = self.package(name)
+        version = self._services.catalog.look(find_selected, package.id, version_text)
+        file = None
+        if version is not None:
+            path = bundle_path(name, version.text)
+            file = self._services.catalog.look(files.find_file, self._repository.id, path)
+        if file is None:
+            raise NotFound("attestation of", f"{name}@{version_text}")
+        answer = await self._services.files.answer(self._repository, file)
+        assert isinstance(answer.body, bytes), "no larger ones are taken"
+        body = attestations_document(answer.body, str(file.attrs.get("predicate_type", "")))
+        return Answer(body=body, content_type=FULL_TYPE.encode(), headers=((b"Cache-Control", b"no-cache"),))
 
     def tarball_place(self, path: TarballPath) -> str:
         """The path of the file that a request names. :raises NotFound: no version's tarball is called so"""

@@ -25,6 +25,7 @@ from pkgrepo.model import Action, Identity, Repository
 
 from .admission import admit_reader
 from .api import Api
+from .auditing import AdvisoryShelf
 from .changing import Changing
 from .envelope import read_publication
 from .packuments import Packuments
@@ -47,13 +48,15 @@ class NpmSite:
 
     app = app
 
-    def __init__(self, services: Services, repository: Repository, packuments: Packuments) -> None:
+    def __init__(
+        self, services: Services, repository: Repository, packuments: Packuments, shelf: AdvisoryShelf
+    ) -> None:
         self._services = services
         self._repository = repository
         self._reading = Reading(services, repository, packuments)
         self._publications = Publications(services, repository)
         self._changing = Changing(services, repository)
-        self._api = Api(services, repository, self._reading, self._changing)
+        self._api = Api(services, repository, self._reading, self._changing, shelf)
 
     def resource(self) -> IResource:
         """The application's resource."""

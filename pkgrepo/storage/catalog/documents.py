@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pkgrepo.interfaces import Reader, Transaction
+from collections.abc import Sequence
+
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Document
+
+from .columns import like
 
 
 def find_document(r: Reader, repository_id: int, kind: str, key: str) -> Document | None:
@@ -94,3 +98,26 @@ def read_fragments(r: Reader, package_id: int, kind: str) -> list[bytes]:
     """The parts of one kind, in order."""
     rows = r.all("SELECT body FROM fragment WHERE package_id = ? AND kind = ? ORDER BY sort, key", (package_id, kind))
     return [row[0] for row in rows]
+
+
+def parts_of_repository(
+    r: Reader, repository_id: int, kind: str, *, words: Sequence[str] = (), limit: int
+) -> list[tuple[str, int, bytes]]:
+    """
+    The parts of one kind of every package, with the package's key and its downloads, ordered by key.
+
+    ``words`` keeps those whose text holds every one of them, in any case of ASCII letters. It reads the whole
+    repository: for a reader thread.
+    """
+    where, parameters = "p.repository_id = ? AND f.kind = ?", list[Value]([repository_id, kind])
+    for word in words:
+        where += r" AND CAST(f.body AS TEXT) LIKE ? ESCAPE '\'"
+        parameters.append(like(word))
+    return r.all(
+        f"""
+        SELECT p.key, (SELECT COALESCE(SUM(d.count), 0) FROM download_count d WHERE d.package_id = p.id), f.body
+        FROM package p JOIN fragment f ON f.package_id = p.id
+        WHERE {where} ORDER BY p.key LIMIT ?
+        """,  # noqa: S608 - the condition is made above
+        (*parameters, limit),
+    )

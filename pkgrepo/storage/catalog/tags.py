@@ -7,9 +7,10 @@ from datetime import datetime
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.model import Actor
+from pkgrepo.model import Actor, Version
 
 from .columns import at
+from .versions import find_version
 
 
 @frozen
@@ -51,6 +52,15 @@ def tagged_versions(r: Reader, package_id: int) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
+def find_tagged_version(r: Reader, package_id: int, name: str) -> Version | None:
+    """The version that a tag stands for, or None."""
+    row = r.one(
+        "SELECT v.key FROM tag t JOIN version v ON v.id = t.version_id WHERE t.package_id = ? AND t.name = ?",
+        (package_id, name),
+    )
+    return None if row is None else find_version(r, package_id, row[0])
+
+
 def set_tag(
     tx: Transaction,
     package_id: int,
@@ -61,13 +71,13 @@ def set_tag(
     version_id: int | None = None,
     digest: str | None = None,
 ) -> None:
-    """Make a name stand for a version or a manifest, whatever it stood for before."""
+    """Make a name stand for a version or a manifest, whatever it stood for before and whatever readers waited for."""
     tx.execute(
         """
         INSERT INTO tag (package_id, name, version_id, digest, updated_at, actor) VALUES (?, ?, ?, ?, ?, ?)
         ON CONFLICT (package_id, name) DO UPDATE
         SET version_id = excluded.version_id, digest = excluded.digest, updated_at = excluded.updated_at,
-            actor = excluded.actor
+            actor = excluded.actor, served = NULL, expires_at = NULL
         """,
         (package_id, name, version_id, digest, now_ms, actor.name),
     )

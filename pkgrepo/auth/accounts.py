@@ -1,0 +1,183 @@
+"""
+What people do with their accounts through package clients: log in for a token, list and revoke tokens, and see to
+their own data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from attrs import evolve
+
+from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
+from pkgrepo.interfaces import ICatalog, Reader, Transaction
+from pkgrepo.model import Actor, Identity, Token, TokenKind, TokenLimits, User
+from pkgrepo.storage.catalog import identity as users
+from pkgrepo.storage.catalog import tokens
+from pkgrepo.storage.catalog.audit import append_audit
+
+from .authenticator import Authenticator
+from .passwords import Passwords
+from .tokens import hash_token, make_token, shown_part
+
+TOKEN_DAYS = 90  # life of a token when nobody says otherwise
+
+
+class Accounts:
+    """
+    One's own account and tokens. Changes leave a line in the audit log.
+
+    ``now_ms`` tells milliseconds since the epoch; ``token_max_days`` is the longest life of a token.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        authenticator: Authenticator,
+        passwords: Passwords,
+        now_ms: Callable[[], int],
+        token_max_days: int,
+    ) -> None:
+        self._catalog = catalog
+        self._authenticator = authenticator
+        self._passwords = passwords
+        self._now_ms = now_ms
+        self._token_max_days = token_max_days
+
+    async def login(self, username: str, secret: str, address: str, client: str = "") -> Identity:
+        """
+        The identity behind a name and a password, or an access token in its place.
+
+        :raises AuthenticationFailed, TooManyAttempts: they are wrong, or guessed at
+        """
+        return await self._authenticator.login(username, secret, address, client)
+
+    async def issue(
+        self, identity: Identity, name: str, limits: TokenLimits, actor: Actor, *, days: int | None = None
+    ) -> tuple[Token, str]:
+        """
+        A new token and its text, which is never shown again; ``days`` is its life, cut to the longest there is.
+
+        :raises Forbidden: the caller used a token, which makes no others
+        """
+        if identity.limits is not None:
+            raise Forbidden("a token makes no other tokens: log in with the password")
+        text = make_token(TokenKind.PERSONAL)
+        token: Token = await self._catalog.write(
+            add_personal_token, owner_of(identity), text, name, self.ending(limits, days), actor, self._now_ms()
+        )
+        return token, text
+
+    def ending(self, limits: TokenLimits, days: int | None = None) -> TokenLimits:
+        """The limits with the end of a token that is made now."""
+        life = timedelta(days=max(1, min(days or TOKEN_DAYS, self._token_max_days)))
+        return evolve(limits, expires_at=datetime.fromtimestamp(self._now_ms() / 1000, UTC) + life)
+
+    def tokens(self, identity: Identity, *, after: int = 0, limit: int = 50) -> list[Token]:
+        """The caller's tokens that work, the oldest first; from behind the catalog key ``after``."""
+        return self._catalog.look(_working_tokens, owner_of(identity), after, limit, self._now_ms())
+
+    async def revoke(self, identity: Identity, uid: str, actor: Actor) -> None:
+        """End one of the caller's tokens. :raises NotFound: they have none with this public id"""
+        token = self._catalog.look(tokens.find_token_by_uid, uid)
+        await self._revoke(identity, token, actor)
+
+    async def revoke_text(self, identity: Identity, text: str, actor: Actor) -> None:
+        """The same for a token by its text."""
+        token = self._catalog.look(tokens.find_token_by_hash, hash_token(text))
+        await self._revoke(identity, token, actor)
+
+    def user(self, identity: Identity) -> User:
+        """The caller's account."""
+        return self._catalog.look(users.get_user, owner_of(identity))
+
+    def find_user(self, username: str) -> User | None:
+        """Anybody's account, or None."""
+        return self._catalog.look(users.find_user_by_name, username)
+
+    async def change(self, identity: Identity, changes: users.UserChanges, actor: Actor) -> User:
+        """Change name or email of the caller."""
+        return await self._catalog.write(_change_user, owner_of(identity), changes, actor, self._now_ms())
+
+    async def change_password(self, identity: Identity, old: str, new: str, actor: Actor) -> None:
+        """
+        Change the caller's password. A token in place of the old one is not enough.
+
+        :raises AuthenticationFailed: the old one is wrong; :raises Invalid: the new one is too weak
+        """
+        proven = await self.login(identity.username, old, actor.address)
+        if proven.limits is not None or proven.user_id != identity.user_id:
+            raise Forbidden("a password is changed by whoever knows it, not through a token")
+        self._passwords.check(new, username=identity.username)
+        hashed = await self._passwords.hash(new)
+        await self._catalog.write(_change_password, owner_of(identity), hashed, actor, self._now_ms())
+
+    async def _revoke(self, identity: Identity, token: Token | None, actor: Actor) -> None:
+        if token is None or token.user_id != owner_of(identity):
+            raise NotFound("token", "of this name")
+        await self._catalog.write(_revoke_token, token, actor, self._now_ms())
+
+
+def owner_of(identity: Identity) -> int:
+    """The catalog key of the caller's account. :raises AuthenticationRequired: nobody was named"""
+    if identity.user_id is None:
+        raise AuthenticationRequired
+    return identity.user_id
+
+
+def add_personal_token(
+    tx: Transaction, user_id: int, text: str, name: str, limits: TokenLimits, actor: Actor, now_ms: int
+) -> Token:
+    """The write command that adds a token of a person."""
+    token = tokens.add_token(
+        tx,
+        user_id=user_id,
+        hash=hash_token(text),
+        shown=shown_part(text),
+        kind=TokenKind.PERSONAL,
+        name=name,
+        limits=limits,
+        created_from=actor.address,
+        now_ms=now_ms,
+    )
+    _audit(tx, "token.create", name, {"scopes": sorted(limits.scopes)}, actor, now_ms)
+    return token
+
+
+def _working_tokens(reader: Reader, user_id: int, after: int, limit: int, now_ms: int) -> list[Token]:
+    now = datetime.fromtimestamp(now_ms / 1000, UTC)
+    found: list[Token] = []
+    while len(found) < limit:
+        page = tokens.list_tokens(reader, user_id=user_id, after=after, limit=limit)
+        if not page:
+            break
+        after = page[-1].id
+        found += [
+            each
+            for each in page
+            if each.revoked_at is None and (each.limits.expires_at is None or now < each.limits.expires_at)
+        ]
+    return found[:limit]
+
+
+def _revoke_token(tx: Transaction, token: Token, actor: Actor, now_ms: int) -> None:
+    tokens.revoke_token(tx, token.id, now_ms=now_ms)
+    _audit(tx, "token.revoke", token.name, {}, actor, now_ms)
+
+
+def _change_user(tx: Transaction, user_id: int, changes: users.UserChanges, actor: Actor, now_ms: int) -> User:
+    user = users.update_user(tx, user_id, now_ms=now_ms, **changes)
+    _audit(tx, "account.update", user.username, {"changed": sorted(changes)}, actor, now_ms)
+    return user
+
+
+def _change_password(tx: Transaction, user_id: int, hashed: str, actor: Actor, now_ms: int) -> None:
+    users.set_password(tx, user_id, hashed, now_ms=now_ms)
+    _audit(tx, "account.password", actor.name, {}, actor, now_ms)
+
+
+def _audit(tx: Transaction, action: str, object_: str, detail: Mapping[str, Any], actor: Actor, now_ms: int) -> None:
+    append_audit(tx, actor=actor, action=action, now_ms=now_ms, object=object_, outcome="ok", detail=dict(detail))

@@ -1,0 +1,89 @@
+"""The requests that look over all packages of a repository: search, the old list of everything, whose is what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pkgrepo.errors import AuthenticationRequired
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.repositories.clock import from_ms
+
+from . import names, search
+from .search import Page, Query, Row
+from .search_rows import read_rows
+
+NO_STORE = ((b"Cache-Control", b"no-store"),)
+
+
+class Searching:
+    """Looks over one repository, for callers who see what they may read."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    async def search(self, request: Request, address: str) -> Answer:
+        """The packages that fit the query, a page of them."""
+        identity = await self._identify(request)
+        query = search.read_query(_parameter(request, b"text") or "")
+        page = search.read_page(_parameter(request, b"size"), _parameter(request, b"from"))
+        if self._sees_all(identity):
+            results, total = await self._services.catalog.scan(_find, self._repository.id, query, page)
+        else:
+            results, total = search.find(query, await self._readable(identity, query), page)
+        now = from_ms(self._services.clock.now_ms())
+        return json_answer(search.answer(results, total, now, address), headers=NO_STORE)
+
+    async def listing(self, request: Request) -> Answer:
+        """Everything, as old clients ask for it."""
+        rows = await self._readable(await self._identify(request), None)
+        return json_answer(search.listing(rows, self._services.clock.now_ms()), headers=NO_STORE)
+
+    async def of_scope(self, request: Request, scope: str) -> Answer:
+        """The packages of a scope, with what the caller may do with each."""
+        identity = await self._identify(request)
+        rows = await self._readable(identity, None)
+        wanted = scope.removeprefix("@")
+        return self._rights(identity, (row for row in rows if names.split_scope(row.name)[0] == wanted))
+
+    async def of_user(self, request: Request, username: str) -> Answer:
+        """The packages that somebody maintains, with what the caller may do with each."""
+        identity = await self._identify(request)
+        rows = await self._readable(identity, None)
+        return self._rights(identity, (r for r in rows if any(each.name == username for each in r.maintainers)))
+
+    def _rights(self, identity: Identity, rows: Iterable[Row]) -> Answer:
+        may = self._services.access.may
+        rights = {
+            row.name: "write" if may(identity, Action.WRITE, self._repository, row.name) else "read" for row in rows
+        }
+        return json_answer(rights, headers=NO_STORE)
+
+    async def _identify(self, request: Request) -> Identity:
+        identity = await self._services.access.identify(request)
+        if identity.anonymous and not self._sees_all(identity):
+            raise AuthenticationRequired
+        return identity
+
+    def _sees_all(self, identity: Identity) -> bool:
+        return self._services.access.may(identity, Action.READ, self._repository)
+
+    async def _readable(self, identity: Identity, query: Query | None) -> list[Row]:
+        rows = await self._services.catalog.scan(read_rows, self._repository.id, query)
+        if self._sees_all(identity):
+            return rows
+        may = self._services.access.may
+        return [row for row in rows if may(identity, Action.READ, self._repository, row.name)]
+
+
+def _find(reader: Reader, repository_id: int, query: Query, page: Page) -> tuple[list[tuple[float, Row]], int]:
+    return search.find(query, read_rows(reader, repository_id, query), page)
+
+
+def _parameter(request: Request, name: bytes) -> str | None:
+    values = request.args.get(name)
+    return values[0].decode("utf-8", "replace") if values else None
