@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import Action, Project, ProjectRole
+from pkgrepo.model import Project, ProjectRole
 from pkgrepo.storage.catalog import projects
 
 from .call import Call
@@ -23,7 +23,7 @@ from .schemas.projects import (
     ProjectSummary,
 )
 from .services import ManagementServices
-from .who import PUBLIC, SELF, SYSTEM_MANAGERS
+from .who import PUBLIC, READERS, SELF, SYSTEM_MANAGERS
 
 
 class Projects:
@@ -89,7 +89,7 @@ class Projects:
     @table.route(
         "GET",
         "/project/by-key/<repository>/<package>",
-        who=PUBLIC,
+        who=READERS,
         summary="Show the project that owns a package's name",
         answer=ProjectRecord,
     )
@@ -98,7 +98,7 @@ class Projects:
         package = call.package or ""
         repository = call.repository
         project = self._services.authorizer.owning_project(repository, package)
-        if project is None or not self._known.may_see(call, project) or not call.may(Action.READ, repository, package):
+        if project is None or not self._known.may_see(call, project):
             raise NotFound("owner of package", package)
         return self._known.shown(call, project)
 

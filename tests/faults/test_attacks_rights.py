@@ -50,3 +50,24 @@ async def test_a_page_of_another_site_publishes_and_withdraws_nothing(stack: Sta
     assert (await stack.call("POST", path, headers={"Origin": origin})).status == 403
     assert (await stack.call("POST", path)).status == 200
     assert (await stack.call("GET", "/repositories/main/py/simple/demo/", headers={"Origin": origin})).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_nobody_learns_which_private_repositories_there_are(stack: Stack) -> None:
+    await stack.add_repository("secret", visibility="private")
+    for path in ("/project/by-key/{}/demo", "/repository/{}", "/package/{}/demo", "/repository/{}/config"):
+        found, absent = [
+            await stack.api("GET", path.format(name), who=None) for name in ("main%2Fsecret", "main%2Fnobody")
+        ]
+        assert (found.status, absent.status) == (404, 404)
+        assert found.json["detail"].replace("secret", "nobody") == absent.json["detail"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_is_not_made_of_a_folder_in_use(stack: Stack) -> None:
+    (stack.folder / "home").mkdir()
+    (stack.folder / "home" / "letter").touch()
+    for path in (stack.folder / "home", stack.folder / "data", "/etc"):
+        reply = await stack.api("POST", "/storage", {"name": "taken", "path": str(path)})
+        assert reply.status in (409, 422), path
+    assert [each.name for each in (stack.folder / "home").iterdir()] == ["letter"]

@@ -29,6 +29,8 @@ FAN_OUT = tuple(f"{n:02x}" for n in range(256))
 
 _LOCATOR = re.compile(r"([0-9a-f]{2})/\1[0-9a-f]{62}\.[0-9a-f]{16}")
 _UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
+# What a root may hold without a format: what starts at the same time make, and what file systems have of their own.
+_OWN = re.compile(r"blobs|uploads|repositories|format(\.[0-9a-f]{16})?|lost\+found|\..*")
 _FORMAT = re.compile(r"pkgrepo blobs ([0-9]+)\nstorage ([^\n]+)\n")
 
 
@@ -82,7 +84,8 @@ class StorePaths:
         """
         Make or check everything above; the storage's id. Blocks. Processes that start together may all do this.
 
-        :raises Conflict: the root belongs to another storage or a newer version, or its folders are on two devices
+        :raises Conflict: the root holds other things, belongs to another storage or a newer version, or its folders
+            are on two devices
         :raises OSError: the root cannot be used
         """
         self.root.mkdir(parents=True, exist_ok=True)
@@ -118,6 +121,9 @@ class StorePaths:
     def _identify(self, durability: Durability, uid: str | None) -> str:
         with suppress(FileNotFoundError):
             return self._check(self.format.read_text("utf-8", "replace"), uid)
+        foreign = sorted(name for name in os.listdir(self.root) if not _OWN.fullmatch(name))
+        if foreign:
+            raise Conflict(f"{self.root} holds other things already, such as {foreign[0]!r}; a storage begins empty")
         text = f"pkgrepo blobs {VERSION}\nstorage {uid or uuid4()}\n"
         draft = self.root / f"format.{secrets.token_hex(8)}"
         try:

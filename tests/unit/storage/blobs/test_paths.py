@@ -34,6 +34,19 @@ def test_a_root_of_another_storage_is_refused_untouched(tmp_path):
         StorePaths(tmp_path).prepare(DURABILITY, "two")
 
 
+def test_a_folder_of_other_things_is_refused_untouched(tmp_path):
+    (tmp_path / "passwd").touch()
+    with pytest.raises(Conflict, match="'passwd'"):
+        StorePaths(tmp_path).prepare(DURABILITY, None)
+    assert [each.name for each in tmp_path.iterdir()] == ["passwd"]
+
+
+def test_what_a_file_system_has_of_its_own_is_no_hindrance(tmp_path):
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / ".snapshots").mkdir()
+    assert StorePaths(tmp_path).prepare(DURABILITY, None)
+
+
 @pytest.mark.parametrize("text", ["", "pkgrepo blobs 2\nstorage x\n", "something else", "\x00\xff"])
 def test_another_format_is_refused(tmp_path, text):
     (tmp_path / "format").write_text(text)
