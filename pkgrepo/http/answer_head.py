@@ -36,7 +36,8 @@ def render_head(answer: Answer, status: int, start: int, end: int) -> bytes:
     :raises ValueError: a field holds a line end or another control byte
     """
     lines: list[bytes] = []
-    if status == 416:
+    unserved = status == 416 and answer.status != 416  # a range of this body; a handler's own 416 is said as it is
+    if unserved:
         lines += (b"Content-Range: bytes */%d" % answer.size, b"Content-Length: 0")
     elif status not in (204, 304):
         if answer.content_type is not None:
@@ -51,7 +52,9 @@ def render_head(answer: Answer, status: int, start: int, end: int) -> bytes:
     if answer.last_modified is not None:
         lines.append(b"Last-Modified: " + render_date(answer.last_modified))
     lines += [
-        name + b": " + value for name, value in answer.headers if status not in (304, 416) or name.lower() in _IN_304
+        name + b": " + value
+        for name, value in answer.headers
+        if not (status == 304 or unserved) or name.lower() in _IN_304
     ]
     head = b"\r\n".join(lines)
     if head.count(b"\n") != max(len(lines) - 1, 0) or head.count(b"\r") != max(len(lines) - 1, 0) or b"\0" in head:

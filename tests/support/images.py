@@ -122,7 +122,9 @@ class Registry:
         self.stack = stack
         self.name = name
 
-    async def call(self, method: str, path: str, raw: bytes = b"", *, who: str | None = "admin", **fields: str) -> Reply:
+    async def call(
+        self, method: str, path: str, raw: bytes = b"", *, who: str | None = "admin", **fields: str
+    ) -> Reply:
         """One request below ``/v2``; keyword arguments are header fields with underscores for dashes."""
         headers = {name.replace("_", "-"): value for name, value in fields.items()}
         return await self.stack.call(method, f"/v2{path}", raw=raw, who=who, headers=headers)

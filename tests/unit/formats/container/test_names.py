@@ -25,7 +25,9 @@ def test_names_of_the_grammar_are_names(name: str) -> None:
     assert parse_name(name) == name
 
 
-@pytest.mark.parametrize("name", ["", "A", "a//b", "/a", "a/", "a..b", "a___b", "-a", "a-", "ä", "a b", "a" * 256, "a\n"])
+@pytest.mark.parametrize(
+    "name", ["", "A", "a//b", "/a", "a/", "a..b", "a___b", "-a", "a-", "ä", "a b", "a" * 256, "a\n"]
+)
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(NameInvalid):
         parse_name(name)
@@ -49,7 +51,16 @@ def test_digests_are_read_and_written_alike(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "sha256", "sha256:", "sha256:abc123", f"sha256:{HEX.upper()}", f"sha512:{HEX}", f"md5:{HEX[:32]}", f"sha256:{HEX}0"],
+    [
+        "",
+        "sha256",
+        "sha256:",
+        "sha256:abc123",
+        f"sha256:{HEX.upper()}",
+        f"sha512:{HEX}",
+        f"md5:{HEX[:32]}",
+        f"sha256:{HEX}0",
+    ],
 )
 def test_other_digests_are_refused(text: str) -> None:
     with pytest.raises(DigestInvalid):
@@ -82,7 +93,9 @@ def test_the_last_marker_that_leaves_a_name_counts(raw: bytes, place: Place) -> 
     assert parse_path(raw) == place
 
 
-@pytest.mark.parametrize("raw", [b"/", b"/a", b"/a/b", b"/manifests/x", b"/a/manifests/", b"/tags/list", b"/a/manifests/b/c"])
+@pytest.mark.parametrize(
+    "raw", [b"/", b"/a", b"/a/b", b"/manifests/x", b"/a/manifests/", b"/tags/list", b"/a/manifests/b/c"]
+)
 def test_other_addresses_mean_nothing(raw: bytes) -> None:
     assert parse_path(raw) is None
 
@@ -90,7 +103,10 @@ def test_other_addresses_mean_nothing(raw: bytes) -> None:
 COMPONENT = st.sampled_from(["a", "blobs", "uploads", "manifests", "tags", "list", "referrers"])
 
 
-@given(st.lists(COMPONENT, min_size=1, max_size=6), st.sampled_from(["manifests/v1", "blobs/sha256:0", "referrers/sha256:0"]))
+@given(
+    st.lists(COMPONENT, min_size=1, max_size=6),
+    st.sampled_from(["manifests/v1", "blobs/sha256:0", "referrers/sha256:0"]),
+)
 def test_every_name_can_be_addressed(components: list[str], rest: str) -> None:
     name = "/".join(components)
     place = parse_path(f"/{name}/{rest}".encode())

@@ -1,0 +1,234 @@
+"""Who may do what: the challenge, tokens, hidden names, push rules."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from tests.support.images import Registry, code, digest_of, make_image, sentence
+
+APP = "main/images/app"
+REALM = 'Bearer realm="http://registry.example/api/auth/token",service="pkgrepo"'
+
+
+async def bearer(registry: Registry, *scopes: str, who: str | None = "admin") -> str:
+    query = "&".join(f"scope={scope}" for scope in scopes)
+    reply = await registry.stack.call("GET", f"/api/auth/token?service=x&{query}", who=who)
+    assert reply.status == 200
+    return str(reply.json["token"])
+
+
+@pytest.mark.parametrize(
+    ("ping", "agent", "method", "status"),
+    [
+        ("auto", "docker/28.2", "GET", 401),
+        ("auto", "curl/8.1", "GET", 200),
+        ("auto", "Mozilla/5.0", "GET", 200),
+        ("auto", "docker/28.2", "HEAD", 200),
+        ("challenge", "curl/8.1", "GET", 401),
+        ("open", "docker/28.2", "GET", 200),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_registry_clients_are_asked_for_credentials(
+    make_registry: Any, ping: str, agent: str, method: str, status: int
+) -> None:
+    registry = await make_registry(container__ping=ping)
+    for path in ("/", ""):
+        reply = await registry.call(method, path, who=None, User_Agent=agent)
+        assert reply.status == status
+        assert reply.headers["docker-distribution-api-version"] == "registry/2.0"
+        if status == 401:
+            assert reply.headers["www-authenticate"] == REALM
+            assert code(reply) == "UNAUTHORIZED"
+
+
+@pytest_twisted.ensureDeferred
+async def test_whoever_shows_credentials_is_let_in_or_not(registry: Registry) -> None:
+    token = await bearer(registry)
+    for who in ("admin", token, await bearer(registry, who=None)):
+        reply = await registry.call("GET", "/", who=who, User_Agent="docker/28.2")
+        assert (reply.status, reply.json) == (200, {})
+    wrong = "Basic " + base64.b64encode(b"admin:wrong").decode()
+    for header, error in ((wrong, ""), ("Bearer a.b.c", ',error="invalid_token"')):
+        reply = await registry.call("GET", "/", who=None, Authorization=header)
+        assert (reply.status, reply.headers["www-authenticate"]) == (401, REALM + error)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "scope"),
+    [
+        ("GET", "tags/list", "pull"),
+        ("POST", "blobs/uploads/", "pull,push"),
+        ("PUT", "manifests/v1", "pull,push"),
+        ("DELETE", "manifests/v1", "delete"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_challenge_names_the_scope_that_is_missing(
+    make_registry: Any, method: str, path: str, scope: str
+) -> None:
+    registry = await make_registry(visibility="private")
+    reply = await registry.below(method, path, who=None)
+    assert (reply.status, code(reply)) == (401, "UNAUTHORIZED")
+    assert reply.headers["www-authenticate"] == f'{REALM},scope="repository:{APP}:{scope}"'
+
+
+@pytest_twisted.ensureDeferred
+async def test_everybody_reads_what_is_public_and_nobody_writes_unnamed(registry: Registry) -> None:
+    await registry.push(make_image(), "v1")
+    for _ in range(2):
+        assert (await registry.below("GET", "manifests/v1", who=None)).status == 200
+    assert (await registry.start(who=None)).status == 401
+    token = await bearer(registry, f"repository:{APP}:pull,push", who=None)
+    assert (await registry.below("GET", "manifests/v1", who=token)).status == 200
+    assert (await registry.start(who=token)).status == 401
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_do_not_leak(make_registry: Any) -> None:
+    registry = await make_registry(visibility="private")
+    await registry.push(make_image(), "v1")
+    await registry.stack.add_user("bob")
+    assert (await registry.below("GET", "manifests/v1")).status == 200
+    for name in (APP, "main/images/none", "main/none/app"):
+        assert (await registry.below("GET", "manifests/v1", name=name, who=None)).status == 401
+        reply = await registry.below("GET", "manifests/v1", name=name, who="bob")
+        assert (reply.status, code(reply)) == (404, "NAME_UNKNOWN")
+    refused = await registry.start(who="bob")
+    assert (refused.status, code(refused)) == (403, "DENIED")
+    assert "www-authenticate" not in refused.headers
+    assert (await registry.call("GET", "/_catalog", who="bob")).json["repositories"] == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_token_is_good_for_its_scope_and_while_its_user_may(registry: Registry) -> None:
+    await registry.stack.add_user("bob")
+    await registry.stack.grant("bob", "main/images", "read", "write")
+    pull = await bearer(registry, f"repository:{APP}:pull", who="bob")
+    push = await bearer(registry, f"repository:{APP}:push,pull", who="bob")
+    await registry.push(make_image(), "v1", who=push)
+    assert (await registry.below("GET", "manifests/v1", who=pull)).status == 200
+    short = await registry.start(who=pull)
+    assert short.status == 401
+    assert short.headers["www-authenticate"] == (
+        f'{REALM},scope="repository:{APP}:pull,push",error="insufficient_scope"'
+    )
+    assert (await registry.start(name="main/images/other", who=push)).status == 401
+    denied = await registry.below("DELETE", "manifests/v1", who=push)
+    assert (denied.status, code(denied)) == (403, "DENIED")
+    await registry.stack.grant("bob", "main/images", "read")
+    assert (await registry.start(who=push)).status == 403
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_token_for_the_catalog_shows_what_its_user_may_see(registry: Registry) -> None:
+    await registry.stack.add_repository("secret", format="docker", visibility="private")
+    await registry.stack.add_user("bob")
+    await registry.push(make_image(), "v1")
+    await registry.push(make_image(), "v1", name="main/secret/app")
+    token = await bearer(registry, "registry:catalog:*", who="bob")
+    assert (await registry.call("GET", "/_catalog", who=token)).json["repositories"] == [APP]
+    assert (await registry.below("GET", "tags/list", name="main/secret/app", who=token)).status == 404
+    anonymous = await registry.call("GET", "/_catalog", who=None)
+    assert anonymous.headers["www-authenticate"] == f'{REALM},scope="registry:catalog:*"'
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_mount_needs_no_scope_for_its_source(registry: Registry) -> None:
+    await registry.stack.add_user("bob")
+    await registry.stack.grant("bob", "main/images", "read", "write")
+    digest = await registry.push_blob(b"layer", name="main/images/base")
+    token = await bearer(registry, f"repository:{APP}:pull,push", who="bob")
+    assert (await registry.start(f"?mount={digest}&from=main/images/base", who=token)).status == 201
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_name_alone_means_the_default_repository(make_registry: Any) -> None:
+    registry = await make_registry(container__default_repository="main/images")
+    await registry.push(make_image(), "v1", name="proj/img")
+    token = await bearer(registry, "repository:proj/img:pull,push")
+    assert (await registry.below("GET", "tags/list", name="proj/img", who=token)).json == {
+        "name": "proj/img",
+        "tags": ["v1"],
+    }
+    assert (await registry.below("GET", "tags/list", name="main/images/proj/img")).json["tags"] == ["v1"]
+    await registry.stack.add_user("bob")
+    await registry.stack.grant("bob", "main/images", "read", "write")
+    narrow = await bearer(registry, "repository:proj/img:pull,push", who="bob")
+    assert (await registry.start(name="proj/img", who=narrow)).status == 202
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_host_can_stand_for_a_repository(make_registry: Any) -> None:
+    registry = await make_registry(container__hosts=["registry.example=main/images"])
+    await registry.push(make_image(), "v1", name="img")
+    assert (await registry.call("GET", "/_catalog")).json["repositories"] == ["img"]
+    other = await registry.below("GET", "tags/list", name="main/images/img", Host="other.example")
+    assert other.json["tags"] == ["v1"]
+
+
+# Push rules
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_tag_stays_what_it_is(registry: Registry) -> None:
+    one, two = make_image("one"), make_image("two")
+    await registry.push(one, "v1")
+    await registry.push(two)
+    for reference in ("v1", f"{two.digest}?tag=new&tag=v1"):
+        refused = await registry.put(two, reference)
+        assert (refused.status, code(refused)) == (403, "DENIED")
+        assert sentence(refused) == "tag v1 already exists and this repository does not allow tags to be overwritten"
+        assert refused.json["errors"][0]["detail"] == {"tag": "v1", "current": one.digest, "pushed": two.digest}
+    assert (await registry.below("GET", "tags/list")).json["tags"] == ["v1"]
+    assert (await registry.put(one, "v1")).status == 201
+
+
+@pytest_twisted.ensureDeferred
+async def test_tags_of_signatures_and_exempt_ones_may_move(make_registry: Any) -> None:
+    registry = await make_registry(policy={"overwrite_exempt": ["nightly-*"]})
+    one, two = make_image("one"), make_image("two")
+    await registry.push(two)
+    hexadecimal = digest_of(b"x").partition(":")[2]
+    for tag in (f"sha256-{hexadecimal}.sig", f"sha256-{hexadecimal}", "nightly-x"):
+        await registry.push(one, tag)
+        assert (await registry.put(two, tag)).status == 201
+
+
+@pytest_twisted.ensureDeferred
+async def test_pushes_can_be_bound_to_access_tokens(make_registry: Any) -> None:
+    registry = await make_registry(rules={"must_use_auth_token_for_push": True})
+    image = make_image()
+    scope = f"repository:{APP}:pull,push"
+    for who in ("admin", await bearer(registry, scope)):
+        for refused in (await registry.start(who=who), await registry.put(image, "v1", who=who)):
+            assert (refused.status, code(refused)) == (403, "DENIED")
+            assert sentence(refused) == "pushes to this repository need an access token, not a password"
+    token = await registry.stack.token()
+    await registry.push(image, "v1", who=token)
+    await registry.push(make_image("other"), "v2", who=await bearer(registry, scope, who=token))
+
+
+@pytest_twisted.ensureDeferred
+async def test_pushes_can_be_bound_to_members_of_the_project(make_registry: Any) -> None:
+    registry = await make_registry(rules={"must_be_project_member": True})
+    await registry.stack.add_user("bob")
+    await registry.stack.grant("bob", "main/images", "read", "write")
+    refused = await registry.start(name="main/images/proj/img", who="bob")
+    assert (refused.status, code(refused)) == (403, "DENIED")
+    assert "must_be_project_member" in sentence(refused)
+    await registry.push(make_image(), "v1", name="main/images/proj/img")  # admins always may
+    assert (await registry.below("GET", "manifests/v1", name="main/images/proj/img", who="bob")).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_inactive_repository_serves_nothing(registry: Registry) -> None:
+    await registry.push(make_image(), "v1")
+    found = registry.stack.assembly.core.registry.find("main", "images")
+    await registry.stack.ok("PATCH", f"/repository/{found.uid}", {"active": False})
+    reply = await registry.below("GET", "manifests/v1")
+    assert (reply.status, code(reply)) == (503, "UNAVAILABLE")
