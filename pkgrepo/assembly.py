@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -127,9 +127,9 @@ class Core:
         await store.start()
         presence = Presence(store.paths.root)
         self._presences.append(presence)
-        if await self.pools.disk(presence.enter):
-            # File times come from a clock that ticks some milliseconds behind this one.
-            self.alone_since[storage.id] = datetime.now(UTC) - timedelta(seconds=1)
+        since = await self.pools.disk(presence.enter)
+        if since is not None:
+            self.alone_since[storage.id] = since
         return store
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 NAME = "in-use"
@@ -22,21 +23,26 @@ class Presence:
         self._path = folder / NAME
         self._descriptor: int | None = None
 
-    def enter(self) -> bool:
-        """Mark the folder; whether nobody else was there. Where locks are not to be had, somebody might be."""
+    def enter(self) -> datetime | None:
+        """
+        Mark the folder. When nobody else was there, the time of that by the file system's own clock, else None.
+
+        Whatever is written from then on has that time or a later one, however coarsely the file system keeps times.
+        Where locks are not to be had, somebody might be there.
+        """
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         except OSError:
-            return False
-        self._descriptor = descriptor
-        alone = False
+            return None
+        since = None
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            alone = True
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.utime(self._descriptor)
+            since = datetime.fromtimestamp(os.fstat(self._descriptor).st_mtime, UTC)
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-            return alone
-        return False
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            return since
+        return None
 
     def leave(self) -> None:
         """Take the mark away; also twice."""
