@@ -1,0 +1,184 @@
+"""A server that is killed while it takes uploads, and clients that leave in the middle of theirs."""
+
+import hashlib
+import os
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from tests.support.audit import Data, pkgrepo
+from tests.support.index import JSON, PASSWORD, USER
+from tests.support.processes import twistd_process
+from tests.support.pyprojects import make_wheel
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.faults
+
+REPOSITORY = '[[bootstrap.repositories]]\nname = "py"\nformat = "python"\n'
+UPLOADS = 300
+THREADS = 6
+KILLS = 3
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Starts servers on one data folder, one after the other."""
+    (tmp_path / "pkgrepo.toml").write_text(REPOSITORY)
+    processes = []
+
+    def start():
+        processes.append(twistd_process(tmp_path, "--config", str(tmp_path / "pkgrepo.toml")))
+        processes[-1].wait_ready()
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+
+
+@pytest.fixture
+def data(tmp_path):
+    return Data(tmp_path / "data")
+
+
+class Uploader:
+    """Uploads from several threads, each file until it is acknowledged or the server is gone."""
+
+    def __init__(self, wheels):
+        self.waiting = list(wheels)
+        self.acknowledged = {}
+        self.lock = threading.Lock()
+
+    def run(self, url, enough, stop):
+        """Upload on; calls ``stop`` when ``enough`` more files were acknowledged."""
+        target = len(self.acknowledged) + enough
+        stopped = threading.Event()
+
+        def work():
+            session = requests.Session()
+            session.auth = (USER, PASSWORD)
+            while True:
+                with self.lock:
+                    if not self.waiting:
+                        return
+                    wheel = self.waiting.pop()
+                project, filename, body = wheel
+                try:
+                    address = f"{url}/repositories/main/py/{project}/1.0/{filename}"
+                    answer = session.put(address, data=body, timeout=60)
+                    assert answer.status_code in (200, 201), answer.text
+                except requests.RequestException:
+                    with self.lock:
+                        self.waiting.append(wheel)
+                    return
+                with self.lock:
+                    self.acknowledged[project, filename] = hashlib.sha256(body).hexdigest()
+                    if len(self.acknowledged) >= target and not stopped.is_set():
+                        stopped.set()
+                        stop()
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            for done in [pool.submit(work) for _ in range(THREADS)]:
+                done.result()
+
+
+def wait_for(true, server):
+    """Ask the server for something until a thing is so; the test's time limit ends a vain wait."""
+    while not true():
+        assert requests.get(server.url + "/", timeout=60).status_code == 200
+
+
+def test_kills_lose_nothing_that_was_acknowledged_and_show_nothing_that_is_not_whole(run, data):
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    wheels = []
+    for n in range(UPLOADS):
+        project = f"p{n % 20}"
+        filename, body = make_wheel(project, "1.0", build=str(n), pad=rng.choice([0, 1000, 70_000, 400_000]) + n)
+        wheels.append((project, filename, body))
+    uploader = Uploader(wheels)
+    for _ in range(KILLS):
+        server = run()
+        uploader.run(server.url, rng.randrange(5, UPLOADS // (KILLS + 1)), server.kill)
+        assert server.kill() == -9
+        assert data.damaged() == [], seed
+    server = run()
+    uploader.run(server.url, UPLOADS, lambda: None)
+    assert len(uploader.acknowledged) == UPLOADS, seed
+
+    index = Wire(f"{server.url}/repositories/main/py")
+    listed = {}
+    for n in range(20):
+        for file in index.get(f"/simple/p{n}/", Accept=JSON).json["files"]:
+            listed[f"p{n}", file["filename"]] = file["hashes"]["sha256"]
+    assert listed == uploader.acknowledged, seed
+    for (project, filename), digest in uploader.acknowledged.items():
+        reply = index.get(f"/packages/{project}/1.0/{filename}")
+        assert (reply.status, hashlib.sha256(reply.body).hexdigest()) == (200, digest), (seed, filename)
+    wait_for(lambda: set(data.copies()) == data.named(), server)
+    assert list(data.uploads.iterdir()) == []
+    last = data.rows("SELECT MAX(seq) FROM event")[0][0]
+    cursor = "SELECT value FROM setting WHERE key = 'readable_layout_cursor'"
+    wait_for(lambda: data.rows(cursor) == [(str(last),)], server)
+    assert not [path for path in data.shown() if path.startswith(".tmp")]
+    assert server.stop() in (0, -15)
+    checked = pkgrepo(data, "verify")
+    assert (checked.returncode, checked.stderr.count("differs")) == (0, 0), (seed, checked.stderr)
+
+
+def test_leftovers_of_a_killed_process_go_at_the_next_start_and_those_of_a_living_one_stay(run, data):
+    first = run()
+    upload = data.uploads / ("a" * 32)
+    orphan = data.blobs / "ab" / ("ab" + "0" * 62 + "." + "0" * 16)
+    temporary = data.layout / ".tmp" / "0123"
+
+    def leave():
+        upload.mkdir()
+        (upload / "data").write_bytes(b"half an upload")
+        orphan.write_bytes(b"published by nobody")
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(b"half a link")
+
+    def left():
+        return [path.exists() for path in (upload, orphan, temporary)]
+
+    leave()
+    second = run()  # beside the first, whose work this might be
+    second.stop()
+    assert left() == [True] * 3
+    first.kill()
+    third = run()
+    wait_for(lambda: not any(left()), third)
+    leave()
+    third.stop()
+    assert left() == [True] * 3  # only a start sweeps
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_a_client_cut_off_midway_leaves_nothing(run, data, share):
+    server = run()
+    py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
+    filename, body = make_wheel("cut", "1.0", pad=3_000_000)
+    with py.connect() as connection:
+        head = py.head_lines("PUT", f"/cut/1.0/{filename}", Content_Length=str(len(body)))
+        connection.sendall(head + body[: int(len(body) * share)])
+        held = f"/proc/{server.pid}/fd"
+        wait_for(lambda: is_receiving(held, data), server)
+    wait_for(lambda: not is_receiving(held, data), server)
+    assert data.copies() == {}
+    assert list(data.uploads.iterdir()) == []
+    assert py.get("/simple/cut/").status == 404
+
+
+def is_receiving(descriptors, data):
+    """Whether the process has an upload's file open."""
+    found = []
+    for name in os.listdir(descriptors):
+        try:
+            found.append(os.readlink(f"{descriptors}/{name}"))
+        except OSError:
+            continue
+    return any(target.startswith(str(data.uploads)) for target in found)

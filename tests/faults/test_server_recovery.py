@@ -1,0 +1,240 @@
+"""What the administrator's commands find and mend: a lost database, damaged and lost bytes, a damaged layout."""
+
+import os
+import re
+import time
+
+import pytest
+import requests
+
+from tests.support.audit import Data, pkgrepo
+from tests.support.forms import uv
+from tests.support.index import JSON, PASSWORD, USER
+from tests.support.processes import twistd_process
+from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.faults
+
+REPOSITORIES = """
+[[bootstrap.repositories]]
+name = "py"
+format = "python"
+description = "our own"
+config = { type = "Hosted", policy = { strict_filenames = true } }
+
+[[bootstrap.repositories]]
+name = "closed"
+format = "python"
+visibility = "private"
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Starts servers on one data folder; ``declared=False`` without any repository in their configuration."""
+    processes = []
+
+    def start(*, declared=True):
+        (tmp_path / "pkgrepo.toml").write_text(REPOSITORIES if declared else "")
+        processes.append(twistd_process(tmp_path, "--config", str(tmp_path / "pkgrepo.toml")))
+        processes[-1].wait_ready()
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+
+
+@pytest.fixture
+def data(tmp_path):
+    return Data(tmp_path / "data")
+
+
+@pytest.fixture
+def filled(run, data):
+    """A stopped server's data with some projects in every state, and the readable layout of them."""
+    server = run()
+    py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
+    for version in ("1.0", "1.1", "2.0rc1", "1.0+local"):
+        filename, body = make_wheel("Demo.Pkg", version, requires_python=">=3.8")
+        assert py.post_form("/legacy/", uv("Demo.Pkg", version, filename, body)).status == 200
+    assert py.put("/demo-pkg/1.0/demo_pkg-1.0.tar.gz", make_sdist("Demo.Pkg", "1.0")[1]).status == 201
+    assert py.put("/other/1.0/other-1.0.tar.gz", make_sdist("other", "1.0", pad=500_000)[1]).status == 201
+    assert py.put("/gone/1.0/gone-1.0.tar.gz", make_sdist("gone", "1.0")[1]).status == 201
+    assert py.delete("/pypi/gone/1.0").status == 200
+    assert py.post_json("/pypi/demo-pkg/1.1/yank", {"reason": "broken"}).status == 200
+    assert py.post_json("/pypi/other/status", {"status": "archived", "reason": "old"}, "PUT").status == 200
+    closed = Wire(f"{server.url}/repositories/main/closed", (USER, PASSWORD))
+    assert closed.put("/secret/1.0/secret-1.0.tar.gz", make_sdist("secret", "1.0")[1]).status == 201
+    stop_in_step(server, data)
+    return data
+
+
+def stop_in_step(server, data):
+    """Stop a server once its readable layout shows everything."""
+    last = data.rows("SELECT MAX(seq) FROM event")[0][0]
+    cursor = "SELECT value FROM setting WHERE key = 'readable_layout_cursor'"
+    while data.rows(cursor) != [(str(last),)]:
+        assert requests.get(server.url + "/", timeout=60).status_code == 200
+    server.stop()
+
+
+def pages(url):
+    """What readers see of everything, without the serials that count changes."""
+    found = {}
+    for repository, projects in (("py", ("", "demo-pkg/", "other/", "gone/")), ("closed", ("", "secret/"))):
+        wire = Wire(f"{url}/repositories/main/{repository}", (USER, PASSWORD))
+        for project in projects:
+            for accept in (JSON, "text/html"):
+                reply = wire.get(f"/simple/{project}", Accept=accept)
+                body = re.sub(rb'"_last-serial":\d+|SERIAL \d+', b"", reply.body)
+                found[repository, project, accept] = (reply.status, body if reply.status == 200 else b"")
+        document = wire.get("/pypi/demo-pkg/json")
+        found[repository, "json"] = re.sub(rb'"last_serial":\d+|http://[^/]+', b"", document.body)
+    return found
+
+
+def first_large_copy(data):
+    return max(data.copies().values(), key=lambda path: path.stat().st_size)
+
+
+def test_a_sound_server_is_found_sound(filled):
+    for options in ((), ("--repair",)):
+        done = pkgrepo(filled, "verify", *options)
+        assert done.returncode == 0, done.stderr
+        assert "0 missing, 0 damaged; 0 forgotten copies, 0 differences in the readable layout" in done.stdout
+        assert "\r" not in done.stderr
+        assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("served_between", [False, True])
+def test_a_lost_database_is_built_again_with_the_same_pages(run, filled, served_between):
+    server = run()
+    before = pages(server.url)
+    server.stop()
+    needed = {name for name, path in filled.copies().items() if path.stat().st_nlink > 1}  # not those of what is gone
+    filled.forget_catalog()
+    if served_between:  # somebody starts the server first, which finds nothing and must keep everything
+        empty = run(declared=False)
+        assert "reindex" in empty.output
+        stop = requests.get(empty.url + "/repositories/main/py/simple/", timeout=60)
+        assert stop.status_code == 404
+        empty.stop()
+        assert set(filled.copies()) >= needed
+    done = pkgrepo(filled, "reindex")
+    assert done.returncode == 0, done.stderr
+    assert "took in 2 repositories, 6 versions, " in done.stdout
+    again = pkgrepo(filled, "reindex")
+    assert (again.returncode, "took in 0 repositories, 0 versions, 0 files" in again.stdout) == (0, True)
+    server = run(declared=False)
+    assert pages(server.url) == before
+    anonymous = requests.get(f"{server.url}/repositories/main/closed/simple/", timeout=60)
+    assert anonymous.status_code == 401  # it is as private as it was
+    py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
+    assert py.get("/", Accept="application/json").json["description"] == "our own"
+    assert py.put("/x/1.0/X-1.0.tar.gz", make_sdist("x", "1.0")[1]).status == 400  # its policy is back, too
+    stop_in_step(server, filled)
+    checked = pkgrepo(filled, "verify")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_a_repair_of_a_lost_database_throws_nothing_away(filled):
+    needed = {name for name, path in filled.copies().items() if path.stat().st_nlink > 1}
+    filled.forget_catalog()
+    pkgrepo(filled, "migrate")
+    for path in filled.copies().values():
+        os.utime(path, (time.time() - 10**7,) * 2)  # older than any upload takes
+    pkgrepo(filled, "verify", "--repair")
+    assert set(filled.copies()) >= needed
+
+
+def test_a_flipped_byte_is_found_and_not_served(run, filled):
+    path = first_large_copy(filled)
+    path.chmod(0o644)
+    with path.open("r+b") as file:
+        file.seek(1000)
+        byte = file.read(1)
+        file.seek(1000)
+        file.write(bytes([byte[0] ^ 1]))
+    done = pkgrepo(filled, "verify")
+    assert done.returncode == 1
+    assert "1 damaged" in done.stdout
+    assert path.name.split(".")[0] in done.stderr
+    server = run()
+    py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
+    assert py.get("/packages/other/1.0/other-1.0.tar.gz").status == 500
+    assert py.get("/simple/other/").status == 200
+    data = make_sdist("other", "1.0", pad=500_000)[1]
+    assert py.put("/other/1.0/other-1.0.tar.gz", data).status == 200  # uploading it again heals it
+    assert py.get("/packages/other/1.0/other-1.0.tar.gz").body == data
+    stop_in_step(server, filled)
+    healed = pkgrepo(filled, "verify")
+    assert "0 missing, 0 damaged" in healed.stdout
+
+
+def test_a_missing_copy_is_found_and_does_not_hurt_the_rest(run, filled):
+    path = first_large_copy(filled)
+    path.unlink()
+    done = pkgrepo(filled, "verify")
+    assert done.returncode == 1
+    assert "1 missing, 0 damaged" in done.stdout
+    server = run()
+    py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
+    assert py.get("/packages/other/1.0/other-1.0.tar.gz").status == 500
+    assert py.get("/packages/demo_pkg-1.0.tar.gz").status == 200
+
+
+def test_a_damaged_layout_is_found_and_mended(filled):
+    demo = filled.layout / "py" / "demo-pkg"
+    before = filled.shown()
+    (demo / "1.0" / "demo_pkg-1.0.tar.gz").unlink()
+    (demo / "1.1" / "demo-pkg-1.1.json").write_text("{}")
+    (demo / "1.1" / "stray.txt").write_text("stray")
+    (filled.layout / "py" / ".repository.json").unlink()
+    (filled.layout / "py" / "never-was" / "1.0").mkdir(parents=True)
+    (filled.layout / "py" / "never-was" / "1.0" / "never-was-1.0.json").write_text("{}")
+    found = pkgrepo(filled, "verify")
+    assert found.returncode == 1
+    assert "5 differences in the readable layout, 0 mended" in found.stdout
+    assert "main/py: demo-pkg 1.1: the readable layout differs in 2 places" in found.stderr
+    mended = pkgrepo(filled, "verify", "--repair")
+    assert (mended.returncode, "5 mended" in mended.stdout) == (0, True), mended.stderr
+    assert filled.shown() == before
+    assert pkgrepo(filled, "verify").returncode == 0
+
+
+def test_a_copy_that_nothing_names_is_found_when_it_is_old_and_removed_on_request(filled):
+    stray = filled.blobs / "00" / ("0" * 64 + "." + "1" * 16)
+    stray.write_bytes(b"stray")
+    assert pkgrepo(filled, "verify").returncode == 0  # it may be an upload's
+    os.utime(stray, (time.time() - 10**6,) * 2)
+    found = pkgrepo(filled, "verify")
+    assert (found.returncode, "1 forgotten copies" in found.stdout) == (1, True)
+    assert stray.exists()
+    assert pkgrepo(filled, "verify", "--repair").returncode == 0
+    assert not stray.exists()
+
+
+def test_a_sidecar_that_cannot_be_read_is_told_and_the_rest_is_taken_in(filled):
+    (filled.layout / "py" / "other" / "1.0" / "other-1.0.json").write_text('{"broken"')
+    filled.forget_catalog()
+    done = pkgrepo(filled, "reindex")
+    assert done.returncode == 1
+    assert "py/other/1.0/other-1.0.json" in done.stderr
+    assert "took in 2 repositories, 5 versions" in done.stdout
+
+
+def test_a_lost_copy_is_restored_from_the_layout(run, filled):
+    server = run()
+    before = pages(server.url)
+    server.stop()
+    for path in filled.copies().values():
+        path.unlink()
+    filled.forget_catalog()
+    done = pkgrepo(filled, "reindex")
+    assert done.returncode == 0, done.stderr
+    server = run(declared=False)
+    assert pages(server.url) == before
+    stop_in_step(server, filled)
+    assert pkgrepo(filled, "verify").returncode == 0

@@ -1,0 +1,74 @@
+"""Holding a server's data against what it promised, from outside."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import apsw
+
+from tests.support.processes import ROOT, clean_environment
+
+COMMAND_S = 120  # a bound for a command that hangs, not an expectation
+
+
+class Data:
+    """The data folder of a server: its catalog and its default storage."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = folder / "storages" / "main"
+        self.blobs = self.store / "blobs"
+        self.uploads = self.store / "uploads"
+        self.layout = self.store / "repositories"
+
+    def copies(self) -> dict[str, Path]:
+        """Every copy in the store, by locator."""
+        return {p.relative_to(self.blobs).as_posix(): p for p in self.blobs.rglob("*") if p.is_file()}
+
+    def damaged(self) -> list[str]:
+        """The locators of copies whose bytes are not what their name says."""
+        return [name for name, path in self.copies().items() if sha256_of(path) != name[3:67]]
+
+    def named(self) -> set[str]:
+        """The locators that rows of the catalog name."""
+        return {row[0] for row in self.rows("SELECT locator FROM blob")}
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        """What a query of the catalog gives, beside a running server or after it."""
+        connection = apsw.Connection(str(self.folder / "pkgrepo.db"))
+        try:
+            return list(connection.execute(sql))
+        finally:
+            connection.close()
+
+    def shown(self) -> set[str]:
+        """Every path of the readable layout, temporaries too."""
+        return {p.relative_to(self.layout).as_posix() for p in self.layout.rglob("*") if p.is_file()}
+
+    def forget_catalog(self) -> None:
+        """Lose the database."""
+        for path in self.folder.glob("pkgrepo.db*"):
+            path.unlink()
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def pkgrepo(data: Data, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """A run of the administrator's command on that data, its output not a terminal."""
+    variables = {"PYTHONPATH": str(ROOT), "PKGREPO_DATA__DIR": str(data.folder), **(environ or {})}
+    return subprocess.run(
+        [sys.executable, "-c", "from pkgrepo.cli import main; main()", *arguments],
+        env=clean_environment(**variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_S,
+        check=False,
+    )
