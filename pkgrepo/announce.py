@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import IO
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
+from twisted.internet.error import CannotListenError
+from twisted.python.failure import Failure
+
+from pkgrepo.errors import PkgrepoError
 
 
 def find_console() -> IO[str] | None:
@@ -62,6 +66,19 @@ def announce_password(user: str, password: str, *, console: IO[str] | None, fold
     print("which is shown this once; `pkgrepo admin reset-password` makes another.", file=console, flush=True)
 
 
-def announce_failure(sentence: str) -> None:
+def announce_failure(failure: Failure) -> None:
     """Say on standard error why there is no server."""
-    sys.stderr.write(f"pkgrepo could not start: {sentence}\n")
+    sys.stderr.write(f"pkgrepo could not start: {reason_of(failure)}\n")
+
+
+def is_expected(failure: Failure) -> bool:
+    """Whether a start failed for a reason that its sentence tells, so that nobody needs to see the program's lines."""
+    return failure.check(PkgrepoError, OSError, CannotListenError) is not None
+
+
+def reason_of(failure: Failure) -> str:
+    """What prevented a start, as a sentence."""
+    error = failure.value
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}"
+    return failure.getErrorMessage()

@@ -17,7 +17,15 @@ from twisted.internet.endpoints import serverFromString
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.announce import announce_addresses, announce_failure, announce_password, describe_address, find_console
+from pkgrepo.announce import (
+    announce_addresses,
+    announce_failure,
+    announce_password,
+    describe_address,
+    find_console,
+    is_expected,
+    reason_of,
+)
 from pkgrepo.assembly import Assembly
 from pkgrepo.config import Config
 from pkgrepo.notify import Notifier
@@ -101,11 +109,14 @@ class Server(MultiService):
             waiter.callback(self.addresses)
 
     def _failed(self, failure: Failure) -> None:
-        log.failure("the server could not start", failure=failure)
+        if is_expected(failure):
+            log.error("the server could not start: {reason}", reason=reason_of(failure))
+        else:
+            log.failure("the server could not start", failure=failure)
         for waiter in self._waiting:
             waiter.errback(failure)
         if not self._waiting:
-            announce_failure(failure.getErrorMessage())
+            announce_failure(failure)
             self._reactor.callWhenRunning(self._reactor.stop)
 
     async def _stop(self) -> None:

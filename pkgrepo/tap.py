@@ -121,7 +121,7 @@ def _check_endpoints(config: Config, reactor: Any) -> None:
 
 def _end_in_failure(failure: Failure, reactor: Any) -> None:
     """Stop the daemon, since one that does not answer must not look alive; its exit status is 1."""
-    announce_failure(failure.getErrorMessage())
+    announce_failure(failure)
     # twistd reports success for every reactor that ran and stopped, and a service manager would believe it.
     atexit.register(os._exit, 1)
     reactor.callWhenRunning(reactor.stop)

@@ -14,7 +14,7 @@ from zope.interface import implementer
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.storage.pools import Pool
 
-from .connections import check_library, open_reader, open_writer
+from .connections import CatalogUnusable, check_library, open_reader, open_writer
 from .failures import STORAGE_ERRORS, explain
 from .schema import Migration, load_migrations, upgrade
 from .turns import Turns
@@ -66,7 +66,8 @@ class SqliteCatalog:
         """
         Make or upgrade the database, and open it.
 
-        :raises CatalogUnusable: it is of a newer program, or somebody else's, or this SQLite library is too old
+        :raises CatalogUnusable: it is of a newer program, or somebody else's, or damaged, or cannot be opened, or this
+            SQLite library is too old
         """
         check_library()
         self._scanners.start()
@@ -139,7 +140,9 @@ class SqliteCatalog:
                 finally:
                     connection.close()
         except STORAGE_ERRORS as error:
-            raise explain(error) from error
+            damaged = isinstance(error, apsw.CorruptError | apsw.NotADBError)
+            hint = "; restore a copy, or move it away and run pkgrepo reindex" if damaged else ""
+            raise CatalogUnusable(f"{self._path} cannot be used: {error}{hint}") from error
         finally:
             turns.close()
 
