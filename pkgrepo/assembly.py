@@ -51,8 +51,11 @@ from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.derived import DerivedDocuments
 from pkgrepo.repositories.downloads import DownloadRecorder
+from pkgrepo.repositories.gc import GarbageCollector
 from pkgrepo.repositories.housekeeping import Housekeeping
+from pkgrepo.repositories.jobs import Jobs
 from pkgrepo.repositories.publish import Publisher
+from pkgrepo.repositories.quarantine import QuarantineWatch
 from pkgrepo.repositories.readable import LayoutFollower
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
@@ -101,6 +104,10 @@ class Core:
             clock=self.clock,
             observer=self.follower.poke,
         )
+        self.collector = GarbageCollector(
+            catalog=self.catalog, stores=self.stores, clock=self.clock, observer=self.follower.poke
+        )
+        self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor)
 
     async def start(self) -> None:
         """Open the catalog. :raises PkgrepoError: it cannot be used"""
@@ -231,6 +238,8 @@ class Assembly:
                 formats=core.formats,
                 pools=core.pools,
                 clock=core.clock,
+                collector=core.collector,
+                jobs=core.jobs,
                 settings=_management_settings(config),
                 images=images,
                 audit_sink=None if config.log.audit_file is None else LineFile(config.log.audit_file).append,
@@ -254,7 +263,15 @@ class Assembly:
             clock=core.clock,
             reactor=self._reactor,
         )
-        for each in (core.follower, core.downloads, Flusher(uses, self._reactor), housekeeping, lag):
+        quarantine = QuarantineWatch(
+            catalog=catalog,
+            registry=core.registry,
+            publisher=core.publisher,
+            clock=core.clock,
+            reactor=self._reactor,
+        )
+        flusher = Flusher(uses, self._reactor)
+        for each in (core.follower, core.downloads, core.jobs, flusher, housekeeping, quarantine, lag):
             each.setServiceParent(self._running)  # type: ignore[no-untyped-call]
         self._running.startService()
         return password

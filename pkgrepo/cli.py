@@ -11,6 +11,7 @@ import os
 import secrets
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
@@ -222,6 +223,50 @@ def reindex(sources: Sources) -> None:
         )
         if restored.problems:
             raise Unsound(len(restored.problems))
+
+    run_offline(sources.read(), work)
+
+
+@main.command("gc")
+@click.option("--dry-run", is_flag=True, help="Remove nothing, and tell what would go.")
+@click.option(
+    "--grace",
+    "grace_s",
+    type=click.IntRange(min=0),
+    default=86_400,
+    show_default=True,
+    metavar="SECONDS",
+    help="Keep what somebody touched so recently; with less than 600 a push may need a retry.",
+)
+@click.option("--delete-untagged", is_flag=True, help="Also remove images that no tag stands for.")
+@click.pass_obj
+def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_untagged: bool) -> None:
+    """Remove stored bytes that nothing needs any more, whether a server runs or not."""
+
+    async def work(core: Core) -> None:
+        from pkgrepo.repositories.gc import KIND, Wishes  # noqa: PLC0415 - see run_offline
+
+        wishes = Wishes(grace_s=grace_s, untagged=delete_untagged, dry_run=dry_run)
+        problems: list[str] = []
+        for storage in core.registry.storages():
+            repositories = [each for each in core.registry.all() if each.storage_id == storage.id]
+            data = {**wishes.to_json(), "on": f"storage {storage.name!r}"}
+            uid = await core.jobs.begin(
+                KIND, storage.uid, data, partial(core.collector.collect, storage, repositories, wishes)
+            )
+            job = await core.jobs.wait(uid)
+            problems += job.result["errors"]
+            if job.state == "done":
+                found, verb = job.result, "would remove" if dry_run else "removed"
+                click.echo(
+                    f"{storage.name}: {verb} {found['blobs']} of {found['blobs_seen']} blobs ({found['freed']} bytes), "
+                    f"{found['manifests']} of {found['manifests_seen']} manifests and {found['uploads']} unfinished "
+                    f"uploads; {found['kept']} are too young"
+                )
+        for problem in problems:
+            click.echo(problem, err=True)
+        if problems:
+            raise Unsound(len(problems))
 
     run_offline(sources.read(), work)
 

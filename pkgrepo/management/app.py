@@ -17,7 +17,9 @@ from .audit import Audit
 from .configuration import Configuration
 from .configuration_keys import ConfigurationKeys
 from .dispatch import Dispatcher, SegmentResource
+from .gc import GarbageCollection
 from .health import HealthChecks
+from .jobs import BackgroundJobs
 from .metrics import Figures, Metrics
 from .openapi import Description
 from .packages import Packages
@@ -29,6 +31,7 @@ from .repositories import Repositories
 from .search import Search
 from .services import ManagementServices
 from .setup import Setup
+from .stats import Statistics
 from .storages import Storages
 from .token_service import TokenService
 from .tokens import Tokens
@@ -44,6 +47,9 @@ FAMILIES = (
     Repositories,
     ConfigurationKeys,
     Configuration,
+    GarbageCollection,
+    Statistics,
+    BackgroundJobs,
     Packages,
     Removal,
     Search,

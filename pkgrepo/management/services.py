@@ -15,6 +15,8 @@ from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.images import ImageAddresses
 from pkgrepo.interfaces import ICatalog, IFormat
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.gc import GarbageCollector
+from pkgrepo.repositories.jobs import Jobs
 from pkgrepo.repositories.publish import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
@@ -61,6 +63,8 @@ class ManagementServices:
     formats: Mapping[str, IFormat]
     pools: Pools
     clock: Clock
+    collector: GarbageCollector
+    jobs: Jobs
     settings: ManagementSettings
     audit_sink: Callable[[bytes], None] | None = None
     images: ImageAddresses = Factory(lambda self: ImageAddresses(self.registry), takes_self=True)

@@ -8,7 +8,7 @@ blob; from then on uploads of the same bytes bring their own copy; the bytes at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
@@ -110,3 +110,72 @@ def forget_blob(tx: Transaction, storage_id: int, sha256: str, locator: str) -> 
         (storage_id, bytes.fromhex(sha256), locator),
     )
     return bool(removed)
+
+
+def freed_with(r: Reader, storage_id: int, going: Mapping[str, int], before_ms: int) -> list[BlobInfo]:
+    """
+    Blobs that nothing would refer to if so many references to each went, and nobody touched since ``before_ms``.
+
+    ``going`` are numbers of rows of C{package_blob} and C{manifest}, by sha256.
+    """
+    freed = []
+    for sha256, count in going.items():
+        row = r.one(
+            """
+            SELECT b.sha256, b.size, b.locator, b.digests,
+                (SELECT COUNT(*) FROM file f WHERE f.sha256 = b.sha256 AND f.storage_id = b.storage_id)
+                + (SELECT COUNT(*) FROM blob_ref x WHERE x.storage_id = b.storage_id AND x.sha256 = b.sha256)
+                + (SELECT COUNT(*) FROM package_blob x
+                   WHERE x.sha256 = b.sha256 AND b.storage_id = (SELECT r.storage_id FROM package p
+                       JOIN repository r ON r.id = p.repository_id WHERE p.id = x.package_id))
+                + (SELECT COUNT(*) FROM manifest m
+                   WHERE m.sha256 = b.sha256
+                   AND b.storage_id = (SELECT r.storage_id FROM repository r WHERE r.id = m.repository_id))
+            FROM blob b WHERE b.storage_id = ? AND b.sha256 = ? AND b.state = 'live' AND b.touched_at < ?
+            """,
+            (storage_id, bytes.fromhex(sha256), before_ms),
+        )
+        if row is not None and row[4] == count:
+            freed.append(to_info(row))
+    return freed
+
+
+def unreferenced(r: Reader, storage_id: int, since_ms: int = 0) -> tuple[int, int]:
+    """
+    How many live blobs nothing refers to, of those touched since ``since_ms``, and their bytes.
+
+    Looks at every one of these blobs: for a reader thread.
+    """
+    row = r.one(
+        f"""
+        SELECT COUNT(*), COALESCE(SUM(b.size), 0) FROM blob b
+        WHERE b.storage_id = ? AND b.state = 'live' AND b.touched_at >= ? AND NOT {_REFERENCED}
+        """,  # noqa: S608 - ours
+        (storage_id, since_ms),
+    )
+    assert row is not None
+    return row[0], row[1]
+
+
+def remove_expired_uploads(tx: Transaction, repository_id: int, before_ms: int, now_ms: int, limit: int) -> int:
+    """End some uploads of a repository that nobody touched since ``before_ms`` nor works on; how many went."""
+    return tx.execute(
+        """
+        DELETE FROM upload WHERE uid IN (SELECT uid FROM upload WHERE repository_id = ? AND touched_at < ?
+            AND (lease_until IS NULL OR lease_until < ?) ORDER BY touched_at LIMIT ?)
+        """,
+        (repository_id, before_ms, now_ms, limit),
+    )
+
+
+def count_expired_uploads(r: Reader, repository_id: int, before_ms: int, now_ms: int) -> int:
+    """How many uploads ``remove_expired_uploads`` would end in all."""
+    row = r.one(
+        """
+        SELECT COUNT(*) FROM upload WHERE repository_id = ? AND touched_at < ?
+        AND (lease_until IS NULL OR lease_until < ?)
+        """,
+        (repository_id, before_ms, now_ms),
+    )
+    assert row is not None
+    return int(row[0])

@@ -1,1 +1,168 @@
-"""What of an image nothing needs any more."""
+"""
+What of an image nothing needs any more.
+
+A manifest is needed when a tag stands for it, when a needed manifest lists it, or when it says of a needed manifest
+that it belongs to it (a signature, say). A blob is needed when a manifest of the image refers to it. What somebody
+touched since a given time counts as needed, since clients push the parts before the whole.
+
+A plan is made on a reader thread and may be old when it is carried out: everything in it is looked at again, in the
+transaction that removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader, Transaction
+
+from .package_blobs import is_needed
+
+
+@frozen
+class ImagePlan:
+    """
+    What may go of one image: digests of manifests, those that list others first, and blobs by their sha256.
+
+    ``contents`` are the sha256 of the manifests' own bytes; ``manifests_seen`` and ``blobs_seen`` count what the image
+    has; ``kept`` what nothing needs but somebody touched too recently.
+    """
+
+    manifests: tuple[str, ...]
+    blobs: tuple[str, ...]
+    contents: tuple[str, ...]
+    manifests_seen: int
+    blobs_seen: int
+    kept: int
+
+
+@frozen
+class _Manifest:
+    digest: str
+    sha256: str
+    subject: str | None
+    touched_ms: int
+    children: frozenset[str]
+    names: frozenset[str]  # of everything that it refers to
+
+
+def plan_image(r: Reader, package_id: int, before_ms: int, *, untagged: bool) -> ImagePlan:
+    """
+    What may go of an image: blobs, and with ``untagged`` also manifests, that nobody touched since ``before_ms``.
+
+    Reads everything that the image consists of, so this is for a reader thread.
+    """
+    found = _manifests(r, package_id)
+    tagged = {row[0] for row in r.all("SELECT digest FROM tag WHERE package_id = ?", (package_id,))}
+    needed = _reachable(found, tagged) if untagged else set(found)
+    young = {name for name, each in found.items() if each.touched_ms >= before_ms}
+    kept = _reachable(found, needed | young) if untagged else needed
+    doomed = _parents_first({name: each for name, each in found.items() if name not in kept})
+    names = set().union(*(found[name].names for name in kept))
+    links = r.all("SELECT sha256, sha512, touched_at FROM package_blob WHERE package_id = ?", (package_id,))
+    loose = [
+        (sha256.hex(), touched_ms)
+        for sha256, sha512, touched_ms in links
+        if f"sha256:{sha256.hex()}" not in names and (sha512 is None or f"sha512:{sha512.hex()}" not in names)
+    ]
+    blobs = tuple(sha256 for sha256, touched_ms in loose if touched_ms < before_ms)
+    return ImagePlan(
+        manifests=doomed,
+        blobs=blobs,
+        contents=tuple(found[name].sha256 for name in doomed),
+        manifests_seen=len(found),
+        blobs_seen=len(links),
+        kept=len(kept) - len(needed) + len(loose) - len(blobs),
+    )
+
+
+def still_doomed(tx: Transaction, package_id: int, digest: str, doomed: Collection[str], before_ms: int) -> bool:
+    """Whether a manifest of a plan may still go: nothing that is not ``doomed`` itself needs it."""
+    row = tx.one("SELECT subject, touched_at FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
+    if row is None or row[1] >= before_ms:
+        return False
+    if tx.one("SELECT 1 FROM tag WHERE package_id = ? AND digest = ? LIMIT 1", (package_id, digest)) is not None:
+        return False
+    parents = tx.all(
+        """
+        SELECT m.digest FROM manifest_ref x JOIN manifest m ON m.id = x.manifest_id
+        WHERE x.package_id = ? AND x.digest = ?
+        """,
+        (package_id, digest),
+    )
+    if any(parent not in doomed for (parent,) in parents):
+        return False
+    subject = row[0]
+    return subject is None or subject in doomed or not _has(tx, package_id, subject)
+
+
+def loose_blob(tx: Transaction, package_id: int, sha256: str, before_ms: int) -> bool:
+    """Whether a blob of a plan may still go: its image has it, nobody touched it, and no manifest refers to it."""
+    row = tx.one(
+        "SELECT touched_at FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, bytes.fromhex(sha256))
+    )
+    return row is not None and row[0] < before_ms and not is_needed(tx, package_id, sha256)
+
+
+def _manifests(r: Reader, package_id: int) -> dict[str, _Manifest]:
+    references: dict[int, list[tuple[str, str]]] = {}
+    for manifest_id, digest, kind in r.all(
+        "SELECT manifest_id, digest, kind FROM manifest_ref WHERE package_id = ?", (package_id,)
+    ):
+        references.setdefault(manifest_id, []).append((digest, kind))
+    found = {}
+    for id_, digest, sha256, subject, touched_ms in r.all(
+        "SELECT id, digest, sha256, subject, touched_at FROM manifest WHERE package_id = ?", (package_id,)
+    ):
+        named = references.get(id_, [])
+        found[digest] = _Manifest(
+            digest=digest,
+            sha256=sha256.hex(),
+            subject=subject,
+            touched_ms=touched_ms,
+            children=frozenset(name for name, kind in named if kind == "manifest"),
+            names=frozenset(name for name, _ in named),
+        )
+    return found
+
+
+def _reachable(found: Mapping[str, _Manifest], roots: Iterable[str]) -> set[str]:
+    """The roots, what they list, and what belongs to any of these, over again."""
+    belonging: dict[str, list[str]] = {}
+    for each in found.values():
+        if each.subject is not None:
+            belonging.setdefault(each.subject, []).append(each.digest)
+    reached: set[str] = set()
+    open_ = [name for name in roots if name in found]
+    while open_:
+        name = open_.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        open_ += (child for child in found[name].children if child in found)
+        open_ += belonging.get(name, ())
+    return reached
+
+
+def _parents_first(doomed: Mapping[str, _Manifest]) -> tuple[str, ...]:
+    """
+    An order in which no manifest goes before those that list it, nor before that to which it belongs.
+
+    So that one that comes back into use half-way still has everything. Only the second can go in a circle: a list is
+    named by what is in it, so no list holds itself.
+    """
+    listing: dict[str, set[str]] = {name: set() for name in doomed}
+    for name, each in doomed.items():
+        for child in each.children & doomed.keys():
+            listing[child].add(name)
+    both = {name: {*before, *({doomed[name].subject} & doomed.keys())} for name, before in listing.items()}
+    try:
+        return tuple(str(name) for name in TopologicalSorter(both).static_order())
+    except CycleError:
+        return tuple(TopologicalSorter(listing).static_order())
+
+
+def _has(r: Reader, package_id: int, digest: str) -> bool:
+    return r.one("SELECT 1 FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest)) is not None
