@@ -7,6 +7,7 @@ import json
 import pytest
 import pytest_twisted
 
+from pkgrepo.storage.catalog import uploads
 from tests.support.images import EMPTY, Registry, code, digest_of, make_image, sentence
 
 DATA = bytes(range(256)) * 8
@@ -268,3 +269,13 @@ async def test_errors_have_the_shape_that_clients_read(registry: Registry) -> No
     assert reply.headers["docker-distribution-api-version"] == "registry/2.0"
     assert json.loads(reply.body)["errors"][0]["detail"] == {"digest": digest_of(DATA)}
     assert "unknown" in sentence(reply)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_lease_that_a_killed_process_left_runs_out(registry: Registry) -> None:
+    started = await registry.start()
+    core = registry.stack.assembly.core
+    now_ms = core.clock.now_ms()
+    uid = started.headers["docker-upload-uuid"]
+    assert await core.catalog.write(uploads.lease_upload, uid, "somebody gone", now_ms + 300, now_ms)
+    assert (await registry.go_on(started, "PUT", DATA, f"?digest={digest_of(DATA)}")).status == 201
