@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.model import SYSTEM, Actor, Version, VersionState
 from pkgrepo.repositories.index import Change, PackageIndex
@@ -68,6 +68,7 @@ class Publishing:
         if "maintainers" not in package.meta:
             meta = {**package.meta, "maintainers": [dict(self.maintainer)]}
             packages.touch_package(index.tx, package.id, serial=package.serial, now_ms=index.now_ms, meta=meta)
+            index.package = evolve(package, meta=meta)
         index_package(index, change)
 
 

@@ -142,6 +142,10 @@ class NpmSite:
                 document = await self._parse(received, received.scanned.value)
                 name = named if named is not None else _name(document)
                 self._require_write(identity, name)
+                if self._reading.find_package(name) is None:
+                    raise Refusal(
+                        400, f"the document has no tarball attached, and there is no package {name} to change"
+                    )
                 return await self._changing.write_back(name, document, revision, identity, actor)
             publication = await self._parse(received, lambda: read_publication(received.scanned, named))
             self._require_write(identity, publication.name)

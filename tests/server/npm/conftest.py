@@ -1,0 +1,116 @@
+"""One server in a process of its own for all tests of the npm format's wire contract."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pkgrepo.auth.tokens import hash_token, make_token
+from pkgrepo.model import TokenKind
+from tests.support.index import PASSWORD, USER
+from tests.support.npmpkgs import make_publish
+from tests.support.processes import ServerProcess, twistd_process
+from tests.support.wire import Reply, Wire
+
+MAX_UPLOAD = 2 * 1024 * 1024  # bytes
+BOB = ("bob", "bob keeps bees at home")
+
+REPOSITORIES = {
+    "npm": "",
+    "search": "",
+    "private": 'visibility = "private"',
+    "reusable": 'config = { type = "Hosted", policy = { reuse_deleted_names = true } }',
+    "careful": 'config = { type = "Hosted", policy = { manifest_mismatch = "refuse" } }',
+}
+
+# By name: repositories, actions, packages.
+TOKENS = {
+    "reader": ("main/*", ["read"], []),
+    "writer": ("main/npm", ["read", "write"], []),
+    "scoped": ("main/npm", ["read", "write"], ["@team/*"]),
+    "elsewhere": ("main/search", ["read", "write"], []),
+}
+
+ADVISORY = {
+    "id": "GHSA-aaaa-bbbb-cccc",
+    "modified": "2026-01-02T00:00:00Z",
+    "published": "2026-01-01T00:00:00Z",
+    "summary": "It bites",
+    "details": "It bites at night.",
+    "affected": [
+        {
+            "package": {"ecosystem": "npm", "name": "biter"},
+            "ranges": [{"type": "SEMVER", "events": [{"introduced": "1.0.0"}, {"fixed": "1.2.0"}]}],
+        }
+    ],
+    "database_specific": {"severity": "HIGH", "cwe_ids": ["CWE-1"]},
+}
+
+
+@pytest.fixture(scope="session")
+def npm_tokens() -> dict[str, str]:
+    """The texts of the tokens that the server knows, by name."""
+    return {name: make_token(TokenKind.CI) for name in TOKENS}
+
+
+@pytest.fixture(scope="session")
+def npm_server(tmp_path_factory: pytest.TempPathFactory, npm_tokens: dict[str, str]) -> Iterator[ServerProcess]:
+    """A running server with the repositories and tokens above, an advisory, and a user who has no rights."""
+    folder = tmp_path_factory.mktemp("npm_server")
+    (folder / "osv").mkdir()
+    (folder / "osv" / "one.json").write_text(json.dumps(ADVISORY))
+    lines = ["[server]", f"max_upload = {MAX_UPLOAD}", "trusted_proxies = ['127.0.0.1']"]
+    lines += ["[limits]", "login_failures = 1000", "[npm]", 'advisories = "osv"']
+    for name, rest in REPOSITORIES.items():
+        lines += ["[[bootstrap.repositories]]", f'name = "{name}"', 'format = "npm"', rest]
+    for name, (repository, actions, packages) in TOKENS.items():
+        lines += [
+            "[[bootstrap.tokens]]",
+            f'name = "{name}"',
+            f'user = "{USER}"',
+            f'hash = "{hash_token(npm_tokens[name]).hex()}"',
+            f"packages = {packages}",
+            f'repositories = [{{ repository = "{repository}", actions = {actions} }}]',
+        ]
+    (folder / "pkgrepo.toml").write_text("\n".join(lines) + "\n")
+    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
+    process.wait_ready()
+    bob = {"username": BOB[0], "password": BOB[1], "email": "bob@example.org"}
+    made = Wire(f"{process.url}/api", (USER, PASSWORD)).post_json("/users", bob)
+    assert made.status == 201, made
+    yield process
+    process.stop()
+    assert "Traceback" not in process.output, process.output
+
+
+@pytest.fixture
+def registry(npm_server: ServerProcess) -> Callable[[str], Wire]:
+    """Any of its repositories by name, as the admin."""
+    return lambda name: Wire(f"{npm_server.url}/repositories/main/{name}", (USER, PASSWORD))
+
+
+@pytest.fixture
+def npm(registry: Callable[[str], Wire]) -> Wire:
+    """The public repository, as the admin."""
+    return registry("npm")
+
+
+@pytest.fixture
+def as_token(registry: Callable[[str], Wire], npm_tokens: dict[str, str]) -> Callable[..., Wire]:
+    """A repository as the bearer of a token sees it: ``as_token(token, repository)``."""
+    return lambda token, name="npm": registry(name).as_user("__token__", npm_tokens[token])
+
+
+@pytest.fixture
+def publish(npm: Wire) -> Callable[..., Reply]:
+    """Publishes a small package: ``publish(name, version, where=..., **options of make_publish)``."""
+
+    def put(name: str, version: str = "1.0.0", *, where: Wire = npm, **options: Any) -> Reply:
+        reply = where.put(f"/{name.replace('/', '%2f')}", make_publish(name, version, **options))
+        assert reply.status == 201, reply
+        return reply
+
+    return put

@@ -1,0 +1,219 @@
+"""Deprecating, unpublishing, tags, owners and stars, in the requests that clients make."""
+
+import json
+
+import pytest
+
+from tests.support.index import PASSWORD, USER
+from tests.support.npmpkgs import make_publish
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def document(npm):
+    def get(name):
+        reply = npm.get(f"/{name}?write=true")
+        assert reply.status == 200, reply
+        return reply.json
+
+    return get
+
+
+@pytest.fixture
+def write(npm):
+    def put(path, document, method="PUT"):
+        return npm.ask(method, path, json.dumps(document), {"Content-Type": "application/json"})
+
+    return put
+
+
+def deprecation(npm, name, version):
+    for form in ("application/vnd.npm.install-v1+json", "application/json"):
+        found = npm.get(f"/{name}", Accept=form).json["versions"][version].get("deprecated")
+    return found
+
+
+def test_a_deprecation_is_shown_until_it_is_taken_back(npm, publish, document, write):
+    for version in ("1.0.0", "1.1.0"):
+        publish("old", version)
+    sent = document("old")
+    sent["versions"]["1.0.0"]["deprecated"] = "use 1.1.0"
+    assert write("/old", sent).json["ok"] is True
+    assert (deprecation(npm, "old", "1.0.0"), deprecation(npm, "old", "1.1.0")) == ("use 1.1.0", None)
+    assert npm.get("/old/1.0.0").json["deprecated"] == "use 1.1.0"
+    assert write("/old", {"versions": {"1.1.0": {"deprecated": "and this"}}}).status == 201  # pnpm's short form
+    assert (deprecation(npm, "old", "1.0.0"), deprecation(npm, "old", "1.1.0")) == ("use 1.1.0", "and this")
+    sent = document("old")
+    sent["versions"]["1.0.0"]["deprecated"] = ""
+    sent["versions"]["9.9.9"] = {"deprecated": "nothing is here"}
+    del sent["versions"]["1.1.0"]
+    assert write("/old", sent).status == 201
+    assert (deprecation(npm, "old", "1.0.0"), deprecation(npm, "old", "1.1.0")) == (None, "and this")
+    assert sorted(document("old")["versions"]) == ["1.0.0", "1.1.0"]
+
+
+def unpublish(npm, document, write, name, version):
+    """The requests of ``npm unpublish name@version``."""
+    sent = document(name)
+    del sent["versions"][version]
+    sent["dist-tags"] = {tag: at for tag, at in sent["dist-tags"].items() if at != version}
+    if "latest" not in sent["dist-tags"]:
+        sent["dist-tags"]["latest"] = sorted(sent["versions"])[-1]
+    first = write(f"/{name}/-rev/{sent['_rev']}", sent)
+    bare = name.rpartition("/")[2]
+    second = npm.ask("DELETE", f"/{name}/-/{bare}-{version}.tgz/-rev/{document(name)['_rev']}")
+    return first, second
+
+
+@pytest.mark.parametrize("name", ["shrinking", "@shrinking/x"])
+def test_a_version_is_unpublished(npm, publish, document, write, name):
+    for version in ("1.0.0", "1.1.0", "2.0.0-rc.1"):
+        publish(name, version, tag="next" if "rc" in version else "latest")
+    bare = name.rpartition("/")[2]
+    for _ in range(2):
+        assert npm.get(f"/{name}/-/{bare}-1.1.0.tgz").status == 200
+    first, second = unpublish(npm, document, write, name, "1.1.0")
+    assert (first.status, second.status) == (200, 200)
+    assert first.json["rev"] == document(name)["_rev"]
+    left = document(name)
+    assert sorted(left["versions"]) == ["1.0.0", "2.0.0-rc.1"]
+    assert left["dist-tags"] == {"latest": "2.0.0-rc.1", "next": "2.0.0-rc.1"}  # as the client has worked it out
+    assert "1.1.0" not in left["time"]
+    assert npm.get(f"/{name}/-/{bare}-1.1.0.tgz").status == 404
+    assert npm.get(f"/{name}/1.1.0").status == 404
+    again = npm.put(f"/{name}", make_publish(name, "1.1.0"))
+    assert again.status == 403
+
+
+def test_latest_moves_to_the_highest_release(npm, publish):
+    for version in ("1.0.0", "2.0.0-rc.1", "1.5.0"):
+        publish("moving", version)
+    rev = npm.get("/moving?write=true").json["_rev"]
+    assert npm.ask("DELETE", f"/moving/-/moving-1.5.0.tgz/-rev/{rev}").status == 200
+    assert npm.get("/moving").json["dist-tags"] == {"latest": "1.0.0"}
+    rev = npm.get("/moving?write=true").json["_rev"]
+    assert npm.ask("DELETE", f"/moving/-/moving-1.0.0.tgz/-rev/{rev}").status == 200
+    assert npm.get("/moving").json["dist-tags"] == {"latest": "2.0.0-rc.1"}
+
+
+def test_a_package_is_unpublished_at_its_revision_only(npm, publish, document):
+    publish("whole", "1.0.0")
+    stale = document("whole")["_rev"]
+    publish("whole", "1.1.0")
+    reply = npm.ask("DELETE", f"/whole/-rev/{stale}")
+    assert reply.status == 409
+    assert npm.ask("DELETE", "/whole").status == 405
+    assert npm.ask("DELETE", f"/whole/-rev/{document('whole')['_rev']}").status == 200
+    for path in ("/whole", "/whole/1.0.0", "/whole/-/whole-1.0.0.tgz", "/-/package/whole/dist-tags"):
+        assert npm.get(path).status == 404
+
+
+def test_a_document_of_an_older_revision_takes_nothing_away(npm, publish, document, write):
+    publish("stale", "1.0.0")
+    sent = document("stale")
+    publish("stale", "1.1.0")
+    reply = write(f"/stale/-rev/{sent['_rev']}", sent)
+    assert reply.status == 409
+    assert sorted(document("stale")["versions"]) == ["1.0.0", "1.1.0"]
+
+
+def test_tags_are_set_listed_and_removed(npm, publish):
+    for version in ("1.0.0", "1.1.0"):
+        publish("@tags/x", version)
+    tags = "/-/package/@tags%2fx/dist-tags"
+    for method in ("PUT", "POST"):
+        reply = npm.ask(method, f"{tags}/stable", '"1.0.0"')
+        assert (reply.status, reply.json["dist-tags"]) == (201, {"latest": "1.1.0", "stable": "1.0.0"})
+    assert npm.get(tags).json == {"latest": "1.1.0", "stable": "1.0.0"}
+    assert npm.get("/@tags%2fx").json["dist-tags"] == {"latest": "1.1.0", "stable": "1.0.0"}
+    assert npm.get("/@tags%2fx/stable").json["version"] == "1.0.0"
+    assert npm.ask("PUT", f"{tags}/latest", '"1.0.0"').status == 201
+    assert npm.get("/@tags%2fx/latest").json["version"] == "1.0.0"
+    assert npm.ask("DELETE", f"{tags}/stable").json["dist-tags"] == {"latest": "1.0.0"}
+    assert npm.get("/@tags%2fx/stable").status == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "tag", "body", "status"),
+    [
+        ("PUT", "stable", '"9.9.9"', 404),
+        ("PUT", "stable", "1.0.0", 400),
+        ("PUT", "stable", "{}", 400),
+        ("PUT", "1.x", '"1.0.0"', 400),
+        ("PUT", "^1", '"1.0.0"', 400),
+        ("PUT", "v1.0.0", '"1.0.0"', 400),
+        ("PUT", "__proto__", '"1.0.0"', 400),
+        ("PUT", "a%2fb", '"1.0.0"', 400),
+        ("DELETE", "latest", None, 400),
+        ("DELETE", "nothing", None, 404),
+    ],
+)
+def test_a_tag_that_cannot_be_is_refused(npm, publish, method, tag, body, status):
+    if npm.get("/untaggable").status == 404:
+        publish("untaggable")
+    assert npm.ask(method, f"/-/package/untaggable/dist-tags/{tag}", body).status == status
+    assert npm.get("/-/package/untaggable/dist-tags").json == {"latest": "1.0.0"}
+
+
+def test_a_new_owner_changes_nothing_else(npm, publish, document, write):
+    for version in ("1.0.0", "1.1.0"):
+        publish("owned", version)
+    bob = npm.get("/-/user/org.couchdb.user:bob").json
+    assert (bob["name"], bob["email"]) == ("bob", "bob@example.org")
+    before = document("owned")
+    owners = [*before["maintainers"], {"name": "bob", "email": bob["email"]}]
+    reply = write(f"/owned/-rev/{before['_rev']}", {"_id": "owned", "_rev": before["_rev"], "maintainers": owners})
+    assert reply.status == 200
+    after = document("owned")
+    assert after["maintainers"] == owners
+    assert after["versions"] == before["versions"]
+    assert after["dist-tags"] == before["dist-tags"]
+    assert npm.get("/-/package/owned/collaborators").json == {"admin": "write", "bob": "write"}
+    assert npm.get("/-/user/bob/package").json["owned"] == "write"
+    assert write(f"/owned/-rev/{after['_rev']}", {"maintainers": [{"name": 1}]}).status == 400
+
+
+def test_a_star_is_given_and_taken_back(npm, publish, document, write):
+    publish("starred")
+    sent = document("starred")
+    assert write("/starred", {"_id": "starred", "_rev": sent["_rev"], "users": {"admin": True}}).status == 201
+    assert document("starred")["users"] == {"admin": True}
+    assert write("/starred", {"_id": "starred", "users": {"bob": True}}).status == 201
+    assert "users" not in document("starred")
+
+
+def test_access_is_told_as_it_is(npm, publish, registry, write):
+    publish("@shown/x")
+    assert npm.get("/-/package/@shown%2fx/visibility").json == {"public": True}
+    assert write("/-/package/@shown%2fx/access", {"access": "public"}, "POST").status == 200
+    assert write("/-/package/@shown%2fx/access", {"publish_requires_tfa": False}, "POST").status == 200
+    assert write("/-/package/@shown%2fx/access", {"access": "restricted"}, "POST").status == 403
+    assert npm.get("/-/org/shown/package").json == {"@shown/x": "write"}
+    publish("hidden", where=registry("private"))
+    assert registry("private").get("/-/package/hidden/visibility").json == {"public": False}
+
+
+def test_changes_need_the_right_to_make_them(npm, publish, document, as_token):
+    publish("guarded", "1.0.0")
+    rev = document("guarded")["_rev"]
+    reader, writer = as_token("reader"), as_token("writer")
+    for who, status in ((npm.as_user(), 401), (reader, 403)):
+        assert who.ask("PUT", "/guarded", '{"versions":{"1.0.0":{"deprecated":"x"}}}').status == status
+        assert who.ask("PUT", "/-/package/guarded/dist-tags/next", '"1.0.0"').status == status
+        assert who.ask("DELETE", f"/guarded/-rev/{rev}").status == status
+    assert writer.ask("PUT", "/-/package/guarded/dist-tags/next", '"1.0.0"').status == 201
+    rev = document("guarded")["_rev"]
+    assert writer.ask("DELETE", f"/guarded/-rev/{rev}").status == 403
+    assert writer.ask("PUT", f"/guarded/-rev/{rev}", '{"versions":{}}').status == 403
+    assert npm.get("/guarded").status == 200
+
+
+def test_a_yank_through_the_api_is_a_deprecation(npm, publish, npm_server):
+    publish("withdrawn", "1.0.0")
+    api = Wire(f"{npm_server.url}/api", (USER, PASSWORD))
+    listed = api.get("/repository/list").json
+    uid = next(each["id"] for each in listed["items"] if each["name"] == "npm")
+    assert api.post_json(f"/package/{uid}/withdrawn/versions/1.0.0/yank", {"reason": "bad"}).status == 200
+    assert deprecation(npm, "withdrawn", "1.0.0") == "bad"
