@@ -1,0 +1,229 @@
+"""skopeo, podman and buildah, as Debian 12 has them, against a running server."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.clients import client_environment, program, run_client
+from tests.support.images import digest_of, make_image, write_layout
+from tests.support.processes import ServerProcess, twistd_process
+from tests.support.wire import Wire
+
+USER, PASSWORD = "admin", "correct horse battery"
+CREDS = f"{USER}:{PASSWORD}"
+
+CONFIG = """
+[[bootstrap.repositories]]
+name = "images"
+format = "docker"
+
+[[bootstrap.repositories]]
+name = "moving"
+format = "docker"
+config = { type = "Hosted", push_rules = { allow_tag_overwrite = true } }
+
+[[bootstrap.repositories]]
+name = "private"
+format = "docker"
+visibility = "private"
+
+[[bootstrap.repositories]]
+name = "tokens"
+format = "docker"
+config = { type = "Hosted", push_rules = { must_use_auth_token_for_push = true } }
+
+[container]
+default_repository = "main/moving"
+"""
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A running server with container repositories of several rules."""
+    folder = tmp_path_factory.mktemp("registry")
+    (folder / "pkgrepo.toml").write_text(CONFIG)
+    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
+    process.wait_ready()
+    yield process
+    process.stop()
+    assert "Traceback" not in process.output, process.output
+
+
+@pytest.fixture
+def wire(registry: ServerProcess) -> Wire:
+    return Wire(registry.url, (USER, PASSWORD))
+
+
+@pytest.fixture
+def host(registry: ServerProcess) -> str:
+    return urlsplit(registry.url).netloc
+
+
+class Tools:
+    """The programs with storage of their own below a folder, and no policy but "take anything"."""
+
+    def __init__(self, folder: Path, runroot: Path) -> None:
+        self.folder = folder
+        self.runroot = runroot
+        self.environ: Mapping[str, str] = client_environment(
+            folder / "home", XDG_RUNTIME_DIR=str(folder / "run"), STORAGE_DRIVER="vfs", TMPDIR=str(folder)
+        )
+        (folder / "run").mkdir()
+        self.policy = folder / "policy.json"
+        self.policy.write_text('{"default":[{"type":"insecureAcceptAnything"}]}')
+
+    def skopeo(self, *arguments: str | Path, status: int | None = 0) -> str:
+        command = [program("skopeo"), "--policy", self.policy, *arguments]
+        return run_client(command, environ=self.environ, folder=self.folder, status=status).stdout
+
+    def podman(self, *arguments: str | Path, status: int | None = 0, name: str = "podman") -> str:
+        storage = ["--root", self.folder / "root", "--runroot", self.runroot, "--storage-driver", "vfs"]
+        command = [program(name), *storage, *arguments]
+        return run_client(command, environ=self.environ, folder=self.folder, status=status).stdout
+
+    def layout(self, text: str = "hello") -> str:
+        """An OCI layout with one image, as skopeo names it."""
+        folder = self.folder / f"layout-{text}"
+        if not folder.exists():
+            write_layout(folder, make_image(text))
+        return f"oci:{folder}:v1"
+
+    def push(self, text: str, image: str, creds: str = CREDS, status: int | None = 0) -> str:
+        auth = ["--dest-creds", creds] if creds else ["--dest-no-creds"]
+        return self.skopeo(
+            "copy", "--dest-tls-verify=false", *auth, self.layout(text), f"docker://{image}", status=status
+        )
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Iterator[Tools]:
+    with tempfile.TemporaryDirectory(prefix="p") as runroot:  # podman takes at most 50 characters
+        yield Tools(tmp_path, Path(runroot))
+
+
+def test_skopeo_pushes_inspects_lists_and_pulls(tools: Tools, host: str) -> None:
+    image = f"{host}/main/images/skopeo/app"
+    tools.push("hello", f"{image}:v1")
+    assert json.loads(tools.skopeo("inspect", "--tls-verify=false", f"docker://{image}:v1"))["Digest"] == (
+        make_image("hello").digest
+    )
+    tags = tools.skopeo("list-tags", "--tls-verify=false", f"docker://{image}")
+    assert json.loads(tags)["Tags"] == ["v1"]
+    pulled = tools.folder / "pulled"
+    tools.skopeo("copy", "--src-tls-verify=false", f"docker://{image}:v1", f"dir:{pulled}")
+    assert (pulled / "manifest.json").read_bytes() == make_image("hello").manifest
+
+
+def test_skopeo_copies_without_sending_layers_again(
+    tools: Tools, host: str, wire: Wire, registry: ServerProcess
+) -> None:
+    source, target = f"{host}/main/images/copy/from", f"{host}/main/images/copy/to"
+    tools.push("copied", f"{source}:v1")
+    arguments = ["--src-tls-verify=false", "--dest-tls-verify=false", "--dest-creds", CREDS]
+    tools.skopeo("copy", *arguments, f"docker://{source}:v1", f"docker://{target}:v1")
+    assert wire.get("/v2/main/images/copy/to/manifests/v1").body == make_image("copied").manifest
+    starts = registry.lines("POST /v2/main/images/copy/to/blobs/uploads/", 1)
+    assert " 201 " in starts[0], "the layer was mounted"
+
+
+def test_skopeo_deletes(tools: Tools, host: str) -> None:
+    image = f"docker://{host}/main/images/deleted:v1"
+    tools.push("deleted", image.removeprefix("docker://"))
+    tools.skopeo("delete", "--tls-verify=false", "--creds", CREDS, image)
+    assert "manifest unknown" in tools.skopeo("inspect", "--tls-verify=false", image, status=1)
+
+
+def test_a_refused_overwrite_is_shown_and_a_repeated_push_is_none(tools: Tools, host: str) -> None:
+    image = f"{host}/main/images/fixed:v1"
+    tools.push("one", image)
+    tools.push("one", image)
+    shown = tools.push("two", image, status=1)
+    assert "denied: tag v1 already exists and this repository does not allow tags to be overwritten" in shown
+    moving = f"{host}/main/moving/app:v1"
+    tools.push("one", moving)
+    tools.push("two", moving)
+
+
+def test_a_name_alone_goes_to_the_default_repository(tools: Tools, host: str, wire: Wire) -> None:
+    tools.push("default", f"{host}/proj/img:1")
+    assert wire.get("/v2/main/moving/proj/img/tags/list").json["tags"] == ["1"]
+
+
+def test_nobody_pushes_without_credentials_or_reads_what_is_private(tools: Tools, host: str) -> None:
+    assert "unauthorized" in tools.push("hello", f"{host}/main/images/anonymous:v1", creds="", status=1)
+    assert "invalid username/password" in tools.push(
+        "hello", f"{host}/main/images/wrong:v1", creds=f"{USER}:wrong", status=1
+    )
+    image = f"{host}/main/private/app:v1"
+    tools.push("hello", image)
+    shown = tools.skopeo("inspect", "--no-creds", "--tls-verify=false", f"docker://{image}", status=1)
+    assert "unauthorized" in shown
+
+
+def test_a_rule_can_ask_for_access_tokens(tools: Tools, host: str, wire: Wire) -> None:
+    image = f"{host}/main/tokens/app:v1"
+    shown = tools.push("hello", image, status=1)
+    assert "pushes to this repository need an access token, not a password" in shown
+    token = wire.post_json("/api/user/token", {"name": "push"}).json["token"]
+    tools.push("hello", image, creds=f"anybody:{token}")
+
+
+def test_podman_logs_in_pulls_and_pushes(tools: Tools, host: str, wire: Wire) -> None:
+    login = ["login", "--tls-verify=false", "-u", USER]
+    assert "invalid username/password" in tools.podman(*login, "-p", "wrong", host, status=125)
+    assert "Login Succeeded" in tools.podman(*login, "-p", PASSWORD, host)
+    tools.push("podman", f"{host}/main/private/podman:v1")
+    image = f"{host}/main/private/podman"
+    tools.podman("pull", "--tls-verify=false", "--signature-policy", tools.policy, f"{image}:v1")
+    tools.podman("tag", f"{image}:v1", f"{image}:v2")
+    tools.podman("push", "--tls-verify=false", f"{image}:v2")
+    assert wire.get("/v2/main/private/podman/tags/list").json["tags"] == ["v1", "v2"]
+    assert f"{host}/main/private/podman" in tools.podman("search", "--tls-verify=false", f"{host}/podman")
+
+
+def test_podman_pushes_an_index_of_two_platforms_and_pulls_one(tools: Tools, host: str, wire: Wire) -> None:
+    name = f"{host}/main/images/multi"
+    tools.podman("login", "--tls-verify=false", "-u", USER, "-p", PASSWORD, host)
+    tools.podman("manifest", "create", "multi")
+    for architecture in ("amd64", "arm64"):
+        folder = write_layout(tools.folder / architecture, make_image(architecture, architecture=architecture))
+        image = f"docker://{host}/main/images/multi-{architecture}:1"
+        tools.skopeo("copy", "--dest-tls-verify=false", "--dest-creds", CREDS, f"oci:{folder}:v1", image)
+        tools.podman("manifest", "add", "--tls-verify=false", "multi", image)
+    tools.podman("manifest", "push", "--all", "--tls-verify=false", "multi", f"docker://{name}:1")
+    assert len(wire.get("/v2/main/images/multi/manifests/1").json["manifests"]) == 2
+    tools.podman(
+        "pull",
+        "--tls-verify=false",
+        "--signature-policy",
+        tools.policy,
+        "--arch",
+        "arm64",
+        "--os",
+        "linux",
+        f"{name}:1",
+    )
+    assert "arm64" in tools.podman("inspect", "--format", "{{.Architecture}}", f"{name}:1")
+
+
+def test_buildah_pushes_what_it_built(tools: Tools, host: str, wire: Wire) -> None:
+    (tools.folder / "file").write_text("built")
+
+    def buildah(*arguments: str | Path) -> str:
+        return tools.podman(*arguments, name="buildah").strip()
+
+    container = buildah("from", "scratch").splitlines()[-1]
+    buildah("copy", container, tools.folder / "file", "/file")
+    buildah("commit", "--signature-policy", tools.policy, container, "built")
+    push = ["push", "--tls-verify=false", "--creds", CREDS, "--signature-policy", tools.policy]
+    buildah(*push, "built", f"docker://{host}/main/images/built:1")
+    manifest = wire.get("/v2/main/images/built/manifests/1")
+    assert manifest.status == 200
+    for layer in manifest.json["layers"]:
+        assert digest_of(wire.get(f"/v2/main/images/built/blobs/{layer['digest']}").body) == layer["digest"]
