@@ -137,7 +137,7 @@ class Reindexer:
         for created_ms, files in sorted(groups.items()):
             release = Release(
                 package_key=sidecar.package,
-                package_name=sidecar.name,
+                package_name=sidecar.package,
                 version_key=sidecar.key,
                 version_text=sidecar.version,
                 sort=sidecar.sort,
@@ -193,7 +193,7 @@ class Reindexer:
 def _restore_package(
     tx: Transaction, repository: Repository, sidecar: PackageSidecar, indexer: Indexer, now_ms: int
 ) -> None:
-    """Versions are taken in by their paths, which leaves the package with the name of the last of them."""
+    """Give a package the name and metadata of its sidecar; its versions were taken in without."""
     package = packages.find_package(tx, repository.id, sidecar.key)
     if package is None or (package.name == sidecar.name and package.meta == sidecar.meta):
         return

@@ -97,10 +97,9 @@ class FileSidecar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VersionSidecar(msgspec.Struct, frozen=True, kw_only=True):
-    """A version with its files."""
+    """A version with its files. What the package is called today is in the package's sidecar alone."""
 
     package: str
-    name: str
     key: str
     version: str
     state: str
@@ -116,7 +115,6 @@ class VersionSidecar(msgspec.Struct, frozen=True, kw_only=True):
         """The sidecar of a version."""
         return cls(
             package=package.key,
-            name=package.name,
             key=version.key,
             version=version.text,
             state=version.state.value,
