@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from twisted.internet import reactor
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.python.failure import Failure
 
 from pkgrepo.formats.python.archive import inspect
 from pkgrepo.formats.python.format import PythonFormat
@@ -28,6 +30,8 @@ from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
 from tests.support.catalog import MemoryCatalog
 
+T = TypeVar("T")
+
 NOW = 1_800_000_000_000
 
 
@@ -45,7 +49,7 @@ class FixedClock:
 class World:
     """One storage below ``root`` with one Python repository; call ``start`` and ``stop``."""
 
-    def __init__(self, root: Path, pools: Pools, catalog: Any = None) -> None:
+    def __init__(self, root: Path, pools: Any, catalog: Any = None) -> None:
         self.root = root
         self.pools = pools
         self.catalog = catalog or MemoryCatalog()
@@ -203,6 +207,37 @@ async def chunks(data: bytes, size: int = 64 * 1024) -> AsyncIterator[bytes]:
     """Some bytes as they come from a client."""
     for start in range(0, len(data), size):
         yield data[start : start + size]
+
+
+class InlinePool:
+    """A pool without threads: everything is done at once."""
+
+    def __init__(self) -> None:
+        self.reactor = self
+
+    def __call__(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Deferred[Any]:
+        return maybeDeferred(func, *args, **kwargs)
+
+    def callFromThread(self, func: Callable[..., Any], *args: Any) -> None:
+        func(*args)
+
+
+class InlinePools:
+    """Pools without threads, over which whole coroutines end before they are waited for."""
+
+    def __init__(self) -> None:
+        self.disk = self.cpu = InlinePool()
+
+
+def now(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine over L{InlinePools}, which never waits."""
+    outcome: list[Any] = []
+    Deferred.fromCoroutine(coroutine).addBoth(outcome.append)
+    assert outcome, "it waits for something"
+    if isinstance(outcome[0], Failure):
+        outcome[0].raiseException()
+    result: T = outcome[0]
+    return result
 
 
 def started_pools() -> Pools:
