@@ -1,0 +1,109 @@
+"""
+Garbage collection beside clients that push, delete and pull without a pause.
+
+``PKGREPO_GC_RACES_S`` lets them go on for so many seconds, rather than for the few rounds that every run can afford.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.churn import Churner, make_pool
+from tests.support.images import digest_of
+from tests.support.processes import ServerProcess, twistd_process
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.server
+
+AUTH = ("admin", "correct horse battery")
+CLIENTS = 8
+ROUNDS = 50  # of each client
+SECONDS = float(os.environ.get("PKGREPO_GC_RACES_S", "0"))
+GC = "/api/repository/main%2Fimages/gc?wait=true"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server with one container repository, main/images."""
+    process = twistd_process(tmp_path)
+    wire = Wire(process.wait_ready(), AUTH)
+    config = {"type": "Hosted", "push_rules": {"allow_tag_overwrite": True}}
+    body = {"name": "images", "storage": "main", "format": "docker", "visibility": "public", "config": config}
+    assert wire.post_json("/api/repository", body).status == 201
+    yield process
+    process.stop()
+    assert "Traceback" not in process.output, process.output
+
+
+def collect(wire: Wire, **wishes: Any) -> Any:
+    reply = wire.post_json(GC, wishes)
+    assert reply.status == 200, reply.text
+    assert reply.json["errors"] == []
+    return reply.json
+
+
+def collect_until(wire: Wire, over: threading.Event, totals: Counter[str]) -> None:
+    """Collect again and again, with a grace time that no push could rely on."""
+    while not over.is_set():
+        found = collect(wire, grace_seconds=1, delete_untagged=totals["runs"] % 2 == 1)
+        totals["runs"] += 1
+        totals["freed bytes"] += found["freed_bytes"]
+        totals["blobs"] += found["removed"]["blobs"]
+        totals["manifests"] += found["removed"]["manifests"]
+
+
+def churn(client: Churner, goes_on: Callable[[int], bool]) -> None:
+    done = 0
+    while goes_on(done):
+        client.step()
+        done += 1
+
+
+def copies(folder: Path) -> list[Path]:
+    return [path for path in (folder / "data/storages/main/blobs").rglob("*") if path.is_file()]
+
+
+def test_no_acknowledged_image_loses_anything_and_nothing_else_stays(server: ServerProcess, tmp_path: Path) -> None:
+    wire, over, totals = Wire(server.url, AUTH), threading.Event(), Counter[str]()
+    pool = make_pool(7)
+    clients = [Churner(server.url, AUTH, number, pool, "main/images") for number in range(CLIENTS)]
+    until = time.monotonic() + SECONDS
+    goes_on = (lambda _: time.monotonic() < until) if SECONDS else (lambda done: done < ROUNDS)
+    with ThreadPoolExecutor(CLIENTS + 1) as threads:
+        collecting = threads.submit(collect_until, wire, over, totals)
+        try:
+            for each in [threads.submit(churn, client, goes_on) for client in clients]:
+                each.result()
+        finally:
+            over.set()
+        collecting.result()
+    kept: dict[str, int] = {}
+    for client in clients:
+        for image, tag in client.promised:
+            client.pull(image, tag)
+            for part in client.promised[image, tag]:
+                kept |= {digest_of(data): len(data) for data in (part.manifest, *part.blobs)}
+        client.close()
+    before = sum(path.stat().st_size for path in copies(tmp_path))
+    dry = collect(wire, grace_seconds=0, delete_untagged=True, dry_run=True)
+    found = collect(wire, grace_seconds=0, delete_untagged=True)
+    print(sum((client.counts for client in clients), totals), "left over", found["freed_bytes"])
+    assert found["removed"] == dry["removed"]
+    assert found["freed_bytes"] == dry["freed_bytes"] == before - sum(kept.values())
+    assert sorted(path.stat().st_size for path in copies(tmp_path)) == sorted(kept.values())
+    figures = wire.get("/api/repository/main%2Fimages/stats").json
+    assert figures["storage_used_bytes"] == sum(kept.values())
+    assert figures["unreferenced_bytes"] == 0
+    for client in clients:
+        for image, tag in client.promised:
+            client.pull(image, tag)
+        client.close()

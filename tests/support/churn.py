@@ -1,0 +1,156 @@
+"""Clients that push, delete and pull images at random, and remember what they were promised."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, Image, describe, digest_of, make_index
+
+TIMEOUT_S = 60  # a bound for a server that hangs
+IMAGES = ("app", "base", "deep/er")
+TRIES = 20  # of a push; the gc may take what was just sent, which clients answer by sending it again
+
+
+def make_pool(seed: int, count: int = 60) -> list[bytes]:
+    """Layers of 1 to 64 KiB that all clients push over and over, so that the same bytes come and go."""
+    chance = random.Random(seed)
+    return [chance.randbytes(chance.randrange(1024, 65536)) for _ in range(count)]
+
+
+class Churner:
+    """
+    One client. ``promised`` maps image and tag to what was acknowledged for them and not taken back since.
+
+    Nobody else moves its tags, nor makes the same manifests; layers and images are everybody's.
+    """
+
+    def __init__(self, url: str, auth: tuple[str, str], number: int, pool: Sequence[bytes], repository: str) -> None:
+        parts = urlsplit(url)
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
+        self._authorization = "Basic " + b64encode(":".join(auth).encode()).decode()
+        self._chance = random.Random(number)
+        self._number = number
+        self._pool = pool
+        self._repository = repository
+        self.promised: dict[tuple[str, str], tuple[Image, ...]] = {}
+        self.counts: Counter[str] = Counter()
+
+    def step(self) -> None:
+        """Do something. :raises AssertionError: a promise was broken"""
+        if not self.promised or self._chance.random() < 0.45:
+            self.push()
+        elif self._chance.random() < 0.75:
+            self.delete()
+        else:
+            self.pull(*self._any())
+
+    def push(self) -> None:
+        image = self._chance.choice(IMAGES)
+        tag = f"c{self._number}-{self._chance.randrange(2)}"
+        parts = [self._make() for _ in range(self._chance.choice((1, 1, 1, 2)))]
+        if len(parts) > 1:
+            parts.append(make_index(parts))
+        for _ in range(TRIES):
+            if self._push(image, tag, parts):
+                self.promised[image, tag] = tuple(parts)
+                self.counts["pushed"] += 1
+                return
+            self.counts["pushed again"] += 1
+        raise AssertionError(f"{image}:{tag} was refused {TRIES} times")
+
+    def delete(self) -> None:
+        """Take back a tag, or a manifest with every tag of it."""
+        image, tag = self._any()
+        whole = self.promised[image, tag][-1]
+        if self._chance.random() < 0.5:
+            self.promised.pop((image, tag))
+            status, _ = self._ask("DELETE", f"{image}/manifests/{tag}")
+        else:
+            # every promise that has this manifest inside goes with it
+            for key in [key for key, parts in self.promised.items() if key[0] == image and whole in parts]:
+                self.promised.pop(key)
+            status, _ = self._ask("DELETE", f"{image}/manifests/{whole.digest}")
+        assert status == 202, (image, tag, status)
+        self.counts["deleted"] += 1
+
+    def pull(self, image: str, tag: str) -> None:
+        """Everything that was promised is there, byte for byte."""
+        parts = self.promised[image, tag]
+        status, body = self._ask("GET", f"{image}/manifests/{tag}")
+        assert (status, body) == (200, parts[-1].manifest), (image, tag, status, body[:300])
+        for part in parts:
+            status, body = self._ask("GET", f"{image}/manifests/{part.digest}")
+            assert (status, body) == (200, part.manifest), (image, tag, part.digest, status)
+            for blob in part.blobs:
+                status, body = self._ask("GET", f"{image}/blobs/{digest_of(blob)}")
+                assert (status, body == blob) == (200, True), (image, tag, digest_of(blob), status)
+        self.counts["pulled"] += 1
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _any(self) -> tuple[str, str]:
+        return self._chance.choice(sorted(self.promised))
+
+    def _make(self) -> Image:
+        layers = self._chance.sample(self._pool, self._chance.randrange(1, 4))
+        config = json.dumps({"os": "linux", "architecture": "amd64", "client": self._number}).encode()
+        value = {
+            "schemaVersion": 2,
+            "mediaType": OCI_IMAGE,
+            "config": describe(config, OCI_CONFIG),
+            "layers": [describe(layer, OCI_LAYER) for layer in layers],
+        }
+        return Image(json.dumps(value).encode(), (config, *layers))
+
+    def _push(self, image: str, tag: str, parts: Sequence[Image]) -> bool:
+        for part in parts:
+            for blob in part.blobs:
+                self._ensure(image, blob)
+            reference = tag if part is parts[-1] else part.digest
+            status, body = self._ask("PUT", f"{image}/manifests/{reference}", part.manifest, part.media_type)
+            if status == 400 and b"MANIFEST_BLOB_UNKNOWN" in body:
+                return False
+            assert status == 201, (status, body)
+        return True
+
+    def _ensure(self, image: str, blob: bytes) -> None:
+        digest = digest_of(blob)
+        if self._ask("HEAD", f"{image}/blobs/{digest}")[0] == 200:
+            self.counts["skipped"] += 1
+            return
+        source = self._chance.choice(IMAGES)
+        query = f"?mount={digest}&from={self._repository}/{source}" if self._chance.random() < 0.5 else ""
+        status, location = self._ask("POST", f"{image}/blobs/uploads/{query}")
+        if status == 201:
+            self.counts["mounted"] += 1
+            return
+        assert status == 202, status
+        path = location.decode()
+        glue = "&" if "?" in path else "?"
+        status, body = self._raw("PUT", f"{path}{glue}digest={digest}", blob, "application/octet-stream")
+        assert status == 201, (status, body)
+        self.counts["uploaded"] += 1
+
+    def _ask(self, method: str, path: str, body: bytes = b"", content_type: str = "") -> tuple[int, bytes]:
+        return self._raw(method, f"/v2/{self._repository}/{path}", body, content_type)
+
+    def _raw(self, method: str, path: str, body: bytes, content_type: str) -> tuple[int, bytes]:
+        """Status and body; of an answer to POST its location instead."""
+        headers: dict[str, Any] = {"Authorization": self._authorization}
+        if content_type:
+            headers["Content-Type"] = content_type
+        self._connection.request(method, path, body if method in {"PUT", "POST"} else None, headers)
+        answer = self._connection.getresponse()
+        received = answer.read()
+        if method == "POST":
+            location = answer.getheader("Location") or ""
+            return answer.status, location[location.index("/v2") :].encode() if location else received
+        return answer.status, received
