@@ -75,9 +75,18 @@ class Files:
 
         :raises BlobMissing: the storage has lost them
         """
-        store = await self._stores.of(self._registry.storage(storage_id))
         if size > SMALL:
+            store = await self._stores.of(self._registry.storage(storage_id))
             return Content(size, open=partial(_open, store, locator))
+        return await self.read(storage_id, locator, size)
+
+    async def read(self, storage_id: int, locator: str, size: int) -> bytes:
+        """
+        Stored bytes in memory; how many these may be is the caller's business.
+
+        :raises BlobMissing: the storage has lost them
+        """
+        store = await self._stores.of(self._registry.storage(storage_id))
         data: bytes = await store.open(locator).read(0, size)
         if len(data) != size:
             raise BlobMissing(locator)

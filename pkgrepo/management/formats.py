@@ -25,6 +25,7 @@ DESCRIPTIONS = {
     "push_rules": "What publishers may do.",
     "quota": "How much may be kept.",
     "retention": "Which versions are removed after a while.",
+    "trust": "Whose signatures count, and how long an image waits for one.",
 }
 
 

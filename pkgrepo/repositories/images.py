@@ -14,7 +14,17 @@ from attrs import define, frozen
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, BlobInfo, Package, Repository
-from pkgrepo.storage.catalog import blobs, events, manifests, package_blobs, packages, repositories, tags, uploads
+from pkgrepo.storage.catalog import (
+    blobs,
+    events,
+    manifests,
+    package_blobs,
+    packages,
+    repositories,
+    tags,
+    trust,
+    uploads,
+)
 from pkgrepo.storage.catalog.manifests import NewManifest
 
 
@@ -82,11 +92,24 @@ class Expectation:
 
 
 @frozen
+class Quarantine:
+    """
+    Readers see what one of ``keys`` has signed; the rest waits for a signature until ``expires_ms``.
+
+    Keys are named as in the catalog.
+    """
+
+    keys: tuple[str, ...]
+    expires_ms: int
+
+
+@frozen
 class Push:
     """
     A manifest with the tags that shall stand for it.
 
-    ``kept`` are the tags among them that may not be moved; ``expected`` is held against the first tag.
+    ``kept`` are the tags among them that may not be moved; ``expected`` is held against the first tag. With a
+    ``quarantine`` readers see nothing of it before it is signed.
     """
 
     manifest: NewManifest
@@ -95,6 +118,7 @@ class Push:
     tags: tuple[str, ...] = ()
     kept: Collection[str] = ()
     expected: Expectation | None = None
+    quarantine: Quarantine | None = None
 
 
 @frozen
@@ -166,8 +190,16 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     added = manifests.add_manifest(tx, repository.id, package.id, new, now_ms)
     if added:
         repositories.add_usage(tx, repository.id, new.size, 0)
+    waiting = push.quarantine
+    if waiting is not None and trust.is_shown(tx, package.id, new.digest, waiting.keys):
+        waiting = None
     for tag in moved:
+        served = None if waiting is None else trust.find_shown_digest(tx, package.id, tag, waiting.keys)
         tags.set_tag(tx, package.id, tag, actor=actor, now_ms=now_ms, digest=new.digest)
+        if waiting is not None:
+            trust.hold_tag(tx, package.id, tag, served, waiting.expires_ms)
+    if waiting is not None:
+        trust.await_signature(tx, package.id, new.digest, waiting.expires_ms, new=added)
     if added or moved:
         _changed(tx, repository, package, now_ms)
         data = {"digest": new.digest, "media_type": new.media_type, "tags": list(moved)}

@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import Repository
 
+from .signatures import KeyInvalid, parse_key
+
 # cosign and oras write these anew with each signature or referrer.
 EXEMPT = re.compile(r"sha256-[0-9a-f]{64}(\.(sig|att|sbom))?")
+
+
+MOST_KEYS = 16  # of a repository; each signature is held against each of them
 
 
 class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -40,6 +45,17 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     overwrite_exempt: list[str] = []
 
 
+class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """
+    Whose signatures count where content must be trusted, and how long an image waits for one.
+
+    ``keys`` are public keys in PEM (ECDSA P-256, Ed25519, RSA from 2048 bits); ``window_s`` is in seconds.
+    """
+
+    keys: Annotated[list[str], msgspec.Meta(max_length=MOST_KEYS)] = []
+    window_s: Annotated[int, msgspec.Meta(ge=60, le=30 * 86400)] = 3600
+
+
 class Auth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Whether reads of a public repository need credentials."""
 
@@ -51,6 +67,7 @@ class HostedConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_
 
     push_rules: PushRules = PushRules()
     policy: Policy | None = None
+    trust: TrustPolicy | None = None
     auth: Auth | None = None
     page: str | None = None
 
@@ -70,10 +87,9 @@ def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str,
         parsed = msgspec.convert({**rest, "type": kind}, HostedConfig)
     except msgspec.ValidationError as error:
         raise Invalid(*_explain(str(error))) from error
-    if parsed.push_rules.require_content_trust:
-        raise Invalid("content trust is not available in this version", "/push_rules/require_content_trust")
+    _check_trust(parsed)
     settings: dict[str, Any] = {**kept}
-    for key in ("policy", "auth", "page"):
+    for key in ("policy", "trust", "auth", "page"):
         value = getattr(parsed, key)
         if value is not None:
             settings[key] = msgspec.to_builtins(value)
@@ -95,6 +111,13 @@ def policy(repository: Repository) -> Policy:
     return msgspec.convert(repository.settings.get("policy") or {}, Policy)
 
 
+def trust_policy(repository: Repository) -> TrustPolicy | None:
+    """Whose signatures the content of a repository needs, or None where it needs none."""
+    if not push_rules(repository).require_content_trust:
+        return None
+    return msgspec.convert(repository.settings.get("trust") or {}, TrustPolicy)
+
+
 def kept_tags(repository: Repository, tags: tuple[str, ...]) -> frozenset[str]:
     """Those of the tags that may not be moved once they stand for something."""
     if push_rules(repository).allow_tag_overwrite:
@@ -103,6 +126,17 @@ def kept_tags(repository: Repository, tags: tuple[str, ...]) -> frozenset[str]:
     return frozenset(
         tag for tag in tags if EXEMPT.fullmatch(tag) is None and not any(fnmatchcase(tag, glob) for glob in globs)
     )
+
+
+def _check_trust(config: HostedConfig) -> None:
+    listed = [] if config.trust is None else config.trust.keys
+    for index, text in enumerate(listed):
+        try:
+            parse_key(text)
+        except KeyInvalid as error:
+            raise Invalid(str(error), f"/trust/keys/{index}") from None
+    if config.push_rules.require_content_trust and not listed:
+        raise Invalid("require_content_trust needs at least one public key whose signatures count", "/trust/keys")
 
 
 def _explain(message: str) -> tuple[str, str]:

@@ -36,6 +36,14 @@ _SCHEMA_1 = re.compile(r"application/vnd\.docker\.distribution\.manifest\.v1\+(j
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}")
 _FOREIGN = re.compile(r"\.foreign\.|nondistributable")
 
+# Layers that no program runs: signatures, statements and bills of material. A manifest of nothing else may be seen by
+# readers before anybody has signed it.
+_EVIDENCE = re.compile(
+    r"application/vnd\.dev\.cosign\.simplesigning\.v1\+json|application/vnd\.dev\.sigstore\.bundle[A-Za-z0-9.+=;-]*"
+    r"|application/(vnd\.dsse\.envelope\.v1|vnd\.in-toto|vnd\.cyclonedx|spdx|vnd\.syft|jose)\+json"
+    r"|application/(vnd\.cyclonedx\+xml|cose)|text/spdx(\+json|\+xml)?"
+)
+
 MOST_REFERENCES = 10_000
 MOST_ANNOTATIONS = 64 * 1024  # bytes of annotations that lists of referrers repeat
 
@@ -45,7 +53,8 @@ class Document:
     """
     A manifest, read. ``required`` must be there, ``references`` are all that can be, as (digest, kind).
 
-    ``artifact_type`` is what lists of referrers say: its own, else an image's type of configuration.
+    ``artifact_type`` is what lists of referrers say: its own, else an image's type of configuration. ``evidence`` says
+    that all of its layers are signatures or statements about something else.
     """
 
     media_type: str
@@ -54,6 +63,7 @@ class Document:
     subject: str | None
     artifact_type: str | None
     annotations: Mapping[str, str]
+    evidence: bool
 
 
 def parse_document(data: bytes, content_type: str, *, other_types: bool = False) -> Document:
@@ -92,6 +102,7 @@ def parse_document(data: bytes, content_type: str, *, other_types: bool = False)
         subject=None if subject is None else _descriptor("subject", subject)[0].digest,
         artifact_type=_artifact_type(value, config),
         annotations=_annotations(value),
+        evidence=_is_evidence(descriptors),
     )
 
 
@@ -169,6 +180,14 @@ def _check_data(data: Any, digest: Digest, size: int) -> None:
         raise Invalid("data of a descriptor is base64") from None
     if len(content) != size or hashlib.new(digest.algorithm, content).hexdigest() != digest.hex:
         raise Invalid(f"data of a descriptor is not the content of {digest}")
+
+
+def _is_evidence(descriptors: list[tuple[str, Any]]) -> bool:
+    layers = [each for kind, each in descriptors if kind != "config"]
+    return bool(layers) and all(
+        kind == "config" or (kind == "layer" and _EVIDENCE.fullmatch(each["mediaType"]) is not None)
+        for kind, each in descriptors
+    )
 
 
 def _artifact_type(value: Mapping[str, Any], config: Any) -> str | None:

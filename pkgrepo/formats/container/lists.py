@@ -16,11 +16,13 @@ from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.repositories.images import find_image
 from pkgrepo.storage.catalog.manifests import Manifest, list_images, list_referrers
 from pkgrepo.storage.catalog.tags import list_tags
+from pkgrepo.storage.catalog.trust import Keys, list_shown_tags
 
 from .admission import Admission, Target
 from .documents import OCI_INDEX
 from .names import parse_digest
 from .refusals import VERSION
+from .trust import Trust
 from .uploads import parameter
 
 MOST = 10_000  # entries of a page
@@ -31,19 +33,23 @@ REFERRER_BYTES = 4 * 1024 * 1024  # bytes of a page of referrers, which clients 
 class Lists:
     """Reads lists; callers have been let in already."""
 
-    def __init__(self, services: Services, addresses: ImageAddresses, admission: Admission) -> None:
+    def __init__(self, services: Services, addresses: ImageAddresses, admission: Admission, trust: Trust) -> None:
         self._services = services
+        self._trust = trust
         self._addresses = addresses
         self._admission = admission
 
-    async def tags(self, request: Request, target: Target, _identity: Identity, _rest: str) -> Answer:
+    async def tags(self, request: Request, target: Target, identity: Identity, _rest: str) -> Answer:
         """
-        The tags of an image.
+        The tags of an image by which the caller gets something.
 
         :raises Refusal: there is no such image, or the page is no number
         """
         size, last = _page(request)
-        found = await self._services.catalog.scan(_read_tags, target.repository.id, target.image, last, size + 1)
+        view = await self._trust.view(identity, target.repository, target.image)
+        found = await self._services.catalog.scan(
+            _read_tags, target.repository.id, target.image, last, size + 1, view.keys
+        )
         if found is None:
             raise Refusal(404, f"there is no image {target.name}", "NAME_UNKNOWN", detail={"name": target.name})
         headers = self._headers(target.repository)
@@ -76,7 +82,7 @@ class Lists:
                 headers += (_next(b"/v2/_catalog", last=names[-1], n=str(size)),)
         return json_answer({"repositories": names}, headers=headers)
 
-    async def referrers(self, request: Request, target: Target, _identity: Identity, text: str) -> Answer:
+    async def referrers(self, request: Request, target: Target, identity: Identity, text: str) -> Answer:
         """
         Manifests whose subject is the one of this digest, as an image index; there need not be such a subject.
 
@@ -87,8 +93,9 @@ class Lists:
         after = parameter(request, "last")
         # "+" of a media type arrives as a blank when the client did not encode it
         types = (wanted, wanted.replace(" ", "+")) if wanted else ()
+        view = await self._trust.view(identity, target.repository, target.image)
         found = await self._services.catalog.scan(
-            _read_referrers, target.repository, target.image, digest, types, after
+            _read_referrers, target.repository, target.image, digest, types, after, view.keys
         )
         entries: list[dict[str, Any]] = []
         total = 0
@@ -113,7 +120,8 @@ class Lists:
         names: list[str] = []
         while len(names) < count:
             page = await self._services.catalog.scan(list_images, repository.id, after=after, limit=count)
-            names += [prefix + image for image in page if may(viewer, Action.READ, repository, image)]
+            readable = [image for image in page if may(viewer, Action.READ, repository, image)]
+            names += [prefix + image for image in await self._trust.listed(viewer, repository, readable)]
             if len(page) < count:
                 break
             after = page[-1]
@@ -123,21 +131,30 @@ class Lists:
         return (*VERSION, (b"Cache-Control", document_cache_control(repository)))
 
 
-def _read_tags(r: Reader, repository_id: int, image: str, after: str, limit: int) -> list[str] | None:
+def _read_tags(r: Reader, repository_id: int, image: str, after: str, limit: int, keys: Keys) -> list[str] | None:
     package = find_image(r, repository_id, image)
     if package is None:
         return None
+    if keys is not None:
+        return list_shown_tags(r, package.id, keys, after=after, limit=limit)
     return [tag.name for tag in list_tags(r, package.id, after=after, limit=limit)]
 
 
 def _read_referrers(
-    r: Reader, repository: Repository, image: str, digest: str, types: tuple[str, ...], after: str
+    r: Reader, repository: Repository, image: str, digest: str, types: tuple[str, ...], after: str, keys: Keys
 ) -> list[Manifest]:
     package = find_image(r, repository.id, image)
     if package is None:
         return []
     return list_referrers(
-        r, repository.storage_id, package.id, digest, artifact_types=types, after=after, limit=REFERRERS + 1
+        r,
+        repository.storage_id,
+        package.id,
+        digest,
+        artifact_types=types,
+        after=after,
+        limit=REFERRERS + 1,
+        keys=keys,
     )
 
 

@@ -14,31 +14,35 @@ from pkgrepo.model import Identity
 from pkgrepo.repositories import images
 from pkgrepo.storage.catalog.blobs import TOUCH_MS
 from pkgrepo.storage.catalog.manifests import Manifest, find_manifest, find_tagged
+from pkgrepo.storage.catalog.trust import Keys
 
 from .admission import Target
 from .configuration import policy
 from .names import find_digest, is_digest_like, parse_tag
 from .refusals import VERSION
+from .trust import Trust, View, untrusted
 
 
 class Manifests:
     """Reads and deletes manifests; callers have been let in already."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, trust: Trust) -> None:
         self._services = services
+        self._trust = trust
 
-    async def get(self, request: Request, target: Target, _identity: Identity, reference: str) -> Answer:
+    async def get(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
         """
         A manifest exactly as it was pushed, or its head, whatever the client says that it accepts.
 
         Nothing is converted, so there is nothing to negotiate: a client that only looks for the digest gets it.
 
-        :raises Refusal: there is no such manifest
+        :raises Refusal: there is no such manifest, or the caller may not see it before it is signed
         """
         services, repository = self._services, target.repository
+        view = await self._trust.view(identity, repository, target.image)
         generation = services.catalog.generation()
         by_digest = is_digest_like(reference)
-        found = self._find(target, reference)
+        found = self._find(target, reference, view)
         if by_digest and request.method == b"HEAD":
             await self._promise(target, found)
         digest = found.digest.encode("ascii")
@@ -58,10 +62,11 @@ class Manifests:
         )
 
         def fresh() -> bool:
-            now = self._look(target, reference)
-            return now is not None and (now.id, now.locator) == (found.id, found.locator)
+            # what is kept is for everybody, so everybody must see the same
+            every = [self._look(target, reference, keys) for keys in view.audiences]
+            return all(now is not None and (now.id, now.locator) == (found.id, found.locator) for now in every)
 
-        if request.method == b"GET" or not by_digest:
+        if (request.method == b"GET" or not by_digest) and (len(view.audiences) == 1 or fresh()):
             services.hot.keep(
                 request,
                 repository,
@@ -95,19 +100,21 @@ class Manifests:
             raise unknown(reference) from None
         return Answer(202, headers=VERSION)
 
-    def _find(self, target: Target, reference: str) -> Manifest:
-        found = self._look(target, reference)
-        if found is None:
-            raise unknown(reference)
-        return found
+    def _find(self, target: Target, reference: str, view: View) -> Manifest:
+        found = self._look(target, reference, view.keys)
+        if found is not None:
+            return found
+        if view.keys is not None and self._look(target, reference, None) is not None:
+            raise untrusted(reference)
+        raise unknown(reference)
 
-    def _look(self, target: Target, reference: str) -> Manifest | None:
+    def _look(self, target: Target, reference: str, keys: Keys) -> Manifest | None:
         repository, look = target.repository, self._services.catalog.look
         where = (repository.storage_id, repository.id, target.image)
         if not is_digest_like(reference):
-            return look(find_tagged, *where, reference)
+            return look(find_tagged, *where, reference, keys)
         digest = find_digest(reference)
-        return None if digest is None else look(find_manifest, *where, str(digest))
+        return None if digest is None else look(find_manifest, *where, str(digest), keys)
 
     async def _promise(self, target: Target, found: Manifest) -> None:
         now_ms = self._services.clock.now_ms()

@@ -19,6 +19,7 @@ from .configuration import kept_tags, policy
 from .documents import Document, parse_document
 from .names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
 from .refusals import VERSION
+from .trust import Trust
 
 LIMIT = 4 * 1024 * 1024  # bytes; what the specification asks registries to take at least
 IN_THREAD = 64 * 1024  # bytes from which reading JSON takes longer than the way to a thread
@@ -30,8 +31,9 @@ _ETAG = re.compile(r'"([^"]*)"|(\*)')
 class Pushing:
     """Takes manifests in; callers have been let in already, and the push rules asked."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, trust: Trust) -> None:
         self._services = services
+        self._trust = trust
 
     async def put(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
         """
@@ -62,6 +64,7 @@ class Pushing:
                 tags=tags,
                 kept=kept_tags(target.repository, tags),
                 expected=_expectation(request) if digest is None else None,
+                quarantine=self._trust.quarantine(target.repository, document),
             )
             try:
                 await self._services.publisher.take(
@@ -78,6 +81,7 @@ class Pushing:
             except TagExists as error:
                 detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
                 raise Refusal(403, str(error), "DENIED", detail=detail) from None
+        note = await self._trust.arrived(target, document, name, tags, actor_of(request, identity))
         headers: Fields = (
             *VERSION,
             (b"Location", target.url(f"manifests/{name}")),
@@ -87,6 +91,9 @@ class Pushing:
             headers += ((b"OCI-Subject", document.subject.encode("ascii")),)
         if digest is not None:
             headers += tuple((b"OCI-Tag", tag.encode("ascii")) for tag in tags)
+        if note is not None:
+            # RFC 7234 section 5.5, kept by OCI distribution 1.1 ("Warnings"): containerd and oras print it
+            headers += ((b"Warning", f'299 - "{note}"'.encode("ascii")),)
         return Answer(201, headers=headers)
 
     async def _read(self, request: Request) -> bytes:
@@ -119,6 +126,7 @@ def _stored(document: Document, digest: str, sha256: str, size: int) -> NewManif
         artifact_type=document.artifact_type,
         annotations=document.annotations if referrer else {},
         references=document.references,
+        evidence=document.evidence,
     )
 
 

@@ -30,6 +30,7 @@ from .paths import Kind, Place, parse_path
 from .pushing import Pushing
 from .refusals import ERRORS, VERSION
 from .rules import PushGate
+from .trust import Trust
 from .uploads import Uploads
 
 Handler = Callable[[Request, Target, Identity, str], Awaitable[Answer]]
@@ -79,8 +80,9 @@ class RegistrySite:
         self._token = token
         self._admission = Admission(services, addresses, service)
         self._gate = PushGate(services)
-        self._lists = Lists(services, addresses, self._admission)
-        manifests, pushing, blobs = Manifests(services), Pushing(services), Blobs(services)
+        trust = Trust(services, self._admission)
+        self._lists = Lists(services, addresses, self._admission, trust)
+        manifests, pushing, blobs = Manifests(services, trust), Pushing(services, trust), Blobs(services)
         uploads = Uploads(services, Mounting(services, addresses, self._admission))
         self._handlers: dict[tuple[Kind, str], Handler] = {
             (Kind.MANIFEST, "GET"): manifests.get,

@@ -10,6 +10,7 @@ from attrs import Factory, frozen
 from pkgrepo.interfaces import Reader, Row, Transaction
 
 from .columns import at, dump, load
+from .trust import Keys, shown_manifests
 
 
 @frozen
@@ -36,7 +37,11 @@ class Manifest:
 
 @frozen
 class NewManifest:
-    """A manifest about to be stored; ``references`` are (digest, kind), kind being config, layer or manifest."""
+    """
+    A manifest about to be stored; ``references`` are (digest, kind), kind being config, layer or manifest.
+
+    ``evidence`` says that it is a signature or a statement about another manifest, and nothing to run.
+    """
 
     digest: str
     sha256: str
@@ -46,6 +51,7 @@ class NewManifest:
     artifact_type: str | None = None
     annotations: Mapping[str, str] = Factory(dict)
     references: tuple[tuple[str, str], ...] = ()
+    evidence: bool = False
 
 
 _COLUMNS = """
@@ -56,25 +62,38 @@ _STORED = f"SELECT {_COLUMNS} FROM manifest m JOIN blob b ON b.storage_id = ? AN
 _PACKAGE = "SELECT id FROM package WHERE repository_id = ? AND key = ?"
 
 
-def find_manifest(r: Reader, storage_id: int, repository_id: int, package_key: str, digest: str) -> Manifest | None:
-    """The manifest of this digest in an image, or None."""
+def find_manifest(
+    r: Reader, storage_id: int, repository_id: int, package_key: str, digest: str, keys: Keys = None
+) -> Manifest | None:
+    """The manifest of this digest in an image, or None; with ``keys`` only what readers who trust those may see."""
+    shown, trusted = shown_manifests(keys)
     row = r.one(
-        f"{_STORED} WHERE m.package_id = ({_PACKAGE}) AND m.digest = ?",
-        (storage_id, repository_id, package_key, digest),
+        f"{_STORED} WHERE m.package_id = ({_PACKAGE}) AND m.digest = ?{shown}",
+        (storage_id, repository_id, package_key, digest, *trusted),
     )
     return None if row is None else _manifest(row)
 
 
-def find_tagged(r: Reader, storage_id: int, repository_id: int, package_key: str, tag: str) -> Manifest | None:
-    """The manifest that a tag of an image stands for, or None."""
+def find_tagged(
+    r: Reader, storage_id: int, repository_id: int, package_key: str, tag: str, keys: Keys = None
+) -> Manifest | None:
+    """
+    The manifest that a tag of an image stands for, or None.
+
+    With ``keys`` it is what readers who trust those get: while what was pushed last waits for its signature, the one
+    before.
+    """
+    shown, trusted = shown_manifests(keys)
+    standing = "m.digest = t.digest" if keys is None else "m.digest IN (t.digest, t.served)"
     row = r.one(
         f"""
         SELECT {_COLUMNS} FROM tag t
-        JOIN manifest m ON m.package_id = t.package_id AND m.digest = t.digest
+        JOIN manifest m ON m.package_id = t.package_id AND {standing}
         JOIN blob b ON b.storage_id = ? AND b.sha256 = m.sha256
-        WHERE t.package_id = ({_PACKAGE}) AND t.name = ?
+        WHERE t.package_id = ({_PACKAGE}) AND t.name = ?{shown}
+        ORDER BY CASE WHEN m.digest = t.digest THEN 0 ELSE 1 END LIMIT 1
         """,  # noqa: S608 - our own words
-        (storage_id, repository_id, package_key, tag),
+        (storage_id, repository_id, package_key, tag, *trusted),
     )
     return None if row is None else _manifest(row)
 
@@ -101,8 +120,8 @@ def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: NewM
     manifest_id = tx.insert(
         """
         INSERT INTO manifest (repository_id, package_id, digest, sha256, media_type, size, subject, artifact_type,
-                              annotations, created_at, touched_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                              annotations, evidence, created_at, touched_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
             repository_id,
@@ -114,6 +133,7 @@ def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: NewM
             new.subject,
             new.artifact_type,
             dump(new.annotations),
+            int(new.evidence),
             now_ms,
             now_ms,
         ),
@@ -136,7 +156,19 @@ def touch_manifest(tx: Transaction, package_id: int, digest: str, now_ms: int) -
 
 
 def remove_manifest(tx: Transaction, package_id: int, digest: str) -> list[str]:
-    """Remove a manifest with the tags that stand for it; the names of those tags."""
+    """
+    Remove a manifest with the tags that stand for it; the names of those tags.
+
+    A tag by which readers still get another manifest goes back to that.
+    """
+    tx.execute("UPDATE tag SET served = NULL WHERE package_id = ? AND served = ?", (package_id, digest))
+    tx.execute(
+        """
+        UPDATE tag SET digest = served, served = NULL, expires_at = NULL
+        WHERE package_id = ? AND digest = ? AND served IS NOT NULL
+        """,
+        (package_id, digest),
+    )
     gone = [
         row[0]
         for row in tx.all(
@@ -157,13 +189,20 @@ def list_referrers(
     artifact_types: Iterable[str] = (),
     after: str = "",
     limit: int = 100,
+    keys: Keys = None,
 ) -> list[Manifest]:
-    """Manifests of an image whose subject is this digest, by digest, from after ``after``; of certain types, or all."""
+    """
+    Manifests of an image whose subject is this digest, by digest, from after ``after``; of certain types, or all.
+
+    With ``keys`` only those that readers who trust those may see.
+    """
     wanted = tuple(artifact_types)
+    shown, trusted = shown_manifests(keys)
     narrowed = f" AND m.artifact_type IN ({', '.join('?' * len(wanted))})" if wanted else ""
     rows = r.all(
-        f"{_STORED} WHERE m.package_id = ? AND m.subject = ? AND m.digest > ?{narrowed} ORDER BY m.digest LIMIT ?",
-        (storage_id, package_id, subject, after, *wanted, limit),
+        f"{_STORED} WHERE m.package_id = ? AND m.subject = ? AND m.digest > ?{narrowed}{shown} "
+        "ORDER BY m.digest LIMIT ?",
+        (storage_id, package_id, subject, after, *wanted, *trusted, limit),
     )
     return [_manifest(row) for row in rows]
 

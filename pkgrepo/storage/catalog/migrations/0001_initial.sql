@@ -147,13 +147,29 @@ CREATE TABLE manifest (
     subject TEXT,
     artifact_type TEXT,
     annotations TEXT NOT NULL DEFAULT '{}',
-    trust TEXT NOT NULL DEFAULT '',
+    evidence INTEGER NOT NULL DEFAULT 0,        -- 1: a signature or statement about another manifest, nothing to run
+    expires_at INTEGER,                         -- when it goes unless a trusted signature comes; NULL: it stays
     created_at INTEGER NOT NULL,
     touched_at INTEGER NOT NULL DEFAULT 0,
     UNIQUE (package_id, digest)
 );
 CREATE INDEX manifest_subject ON manifest (package_id, subject, digest);
 CREATE INDEX manifest_sha ON manifest (sha256);
+CREATE INDEX manifest_expiry ON manifest (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Which keys have signed a manifest, or an index that it is part of. Kept when a key is no longer trusted: who looks
+-- asks for the keys that are trusted then.
+CREATE TABLE manifest_trust (
+    manifest_id INTEGER NOT NULL REFERENCES manifest (id) ON DELETE CASCADE,
+    key_id TEXT NOT NULL,                       -- sha256 of the public key, hex
+    PRIMARY KEY (manifest_id, key_id)
+) WITHOUT ROWID;
+
+-- The set of keys against which all signatures of an image were last held.
+CREATE TABLE image_trust (
+    package_id INTEGER PRIMARY KEY REFERENCES package (id) ON DELETE CASCADE,
+    key_set TEXT NOT NULL
+);
 
 CREATE TABLE manifest_ref (
     manifest_id INTEGER NOT NULL REFERENCES manifest (id) ON DELETE CASCADE,
@@ -169,12 +185,15 @@ CREATE TABLE tag (
     name TEXT NOT NULL,
     version_id INTEGER REFERENCES version (id) ON DELETE CASCADE,
     digest TEXT,
+    served TEXT,                                -- digest that readers get until the other is trusted
+    expires_at INTEGER,                         -- when the tag goes back to that unless it is
     updated_at INTEGER NOT NULL,
     actor TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (package_id, name)
 ) WITHOUT ROWID;
 CREATE INDEX tag_digest ON tag (package_id, digest);
 CREATE INDEX tag_version ON tag (version_id);
+CREATE INDEX tag_expiry ON tag (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE upload (
     uid TEXT PRIMARY KEY,

@@ -1,0 +1,158 @@
+"""
+Images that wait for a signature: given trust when it comes, and dropped when it does not come in time.
+
+What has to go says so itself (``expires_at``), so every process may look, and a crash delays it at most. A repository
+whose rule was taken back accepts what still waits in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from twisted.application.service import Service
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from pkgrepo.errors import PkgrepoError
+from pkgrepo.interfaces import ICatalog, Transaction
+from pkgrepo.model import SYSTEM, Actor, Repository
+from pkgrepo.storage.catalog import events, packages, repositories, trust
+
+from . import images
+from .clock import Clock
+from .publish import Publisher
+from .registry import Registry
+
+log = Logger()
+
+EVERY_S = 60.0
+BATCH = 100  # tags or manifests a command; some milliseconds of the writer
+
+
+def grant(
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    digest: str,
+    keys: Collection[str],
+    trusted: Collection[str],
+    actor: Actor,
+    now_ms: int,
+) -> bool:
+    """
+    Note the keys that have signed a manifest of an image, and let readers see it; whether that is news.
+
+    ``trusted`` are the keys that count now. An image or a manifest that went meanwhile is no error.
+    """
+    package = packages.find_package(tx, repository.id, image)
+    if package is None or not trust.grant_trust(tx, package.id, digest, keys, trusted):
+        return False
+    serial = repositories.bump_serial(tx, repository.id)
+    packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms)
+    events.append_event(
+        tx,
+        repository_id=repository.id,
+        package_id=package.id,
+        package_key=package.key,
+        version_key="",
+        kind="trusted",
+        data={"digest": digest, "keys": sorted(keys)},
+        actor=actor,
+        now_ms=now_ms,
+    )
+    return True
+
+
+def drop_expired(tx: Transaction, repository: Repository, now_ms: int) -> int:
+    """
+    Drop some of the tags and manifests of a repository that waited in vain; how many, so 0 ends the round.
+
+    Tags go back to what readers get by them. Indexes go before what they name, which later calls find.
+    """
+    gone = 0
+    for each in trust.expired_tags(tx, repository.id, now_ms, BATCH):
+        gone += 1
+        if not trust.release_tag(tx, each.package_id, each.name):
+            images.delete_tag(tx, repository, each.package_key, each.name, SYSTEM, now_ms)
+    for each in trust.expired_manifests(tx, repository.id, now_ms, BATCH):
+        gone += 1
+        images.delete_manifest(tx, repository, each.package_key, each.name, SYSTEM, now_ms)
+    if gone:
+        repositories.bump_serial(tx, repository.id)
+    return gone
+
+
+def accept_waiting(tx: Transaction, repository: Repository, _now_ms: int) -> None:
+    """Accept all that waits in a repository whose rule was taken back."""
+    trust.stop_waiting(tx, repository.id)
+    repositories.bump_serial(tx, repository.id)
+
+
+class QuarantineWatch(Service):
+    """Looks every minute for what waited in vain; several processes may do so at a time."""
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        registry: Registry,
+        publisher: Publisher,
+        clock: Clock,
+        reactor: IReactorTime,
+    ) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._publisher = publisher
+        self._clock = clock
+        self._loop = LoopingCall(self._run)
+        self._loop.clock = reactor
+        self._running: Deferred[None] | None = None
+
+    def startService(self) -> None:
+        """Begin."""
+        super().startService()  # type: ignore[no-untyped-call]
+        self._loop.start(EVERY_S)
+
+    def stopService(self) -> Deferred[None] | None:
+        """Break off the round in hand; the next process begins anew."""
+        super().stopService()  # type: ignore[no-untyped-call]
+        self._loop.stop()
+        if self._running is not None:
+            self._running.cancel()
+        return self._running
+
+    def _run(self) -> Deferred[None]:
+        self._running = Deferred.fromCoroutine(self.drop()).addErrback(_report)
+        return self._running
+
+    async def drop(self) -> None:
+        """One round."""
+        for repository in self._registry.all():
+            if not self._catalog.look(trust.is_waiting, repository.id):
+                continue
+            try:
+                await self._tidy(repository)
+            except PkgrepoError:
+                log.failure("what waits for signatures in {repository} is left as it is", repository=repository.path)
+
+    async def _tidy(self, repository: Repository) -> None:
+        if not (repository.config.get("push_rules") or {}).get("require_content_trust"):
+            await self._publisher.change(accept_waiting, repository)
+            return
+        dropped = 0
+        while count := await self._publisher.change(drop_expired, repository):
+            dropped += count
+        if dropped:
+            log.info(
+                "dropped {count} tags and manifests of {repository} that no trusted key has signed in time",
+                count=dropped,
+                repository=repository.path,
+            )
+
+
+def _report(failure: Failure) -> None:
+    if not failure.check(CancelledError):
+        log.failure("what waits for signatures could not be looked through", failure=failure)
