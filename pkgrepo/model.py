@@ -332,12 +332,17 @@ class Grant:
 
 
 class TokenKind(StrEnum):
-    """What a token is for; the first letter is part of its text."""
+    """
+    What a token is for; the first letter is part of its text.
+
+    A login token stands for the password that it was got with: docker keeps it instead.
+    """
 
     PERSONAL = "personal"
     SERVICE = "service"
     CI = "ci"
     REPOSITORY = "repository"
+    LOGIN = "login"
 
 
 @frozen

@@ -9,11 +9,12 @@ from attrs import define, frozen
 
 from pkgrepo import errors
 from pkgrepo.gateway.statuses import STATUSES, challenge
-from pkgrepo.http.answers import Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.answers import JSON, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.errors import ErrorTable
 from pkgrepo.http.request import Request
 
 PROBLEM = b"application/problem+json"
+TOKEN_SERVICE = frozenset({b"/api/auth/token", b"/v2/token", b"/token"})
 REALM = b'Basic realm="pkgrepo", charset="UTF-8"'
 
 # Title and explanation by code; the code is the last part of the problem's type.
@@ -118,10 +119,15 @@ def render_problem(request: Request, refusal: Refusal) -> Answer:
             if isinstance(fault, Fault)
         ],
     )
+    content_type = PROBLEM
+    if request.raw_path.rstrip(b"/") in TOKEN_SERVICE:
+        # container clients print the message of the first error, and read nothing that is not plain JSON
+        content_type = JSON
+        problem.errors.append(FaultRecord(pointer="", code=code.upper(), message=refusal.sentence))
     return json_answer(
         problem,
         refusal.status,
-        content_type=PROBLEM,
+        content_type=content_type,
         headers=(*challenge(refusal, REALM), (b"Cache-Control", b"no-store")),
     )
 

@@ -4,17 +4,26 @@ The token service: credentials in, a short-lived bearer token out.
 Container clients come here after a challenge (distribution's token specification); an admin's token also opens the
 rest of the API. What was asked for and is not allowed is left out of the token, not refused: clients ask for
 ``pull,push`` where their user may only pull.
+
+A client that asks for it at a login with a password gets a refresh token beside: an access token of the kind "login",
+listed and revoked like every other, which docker keeps in place of the password.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from urllib.parse import parse_qs
 
+from msgspec import UNSET
+
 from pkgrepo.auth.bearer import Access, allowed_words
+from pkgrepo.auth.tokens import hash_token, make_token, shown_part
 from pkgrepo.errors import AuthenticationRequired, Invalid
 from pkgrepo.gateway.images import FORMAT
-from pkgrepo.model import Identity, Repository
+from pkgrepo.model import Identity, Repository, TokenKind, TokenLimits
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.storage.catalog.tokens import add_token
 
 from .call import Call
 from .route import Parameter, Table
@@ -24,12 +33,14 @@ from .who import PUBLIC
 
 FORM_LIMIT = 64 * 1024  # bytes
 MOST_SCOPES = 100
+LOGIN_DAYS = 90  # how long docker stays logged in
 CATALOG = "registry:catalog:*"
 
 QUERY = (
     Parameter("service", "The name of this server; any is taken."),
     Parameter("scope", "What is wanted, as repository:storage/name/image:pull,push; may be repeated."),
     Parameter("account", "The user's name, for the log."),
+    Parameter("offline_token", "true also asks for a refresh token."),
 )
 
 
@@ -50,7 +61,8 @@ class TokenService:
     )
     async def get(self, call: Call) -> BearerAnswer:
         """For whoever the Authorization field names; for nobody, what everybody may read."""
-        return self._issue(call, call.identity, _values(call.request.args, b"scope"))
+        offline = _values(call.request.args, b"offline_token") == ["true"]
+        return await self._issue(call, call.identity, _values(call.request.args, b"scope"), offline=offline)
 
     @elsewhere.route(
         "POST", "/", who=PUBLIC, summary="Get a bearer token", answer=BearerAnswer, query=QUERY, audit="login"
@@ -65,22 +77,27 @@ class TokenService:
         audit="login",
     )
     async def post(self, call: Call) -> BearerAnswer:
-        """Credentials and scopes may also come as a form (OAuth 2.0 password grant, RFC 6749 section 4.3)."""
+        """Credentials and scopes may also come as a form (OAuth 2.0, RFC 6749 sections 4.3 and 6)."""
         form = _form(await call.request.body.read_all(FORM_LIMIT))
         identity = call.identity
         grant = form.get("grant_type", [""])[0]
-        if grant not in ("", "password"):
-            raise Invalid("grant_type is password", "grant_type")
-        if "username" in form or "password" in form:
+        if grant not in ("", "password", "refresh_token"):
+            raise Invalid("grant_type is password or refresh_token", "grant_type")
+        if grant == "refresh_token":
+            text = form.get("refresh_token", [""])[0]
+            identity = await self._services.authenticator.login("", text, call.request.client_address)
+            call.identity = identity
+        elif "username" in form or "password" in form:
             username, password = form.get("username", [""])[0], form.get("password", [""])[0]
             identity = await self._services.authenticator.login(username, password, call.request.client_address)
             call.identity = identity
         elif grant:
             raise AuthenticationRequired
         scopes = _values(call.request.args, b"scope") + form.get("scope", [])
-        return self._issue(call, identity, scopes)
+        offline = form.get("access_type", [""])[0] == "offline"
+        return await self._issue(call, identity, scopes, offline=offline)
 
-    def _issue(self, call: Call, identity: Identity, scopes: Iterable[str]) -> BearerAnswer:
+    async def _issue(self, call: Call, identity: Identity, scopes: Iterable[str], *, offline: bool) -> BearerAnswer:
         asked = _split(scopes)
         authority = call.request.authority
         granted = [access for scope in asked if (access := self._grant(authority, identity, scope)) is not None]
@@ -94,7 +111,26 @@ class TokenService:
             expires_in=issued.expires_in,
             issued_at=issued.issued_at,
             scope=" ".join(f"repository:{access.name}:{','.join(access.words)}" for access in granted),
+            refresh_token=await self._remember(call, identity) if offline and identity.via == "password" else UNSET,
         )
+
+    async def _remember(self, call: Call, identity: Identity) -> str:
+        """A new refresh token of a caller who came with a password."""
+        assert identity.user_id is not None
+        text = make_token(TokenKind.LOGIN)
+        days = min(LOGIN_DAYS, self._services.settings.token_max_days)
+        await self._services.catalog.write(
+            add_token,
+            user_id=identity.user_id,
+            hash=hash_token(text),
+            shown=shown_part(text),
+            kind=TokenKind.LOGIN,
+            name="login of a container client",
+            limits=TokenLimits(expires_at=from_ms(call.now_ms) + timedelta(days=days)),
+            created_from=call.request.client_address,
+            now_ms=call.now_ms,
+        )
+        return text
 
     def _grant(self, authority: bytes | None, identity: Identity, scope: str) -> Access | None:
         """What is allowed of one scope; None for nothing."""

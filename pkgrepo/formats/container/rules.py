@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
-from pkgrepo.model import Identity
+from pkgrepo.model import Identity, TokenKind
+from pkgrepo.storage.catalog.tokens import find_token
 
 from .admission import Target
 from .configuration import push_rules
@@ -27,7 +28,14 @@ class PushGate:
         :raises Refusal: with the rule's sentence
         """
         rules = push_rules(target.repository)
-        if rules.must_use_auth_token_for_push and identity.token_id is None:
+        if rules.must_use_auth_token_for_push and not self._came_with_token(identity):
             raise Refusal(403, "pushes to this repository need an access token, not a password", "DENIED")
         if rules.must_be_project_member:
             self._services.access.require_member(identity, target.repository, target.image)
+
+    def _came_with_token(self, identity: Identity) -> bool:
+        """Whether an access token established who this is; one that a login was kept by does not count."""
+        if identity.token_id is None:
+            return False
+        token = self._services.catalog.look(find_token, identity.token_id)
+        return token is not None and token.kind is not TokenKind.LOGIN

@@ -119,3 +119,4 @@ class BearerAnswer(Record):
     expires_in: int
     issued_at: datetime
     scope: str
+    refresh_token: str | UnsetType = UNSET

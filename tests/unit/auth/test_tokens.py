@@ -9,7 +9,7 @@ from pkgrepo.model import TokenKind
 @pytest.mark.parametrize("kind", TokenKind)
 def test_a_new_token_has_the_documented_form_and_names_its_kind(kind):
     text = make_token(kind)
-    assert re.fullmatch(r"pkgr_[pscr]_[0-9A-Za-z]{46}", text)
+    assert re.fullmatch(r"pkgr_[pscrl]_[0-9A-Za-z]{46}", text)
     assert text[5] == kind.value[0]
     assert token_kind(text) is kind
 

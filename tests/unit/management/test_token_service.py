@@ -50,7 +50,8 @@ async def test_credentials_may_come_as_a_form(stack: Stack) -> None:
     assert (await stack.ok("GET", "/user/whoami", who=reply.json["token"]))["username"] == "admin"
     for wrong, status in (
         ("grant_type=password&username=admin&password=nonsense", 401),
-        ("grant_type=refresh_token&refresh_token=x", 422),
+        ("grant_type=refresh_token&refresh_token=x", 401),
+        ("grant_type=client_credentials", 422),
         ("grant_type=password", 401),
     ):
         assert (await stack.api("POST", "/auth/token", raw=wrong.encode(), who=None)).status == status

@@ -171,6 +171,46 @@ async def test_a_host_can_stand_for_a_repository(make_registry: Any) -> None:
     assert other.json["tags"] == ["v1"]
 
 
+@pytest_twisted.ensureDeferred
+async def test_a_login_can_be_kept_as_a_token_that_is_revoked_like_any_other(make_registry: Any) -> None:
+    registry = await make_registry(rules={"must_use_auth_token_for_push": True}, visibility="private")
+    stack = registry.stack
+    await stack.add_user("bob")
+    await stack.grant("bob", "main/images", "read", "write")
+    login = await stack.call("GET", "/v2/token?account=bob&client_id=docker&offline_token=true", who="bob")
+    kept = login.json["refresh_token"]
+    form = f"client_id=docker&grant_type=refresh_token&refresh_token={kept}&scope=repository:{APP}:push,pull"
+    again = await stack.call("POST", "/v2/token", raw=form.encode(), who=None)
+    assert again.status == 200
+    assert "refresh_token" not in again.json
+    refused = await registry.start(who=again.json["token"])
+    assert sentence(refused) == "pushes to this repository need an access token, not a password"
+    assert (await registry.below("GET", "tags/list", who=again.json["token"])).status == 404
+    listed = (await stack.ok("GET", "/user/token", who="bob"))["items"]
+    assert [each["kind"] for each in listed] == ["login"]
+    await stack.ok("DELETE", f"/user/token/{listed[0]['id']}", who="bob")
+    assert (await stack.call("POST", "/v2/token", raw=form.encode(), who=None)).status == 401
+    assert (await registry.below("GET", "tags/list", who=again.json["token"])).status == 401
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_refresh_token_is_given_for_a_password_on_request_only(registry: Registry) -> None:
+    token = await registry.stack.token()
+    for path, who in (("/token", "admin"), ("/token?offline_token=true", token), ("/token?offline_token=true", None)):
+        assert "refresh_token" not in (await registry.stack.call("GET", path, who=who)).json
+    form = b"grant_type=password&username=admin&password=correct+horse+battery&access_type=offline"
+    assert "refresh_token" in (await registry.stack.call("POST", "/token", raw=form, who=None)).json
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_token_service_says_what_is_wrong_as_clients_read_it(registry: Registry) -> None:
+    wrong = "Basic " + base64.b64encode(b"admin:wrong").decode()
+    reply = await registry.stack.call("GET", "/v2/token", who=None, headers={"Authorization": wrong})
+    assert (reply.status, code(reply)) == (401, "UNAUTHORIZED")
+    assert reply.headers["content-type"] == "application/json"
+    assert "incorrect username or password" in sentence(reply)
+
+
 # Push rules
 
 
