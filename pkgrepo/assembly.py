@@ -96,6 +96,7 @@ class Core:
             pools=self.pools,
             formats=self.formats,
             layout_of=readable_layout,
+            image_formats=(self.containers.name,),
         )
         self.publisher = Publisher(
             catalog=self.catalog,
@@ -275,6 +276,11 @@ class Assembly:
             each.setServiceParent(self._running)  # type: ignore[no-untyped-call]
         self._running.startService()
         return password
+
+    def reload(self) -> None:
+        """Take up what may change while the server runs: the certificate, for new connections."""
+        if self._certificate is not None:
+            self._certificate.take_up()
 
     async def stop(self) -> None:
         """Let transfers end, write down what is only in memory, close."""

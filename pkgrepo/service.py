@@ -82,6 +82,11 @@ class Server(MultiService):
         super().stopService()  # type: ignore[no-untyped-call]
         return Deferred.fromCoroutine(self._stop())
 
+    def reload(self) -> None:
+        """Take up what may change while the server runs; nobody is interrupted."""
+        log.info("reloading")
+        self.assembly.reload()
+
     def _bind(self) -> None:
         if self._listening:
             return

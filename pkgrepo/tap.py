@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import resource
+import signal
 import sys
 from pathlib import Path
 from typing import IO, Any
@@ -98,6 +99,9 @@ def makeService(options: Options) -> IService:
         # pyOpenSSL wants memory that is written and executed, which MemoryDenyWriteExecute= of a unit denies.
         sys.exit(f"pkgrepo: TLS cannot be set up: {error}")
     server.when_ready().addErrback(_end_in_failure, reactor)
+    # Left alone it would end the process: a terminal that goes away, or log rotation, must not.
+    threads: Any = reactor
+    signal.signal(signal.SIGHUP, lambda *_: threads.callFromThread(server.reload))
     server.setServiceParent(daemon)
     return daemon
 

@@ -56,6 +56,15 @@ class ServerCertificate:
         """
         self._context = self._load()
 
+    def take_up(self) -> None:
+        """L{reload}, with what becomes of it in the log."""
+        try:
+            self.reload()
+        except BadCertificate as error:
+            _log.error("the changed certificate is not used: {error}", error=str(error))
+        else:
+            _log.info("the certificate in {path} is used from now on", path=self._certificate_path)
+
     def watch(self, reactor: Any) -> None:
         """Look every ten seconds whether a file has changed, until L{unwatch}."""
         self._watching = LoopingCall(self._look)
@@ -72,12 +81,7 @@ class ServerCertificate:
         if stamps == self._seen:
             return
         self._seen = stamps
-        try:
-            self.reload()
-        except BadCertificate as error:
-            _log.error("the changed certificate is not used: {error}", error=str(error))
-        else:
-            _log.info("the certificate in {path} is used from now on", path=self._certificate_path)
+        self.take_up()
 
     def _stamps(self) -> tuple[tuple[int, int] | None, ...]:
         return tuple(_stamp(path) for path in (self._certificate_path, self._key_path))
