@@ -1,0 +1,58 @@
+"""The docker command line without a daemon: logging in, and reading manifests as the one who is logged in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.clients import client_environment, program, run_client
+from tests.support.images import OCI_IMAGE, digest_of, make_image
+from tests.support.processes import ServerProcess, twistd_process
+from tests.support.wire import Wire
+
+USER, PASSWORD = "admin", "correct horse battery"
+CONFIG = '[[bootstrap.repositories]]\nname = "private"\nformat = "docker"\nvisibility = "private"\n'
+IMAGE = "main/private/app"
+
+Docker = Callable[..., str]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> object:
+    (tmp_path / "pkgrepo.toml").write_text(CONFIG)
+    process = twistd_process(tmp_path, "--config", str(tmp_path / "pkgrepo.toml"))
+    process.wait_ready()
+    yield process
+    process.stop()
+    assert "Traceback" not in process.output, process.output
+
+
+@pytest.fixture
+def docker(tmp_path: Path) -> Docker:
+    """Runs docker with a home of its own, where no daemon answers."""
+    environ = client_environment(tmp_path / "home", DOCKER_HOST=f"unix://{tmp_path}/none.sock")
+
+    def run(*arguments: str, status: int = 0) -> str:
+        return run_client([program("docker"), *arguments], environ=environ, folder=tmp_path, status=status).stdout
+
+    return run
+
+
+def test_docker_logs_in_keeps_a_token_and_reads_with_it(server: ServerProcess, docker: Docker, tmp_path: Path) -> None:
+    host = urlsplit(server.url).netloc
+    wire, image = Wire(server.url, (USER, PASSWORD)), make_image()
+    for blob in image.blobs:
+        assert wire.post(f"/v2/{IMAGE}/blobs/uploads/?digest={digest_of(blob)}", blob).status == 201
+    assert wire.put(f"/v2/{IMAGE}/manifests/v1", image.manifest, Content_Type=OCI_IMAGE).status == 201
+    shown = docker("login", "-u", USER, "-p", "wrong", host, status=1)
+    assert "unauthorized: incorrect username or password" in shown
+    docker("manifest", "inspect", "--insecure", f"{host}/{IMAGE}:v1", status=1)
+    assert "Login Succeeded" in docker("login", "-u", USER, "-p", PASSWORD, host)
+    kept = json.loads((tmp_path / "home" / ".docker" / "config.json").read_text())["auths"][host]
+    assert kept["identitytoken"].startswith("pkgr_l_")
+    read = json.loads(docker("manifest", "inspect", "--insecure", f"{host}/{IMAGE}:v1"))
+    assert read["config"] == json.loads(image.manifest)["config"]
