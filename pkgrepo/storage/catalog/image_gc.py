@@ -1,9 +1,10 @@
 """
 What of an image nothing needs any more.
 
-A manifest is needed when a tag stands for it, when a needed manifest lists it, or when it says of a needed manifest
-that it belongs to it (a signature, say). A blob is needed when a manifest of the image refers to it. What somebody
-touched since a given time counts as needed, since clients push the parts before the whole.
+A manifest is needed when a tag stands for it, or does so for readers while they wait for the signature of another; when
+a needed manifest lists it; and when it says of a needed manifest that it belongs to it, as signatures do. A blob is
+needed when a manifest of the image refers to it. What somebody touched since a given time counts as needed, since
+clients push the parts before the whole.
 
 A plan is made on a reader thread and may be old when it is carried out: everything in it is looked at again, in the
 transaction that removes it.
@@ -55,7 +56,8 @@ def plan_image(r: Reader, package_id: int, before_ms: int, *, untagged: bool) ->
     Reads everything that the image consists of, so this is for a reader thread.
     """
     found = _manifests(r, package_id)
-    tagged = {row[0] for row in r.all("SELECT digest FROM tag WHERE package_id = ?", (package_id,))}
+    tags = r.all("SELECT digest, served FROM tag WHERE package_id = ?", (package_id,))
+    tagged = {digest for row in tags for digest in row if digest is not None}
     needed = _reachable(found, tagged) if untagged else set(found)
     young = {name for name, each in found.items() if each.touched_ms >= before_ms}
     kept = _reachable(found, needed | young) if untagged else needed
@@ -83,7 +85,7 @@ def still_doomed(tx: Transaction, package_id: int, digest: str, doomed: Collecti
     row = tx.one("SELECT subject, touched_at FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
     if row is None or row[1] >= before_ms:
         return False
-    if tx.one("SELECT 1 FROM tag WHERE package_id = ? AND digest = ? LIMIT 1", (package_id, digest)) is not None:
+    if _is_tagged(tx, package_id, digest):
         return False
     parents = tx.all(
         """
@@ -162,6 +164,12 @@ def _parents_first(doomed: Mapping[str, _Manifest]) -> tuple[str, ...]:
         return tuple(str(name) for name in TopologicalSorter(both).static_order())
     except CycleError:
         return tuple(TopologicalSorter(listing).static_order())
+
+
+def _is_tagged(r: Reader, package_id: int, digest: str) -> bool:
+    """Whether a tag stands for a manifest, or did for readers until its successor is trusted."""
+    row = r.one("SELECT 1 FROM tag WHERE package_id = ? AND ? IN (digest, served) LIMIT 1", (package_id, digest))
+    return row is not None
 
 
 def _has(r: Reader, package_id: int, digest: str) -> bool:
