@@ -130,8 +130,9 @@ class QuarantineWatch(Service):
 
     async def drop(self) -> None:
         """One round."""
-        for repository in self._registry.all():
-            if not self._catalog.look(trust.is_waiting, repository.id):
+        for repository_id in await self._catalog.scan(trust.waiting_repositories):
+            repository = self._registry.find_id(repository_id)
+            if repository is None:  # removed; its rows go with it
                 continue
             try:
                 await self._tidy(repository)

@@ -46,11 +46,14 @@ class Manifests:
         if by_digest and request.method == b"HEAD":
             await self._promise(target, found)
         digest = found.digest.encode("ascii")
-        control = file_cache_control(repository) if by_digest else document_cache_control(repository)
+        for_all = len(view.audiences) == 1 or self._is_for_all(target, reference, view, found)
+        # trust can be taken back, so even what never changes has to be asked for
+        fixed = by_digest and len(view.audiences) == 1
+        control = file_cache_control(repository) if fixed else document_cache_control(repository)
         headers: Fields = (
             *VERSION,
             (b"Docker-Content-Digest", digest),
-            (b"Cache-Control", control),
+            (b"Cache-Control", control if for_all else b"private, no-cache"),
             (b"Vary", b"Accept"),
             *SAFE,
         )
@@ -62,11 +65,9 @@ class Manifests:
         )
 
         def fresh() -> bool:
-            # what is kept is for everybody, so everybody must see the same
-            every = [self._look(target, reference, keys) for keys in view.audiences]
-            return all(now is not None and (now.id, now.locator) == (found.id, found.locator) for now in every)
+            return self._is_for_all(target, reference, view, found)
 
-        if (request.method == b"GET" or not by_digest) and (len(view.audiences) == 1 or fresh()):
+        if for_all and (request.method == b"GET" or not by_digest):
             services.hot.keep(
                 request,
                 repository,
@@ -107,6 +108,11 @@ class Manifests:
         if view.keys is not None and self._look(target, reference, None) is not None:
             raise untrusted(reference)
         raise unknown(reference)
+
+    def _is_for_all(self, target: Target, reference: str, view: View, found: Manifest) -> bool:
+        """Whether everybody who may read the image gets this manifest now: what is kept is given to all of them."""
+        every = [self._look(target, reference, keys) for keys in view.audiences]
+        return all(now is not None and (now.id, now.locator) == (found.id, found.locator) for now in every)
 
     def _look(self, target: Target, reference: str, keys: Keys) -> Manifest | None:
         repository, look = target.repository, self._services.catalog.look

@@ -33,7 +33,9 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from attrs import frozen
+from twisted.logger import Logger
 
+from pkgrepo.errors import BlobMissing, StorageFailed, StorageFull
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import Reader
@@ -51,6 +53,8 @@ from .configuration import TrustPolicy, trust_policy
 from .documents import Document
 from .names import find_digest
 from .signatures import BUNDLE, Candidate, TrustedKey, parse_key, signature_layers, signers
+
+log = Logger()
 
 UNTRUSTED = "not signed by a trusted key"
 
@@ -159,7 +163,11 @@ class Trust:
                 await self._judge(repository, image, digest, keys, SYSTEM)
             await self._services.catalog.write(trust.set_key_set, package_id, key_set)
 
-        await self._judging.run((package_id, key_set), judge)
+        try:
+            await self._judging.run((package_id, key_set), judge)
+        except (StorageFailed, StorageFull):
+            # what was known to be trusted is still; the next reader tries again
+            log.failure("signatures in {repository} could not be looked at", repository=repository.path)
 
     async def _judge(
         self, repository: Repository, image: str, digest: str, keys: tuple[TrustedKey, ...], actor: Actor
@@ -179,20 +187,28 @@ class Trust:
             )
 
     async def _candidates(self, repository: Repository, image: str, evidence: str) -> list[Candidate]:
-        look, files = self._services.catalog.look, self._services.files
+        look = self._services.catalog.look
         where = (repository.storage_id, repository.id, image)
         manifest = look(find_manifest, *where, evidence)
         if manifest is None or manifest.size > MANIFEST_BYTES or not manifest.locator:
             return []
         found: list[Candidate] = []
-        data = await files.read(repository.storage_id, manifest.locator, manifest.size)
+        data = await self._read(repository, manifest.locator, manifest.size)
         for media_type, digest, size, said in signature_layers(data):
             known = find_digest(digest)
             blob = None if known is None or size > PAYLOAD_BYTES else look(find_linked, *where, str(known))
             if blob is not None and blob.size == size and blob.locator:
-                content = await files.read(repository.storage_id, blob.locator, blob.size)
+                content = await self._read(repository, blob.locator, blob.size)
                 found.append(Candidate(media_type, content, said))
         return found
+
+    async def _read(self, repository: Repository, locator: str, size: int) -> bytes:
+        """Stored bytes; none when they are lost: a signature less must not make an image unreadable."""
+        try:
+            return await self._services.files.read(repository.storage_id, locator, size)
+        except BlobMissing as error:
+            log.warn("a signature in {repository} is lost: {error}", repository=repository.path, error=str(error))
+            return b""
 
 
 def untrusted(reference: str) -> Refusal:

@@ -243,18 +243,16 @@ def release_tag(tx: Transaction, package_id: int, name: str) -> bool:
     )
 
 
-def is_waiting(r: Reader, repository_id: int) -> bool:
-    """Whether anything in a repository waits for a signature."""
-    return (
-        r.one("SELECT 1 FROM manifest WHERE repository_id = ? AND expires_at IS NOT NULL LIMIT 1", (repository_id,))
-        or r.one(
-            """
-            SELECT 1 FROM tag t JOIN package p ON p.id = t.package_id
-            WHERE t.expires_at IS NOT NULL AND p.repository_id = ? LIMIT 1
-            """,
-            (repository_id,),
-        )
-    ) is not None
+def waiting_repositories(r: Reader) -> list[int]:
+    """Catalog keys of the repositories in which anything waits for a signature."""
+    rows = r.all(
+        """
+        SELECT repository_id FROM manifest WHERE expires_at IS NOT NULL
+        UNION
+        SELECT p.repository_id FROM tag t JOIN package p ON p.id = t.package_id WHERE t.expires_at IS NOT NULL
+        """
+    )
+    return sorted(row[0] for row in rows)
 
 
 def stop_waiting(tx: Transaction, repository_id: int) -> None:

@@ -193,6 +193,7 @@ CREATE TABLE tag (
 ) WITHOUT ROWID;
 CREATE INDEX tag_digest ON tag (package_id, digest);
 CREATE INDEX tag_version ON tag (version_id);
+CREATE INDEX tag_served ON tag (package_id, served) WHERE served IS NOT NULL;
 CREATE INDEX tag_expiry ON tag (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE upload (

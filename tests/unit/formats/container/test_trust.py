@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ from twisted.internet.task import Clock as ReactorClock
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.configuration import validate
+from pkgrepo.repositories.images import find_image
 from pkgrepo.repositories.quarantine import EVERY_S, QuarantineWatch
+from pkgrepo.storage.catalog.image_gc import plan_image, still_doomed
+from pkgrepo.storage.catalog.manifests import find_manifest
 from tests.support.images import Image, Registry, make_artifact, make_image, make_index
 from tests.support.management import Reply
 from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature_tag
@@ -397,3 +401,55 @@ def test_settings_are_kept_beside_the_rules_with_their_defaults() -> None:
     fixed, settings = validate({"push_rules": RULES, "trust": {"keys": [KEY.pem]}})
     assert fixed["push_rules"]["require_content_trust"] is True
     assert settings["trust"] == {"keys": [KEY.pem], "window_s": 3600}
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_gc_keeps_what_readers_get_while_another_waits(world: World) -> None:
+    old, new = make_image("old"), make_image("new")
+    await world.registry.push(old, "v1")
+    await world.sign(old)
+    await world.registry.push(new, "v1")
+    catalog, later_ms = world.core.catalog, world.core.clock.now_ms() + 1
+    package = catalog.look(find_image, world.repository.id, "app")
+    plan = await catalog.scan(plan_image, package.id, later_ms, untagged=True)
+    assert plan.manifests == ()
+    assert not await catalog.write(still_doomed, package.id, old.digest, [old.digest], later_ms)
+
+
+@pytest_twisted.ensureDeferred
+async def test_no_cache_on_the_way_may_give_to_readers_what_waits(world: World) -> None:
+    image = make_image()
+    await world.registry.push(image, "v1")
+    for reference in ("v1", image.digest):
+        assert (await world.pull(reference, "admin")).headers["cache-control"] == "private, no-cache"
+    await world.sign(image)
+    for reference in ("v1", image.digest):
+        assert (await world.pull(reference, "admin")).headers["cache-control"] == "no-cache"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_lost_signature_hides_nothing_else(world: World) -> None:
+    image, key = make_image(), Signer()
+    await world.registry.push(image, "v1")
+    await world.sign(image)
+    lost = sign_as_bundle(key, image)
+    await world.registry.push(lost)
+    where = (world.repository.storage_id, world.repository.id, "app")
+    found = world.core.catalog.look(find_manifest, *where, lost.digest)
+    store = await world.core.stores.of(world.core.registry.storage(world.repository.storage_id))
+    await store.delete(found.locator)
+    await world.configure(KEY, key)
+    assert await world.seen("v1") == image.digest
+
+
+@pytest_twisted.ensureDeferred
+async def test_trust_is_an_event_of_the_image(world: World) -> None:
+    image = make_image()
+    await world.registry.push(image, "v1")
+    await world.sign(image)
+    await world.sign(image)
+    package = world.core.catalog.look(find_image, world.repository.id, "app")
+    rows = world.core.catalog.look(
+        lambda r: r.all("SELECT data FROM event WHERE package_id = ? AND kind = 'trusted'", (package.id,))
+    )
+    assert [json.loads(row[0])["digest"] for row in rows] == [image.digest]

@@ -1,0 +1,116 @@
+"""skopeo before and after an image was signed, where content must be trusted."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.clients import client_environment, program, run_client
+from tests.support.images import Image, make_image, write_layout
+from tests.support.processes import ServerProcess, twistd_process
+from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature_tag
+
+USER, PASSWORD = "admin", "correct horse battery"
+
+CONFIG = """
+[[bootstrap.repositories]]
+name = "images"
+format = "docker"
+
+[bootstrap.repositories.config]
+type = "Hosted"
+push_rules = { require_content_trust = true, allow_tag_overwrite = true }
+trust = { keys = ['''KEY'''] }
+"""
+
+
+@pytest.fixture(scope="module")
+def signer() -> Signer:
+    return Signer()
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory, signer: Signer) -> Iterator[ServerProcess]:
+    """A running server that trusts the signer alone."""
+    folder = tmp_path_factory.mktemp("registry")
+    (folder / "pkgrepo.toml").write_text(CONFIG.replace("KEY", signer.pem))
+    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
+    process.wait_ready()
+    yield process
+    process.stop()
+    assert "Traceback" not in process.output, process.output
+
+
+class Skopeo:
+    """The program with a home of its own, as a pusher or as nobody."""
+
+    def __init__(self, folder: Path, host: str) -> None:
+        self.folder = folder
+        self.host = host
+        self.environ = client_environment(folder / "home", XDG_RUNTIME_DIR=str(folder / "run"), TMPDIR=str(folder))
+        self.policy = folder / "policy.json"
+        self.policy.write_text('{"default":[{"type":"insecureAcceptAnything"}]}')
+
+    def __call__(self, *arguments: str | Path, status: int | None = 0) -> str:
+        command = [program("skopeo"), "--policy", self.policy, *arguments]
+        return run_client(command, environ=self.environ, folder=self.folder, status=status).stdout
+
+    def push(self, image: Image, tag: str) -> None:
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            layout = write_layout(Path(folder), image)
+            creds = ("--dest-tls-verify=false", "--dest-creds", f"{USER}:{PASSWORD}")
+            name = f"docker://{self.host}/main/images/app:{tag}"
+            self("copy", "--preserve-digests", *creds, f"oci:{layout}:v1", name)
+
+    def pull(self, reference: str, *creds: str, status: int | None = 0) -> str:
+        """Pull as nobody, unless credentials are given."""
+        who = creds or ("--src-no-creds",)
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            name = f"docker://{self.host}/main/images/app{reference}"
+            return self("copy", "--src-tls-verify=false", *who, name, f"dir:{folder}/out", status=status)
+
+    def tags(self) -> list[str]:
+        name = f"docker://{self.host}/main/images/app"
+        return list(json.loads(self("list-tags", "--tls-verify=false", "--no-creds", name))["Tags"])
+
+
+@pytest.fixture
+def skopeo(tmp_path: Path, registry: ServerProcess) -> Skopeo:
+    (tmp_path / "run").mkdir()
+    return Skopeo(tmp_path, urlsplit(registry.url).netloc)
+
+
+def test_skopeo_pulls_only_what_is_signed(skopeo: Skopeo, signer: Signer) -> None:
+    image = make_image("simple")
+    skopeo.push(image, "simple")
+    for reference in (":simple", f"@{image.digest}"):
+        assert "not signed by a trusted key" in skopeo.pull(reference, status=1)
+    skopeo.pull(":simple", "--src-creds", f"{USER}:{PASSWORD}")
+    assert "simple" not in skopeo.tags()
+    skopeo.push(sign_simply(Signer(), image.digest), signature_tag(image.digest))
+    assert "not signed by a trusted key" in skopeo.pull(":simple", status=1)
+    skopeo.push(sign_simply(signer, image.digest), signature_tag(image.digest))
+    for reference in (":simple", f"@{image.digest}"):
+        skopeo.pull(reference)
+    assert "simple" in skopeo.tags()
+
+
+def test_skopeo_pulls_the_old_image_until_the_new_one_is_signed(skopeo: Skopeo, signer: Signer) -> None:
+    old, new = make_image("old"), make_image("new")
+
+    def shown() -> str:
+        name = f"docker://{skopeo.host}/main/images/app:moving"
+        return str(json.loads(skopeo("inspect", "--tls-verify=false", "--no-creds", name))["Digest"])
+
+    skopeo.push(old, "moving")
+    skopeo.push(sign_simply(signer, old.digest), signature_tag(old.digest))
+    assert shown() == old.digest
+    skopeo.push(new, "moving")
+    assert shown() == old.digest
+    skopeo.push(sign_as_bundle(signer, new), "signature")
+    assert shown() == new.digest
