@@ -31,6 +31,7 @@ from pkgrepo.errors import AuthenticationFailed
 
 from .tokens import token_kind
 
+MAX_NAME = 256  # characters; failed names are remembered for a while, and nobody has one as long
 MAX_SECRET = 1024  # characters; a longer password only costs hashing time
 
 _UNNAMED = frozenset({"", "token", "__token__", "oauth2accesstoken", "00000000-0000-0000-0000-000000000000"})
@@ -121,13 +122,13 @@ def named_secret(username: str, secret: str, address: str = "") -> Credentials:
     A secret in the form of an access token is one, whatever the name; of the names customary for tokens nothing is
     made. So is a name in that form, whatever the secret.
 
-    :raises AuthenticationFailed: there is no secret, no name for a password, or the secret is absurdly long
+    :raises AuthenticationFailed: there is no secret, no name for a password, or one of the two is absurdly long
     """
     if token_kind(secret):
         return TokenCredentials(text=secret, username="" if username.lower() in _UNNAMED else username)
     if token_kind(username):
         return TokenCredentials(text=username)
-    if not username or not secret or len(secret) > MAX_SECRET:
+    if not username or not secret or len(secret) > MAX_SECRET or len(username) > MAX_NAME:
         raise AuthenticationFailed
     return PasswordCredentials(username=username, password=secret, address=address)
 

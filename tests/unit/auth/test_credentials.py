@@ -106,3 +106,9 @@ def test_credentials_are_those_of_cred():
     assert verifyObject(IPasswordCredentials, named_secret("bob", "secret"))
     assert verifyObject(ITokenCredentials, named_secret("", TOKEN))
     assert verifyObject(ISignedCredentials, SignedCredentials("a.b.c"))
+
+
+def test_a_name_that_nobody_can_have_is_refused_before_it_is_remembered():
+    with pytest.raises(AuthenticationFailed):
+        named_secret("a" * 20_000, "a password")
+    assert named_secret("a" * 200, "a password").username == "a" * 200
