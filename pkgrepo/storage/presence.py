@@ -5,10 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 NAME = "in-use"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Presence:
@@ -38,7 +39,8 @@ class Presence:
         with suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.utime(self._descriptor)
-            since = datetime.fromtimestamp(os.fstat(self._descriptor).st_mtime, UTC)
+            # Rounded down: whatever else is written at this very time must not look older.
+            since = EPOCH + timedelta(microseconds=os.fstat(self._descriptor).st_mtime_ns // 1000)
         with suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
             return since
