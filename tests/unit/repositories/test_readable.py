@@ -1,0 +1,118 @@
+"""The readable layout follows what happens, shows what is there, and nothing else."""
+
+import os
+
+import pytest_twisted
+from twisted.logger import globalLogPublisher
+
+from pkgrepo.model import SYSTEM, VersionState
+from pkgrepo.repositories.readable import CURSOR
+from pkgrepo.repositories.remove import remove_files, set_package_meta, set_version_state
+from pkgrepo.repositories.sidecar import PackageSidecar, RepositorySidecar, VersionSidecar, decode
+from pkgrepo.storage.catalog import files, settings
+from tests.support.pyprojects import make_sdist, make_wheel
+
+WHEEL = make_wheel("Demo.Pkg", "1.0+x")
+DIRECTORY = "py/demo-pkg/1.0+x"
+SIDECAR = f"{DIRECTORY}/demo-pkg-1.0+x.json"
+
+
+async def remove(world, paths=None):
+    await world.publisher.change(
+        remove_files, world.repository, "demo-pkg", "1+x", paths, SYSTEM, world.format.index, True
+    )
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_version_shows_its_files_and_what_is_known_of_it(world):
+    await world.publish(*WHEEL)
+    await world.follow()
+    assert world.shown() == [
+        "py/.repository.json",
+        "py/demo-pkg/.package.json",
+        SIDECAR,
+        f"{DIRECTORY}/{WHEEL[0]}",
+        f"{DIRECTORY}/{WHEEL[0]}.metadata",
+    ]
+    file = world.catalog.look(files.find_file, world.repository.id, f"packages/demo-pkg/1.0+x/{WHEEL[0]}")
+    assert world.layout.file(f"{DIRECTORY}/{WHEEL[0]}").read_bytes() == WHEEL[1]
+    assert os.path.samefile(world.layout.file(f"{DIRECTORY}/{WHEEL[0]}"), world.root / "blobs" / file.locator)
+    version = decode(world.layout.read(SIDECAR), VersionSidecar, "here")
+    assert (version.package, version.key, version.version, version.state) == ("demo-pkg", "1+x", "1.0+x", "live")
+    assert version.files[0].locator == file.locator
+    assert version.files[0].created_at == file.created_at
+    package = decode(world.layout.read("py/demo-pkg/.package.json"), PackageSidecar, "here")
+    assert (package.key, package.name) == ("demo-pkg", "Demo.Pkg")
+    repository = decode(world.layout.read("py/.repository.json"), RepositorySidecar, "here")
+    assert (repository.uid, repository.format) == (world.repository.uid, "python")
+
+
+@pytest_twisted.ensureDeferred
+async def test_changes_are_followed(world):
+    await world.publish(*WHEEL)
+    await world.follow()
+    change = world.publisher.change
+    await change(
+        set_version_state, world.repository, "demo-pkg", "1+x", VersionState.YANKED, "bad", SYSTEM, world.format.index
+    )
+    await change(set_package_meta, world.repository, "demo-pkg", {"status": "archived"}, SYSTEM, world.format.index)
+    await world.follow()
+    version = decode(world.layout.read(SIDECAR), VersionSidecar, "here")
+    assert (version.state, version.reason) == ("yanked", "bad")
+    package = decode(world.layout.read("py/demo-pkg/.package.json"), PackageSidecar, "here")
+    assert package.meta == {"status": "archived"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_deleted_goes_with_the_directories_that_it_leaves_empty(world):
+    await world.publish(*WHEEL)
+    await world.publish(*make_sdist("Demo.Pkg", "1.0+x"))
+    await world.follow()
+    await remove(world, [f"packages/demo-pkg/1.0+x/{WHEEL[0]}", f"packages/demo-pkg/1.0+x/{WHEEL[0]}.metadata"])
+    await world.follow()
+    assert world.shown() == [
+        "py/.repository.json",
+        "py/demo-pkg/.package.json",
+        SIDECAR,
+        f"{DIRECTORY}/demo_pkg-1.0+x.tar.gz",
+    ]
+    await remove(world)
+    await world.follow()
+    assert world.shown() == ["py/.repository.json"]
+    assert not (world.layout.root / "py" / "demo-pkg").exists()
+
+
+@pytest_twisted.ensureDeferred
+async def test_events_may_be_followed_twice_and_after_their_time(world):
+    await world.publish(*WHEEL)
+    await remove(world)
+    await world.publish(*WHEEL)
+    await world.follow()
+    shown = world.shown()
+    await world.catalog.write(settings.put, CURSOR, "0")
+    await world.follow()
+    assert world.shown() == shown
+    assert (await world.verify()).problems == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_written_when_nothing_happened(world):
+    await world.publish(*WHEEL)
+    await world.follow()
+    commits = world.catalog.commits
+    await world.follow()
+    assert world.catalog.commits == commits
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_lost_copy_is_told_and_the_rest_is_shown(world):
+    await world.publish(*WHEEL)
+    for path in world.copies():
+        (world.root / "blobs" / path).unlink()
+    await world.publish(*make_wheel("other", "1.0"))
+    events = []
+    globalLogPublisher.addObserver(events.append)
+    await world.follow()
+    globalLogPublisher.removeObserver(events.append)
+    assert [event["package"] for event in events if "log_failure" in event] == ["demo-pkg"]
+    assert any(path.startswith("py/other/1.0/") for path in world.shown())

@@ -1,0 +1,75 @@
+"""Two processes on one catalog agree on which repositories exist."""
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.storage.catalog import repositories, storages
+from tests.support.catalogs import NOW, SqliteCase, add_repository
+
+
+@pytest_twisted.async_yield_fixture
+async def catalogs(tmp_path):
+    case = SqliteCase(tmp_path)
+    yield await case.another(), await case.another()
+    await case.stop()
+
+
+class Counting(Registry):
+    """Counts how often the copy is read again."""
+
+    loads = 0
+
+    def _load(self):
+        self.loads += 1
+        super()._load()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_one_process_changes_the_other_sees_at_once(catalogs):
+    ours, theirs = catalogs
+    registry = Registry(ours)
+    assert registry.find("main", "py") is None
+    serial = registry.serial
+    added = await theirs.write(add_repository)
+    assert registry.find("main", "py") == added
+    assert registry.serial > serial
+    await theirs.write(repositories.update_repository, added.id, now_ms=NOW, visibility="private")
+    assert registry.find("main", "py").visibility == "private"
+    assert registry.find_id(added.id) is registry.find_uid(added.uid) is registry.find("main", "py")
+    await theirs.write(repositories.remove_repository, added.id, now_ms=NOW)
+    assert [registry.find("main", "py"), registry.find_id(added.id), registry.find_uid(added.uid)] == [None] * 3
+    await theirs.write(storages.add_storage, name="second", kind="Local", settings={}, now_ms=NOW)
+    assert [each.name for each in registry.storages()] == ["main", "second"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_are_found_in_any_case(catalogs):
+    ours, _ = catalogs
+    added = await ours.write(add_repository, "MixedCase")
+    registry = Registry(ours)
+    assert registry.find("MAIN", "mixedcase") == registry.find("main", "MIXEDCASE") == added
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_value_stays_the_same_until_the_configuration_changes(catalogs):
+    ours, theirs = catalogs
+    added = await ours.write(add_repository)
+    registry = Counting(ours)
+    first = registry.find("main", "py")
+    for _ in range(3):
+        await theirs.write(repositories.bump_serial, added.id)
+        assert registry.find("main", "py") is first
+    assert registry.loads == 1
+    await theirs.write(add_repository, "other")
+    assert registry.find("main", "py") is not first
+    assert [each.path for each in registry.all()] == ["main/other", "main/py"]
+    assert registry.loads == 2
+
+
+@pytest.mark.parametrize("name", ["", "..", "py/x"])
+@pytest_twisted.ensureDeferred
+async def test_names_that_no_repository_has_are_not_found(catalogs, name):
+    ours, _ = catalogs
+    await ours.write(add_repository)
+    assert Registry(ours).find("main", name) is None

@@ -1,0 +1,95 @@
+"""Files under readable names: whole, linked, and below their root."""
+
+import os
+
+import pytest
+
+from pkgrepo.errors import Invalid
+from pkgrepo.storage.readable import ReadableLayout
+
+
+@pytest.fixture
+def blobs(tmp_path):
+    folder = tmp_path / "blobs"
+    (folder / "ab").mkdir(parents=True)
+    (folder / "ab" / "one").write_bytes(b"one")
+    (folder / "ab" / "two").write_bytes(b"two")
+    return folder
+
+
+@pytest.fixture
+def layout(tmp_path, blobs):
+    return ReadableLayout(tmp_path / "repositories", blobs)
+
+
+def test_a_link_is_the_blob_itself_and_takes_the_place_of_what_was_there(layout, blobs):
+    assert not layout.shows("ab/one")
+    layout.link("ab/one", "py/demo/1.0/file")
+    assert os.path.samefile(layout.file("py/demo/1.0/file"), blobs / "ab" / "one")
+    assert layout.is_linked("ab/one", "py/demo/1.0/file")
+    assert layout.shows("ab/one")
+    layout.link("ab/two", "py/demo/1.0/file")
+    assert layout.read("py/demo/1.0/file") == b"two"
+    assert not layout.is_linked("ab/one", "py/demo/1.0/file")
+    assert not layout.shows("ab/one")
+    assert (blobs / "ab" / "one").read_bytes() == b"one"
+
+
+def test_a_missing_blob_leaves_no_trace(layout):
+    with pytest.raises(FileNotFoundError):
+        layout.link("ab/none", "py/demo/1.0/file")
+    assert list(layout.walk()) == []
+    assert not layout.is_linked("ab/none", "py/demo/1.0/file")
+
+
+@pytest.mark.parametrize("number", ["EMLINK", "EPERM", "EXDEV"])
+def test_where_links_are_refused_a_copy_is_made(layout, blobs, monkeypatch, number):
+    import errno
+
+    def refuse(*_):
+        raise OSError(getattr(errno, number), "no")
+
+    monkeypatch.setattr(os, "link", refuse)
+    layout.link("ab/one", "py/demo/1.0/file")
+    path = layout.file("py/demo/1.0/file")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"one", 0o444)
+    assert layout.is_linked("ab/one", "py/demo/1.0/file")
+
+
+def test_other_errors_are_told(layout, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "no")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(PermissionError):
+        layout.link("ab/one", "py/demo/1.0/file")
+
+
+def test_removing_takes_empty_directories_along_and_nothing_else(layout):
+    layout.write("py/demo/1.0/a", b"")
+    layout.write("py/demo/1.1/b", b"")
+    layout.remove("py/demo/1.0/a")
+    layout.remove("py/demo/1.0/a")
+    assert list(layout.walk()) == ["py/demo/1.1/b"]
+    assert not (layout.root / "py/demo/1.0").exists()
+    layout.remove("py/demo/1.1/b")
+    assert layout.root.exists()
+    assert not (layout.root / "py").exists()
+
+
+def test_walking_is_in_order_and_may_begin_further_down(layout):
+    for path in ("b/x/1/f", "a/y/1/f", "a/x/2/f", "a/x/1/f"):
+        layout.write(path, b"")
+    assert list(layout.walk()) == ["a/x/1/f", "a/x/2/f", "a/y/1/f", "b/x/1/f"]
+    assert list(layout.walk("a/x")) == ["a/x/1/f", "a/x/2/f"]
+    assert list(layout.walk("nowhere")) == []
+    assert layout.files("a/x") == []
+    assert layout.files("a/x/1") == ["f"]
+    assert layout.files("nowhere") == []
+
+
+@pytest.mark.parametrize("path", ["", "/etc/passwd", "a/../../b", "..", "a//b", "a/./b", "a/b/", "a\0b", "."])
+def test_paths_stay_below_the_root(layout, path):
+    for use in (layout.read, layout.files, layout.remove, layout.file, lambda p: layout.write(p, b"")):
+        with pytest.raises(Invalid):
+            use(path)
