@@ -1,0 +1,116 @@
+"""What every package format does; a new one joins by being registered in the assembly."""
+
+import re
+import tempfile
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import msgspec
+import pytest
+from twisted.internet import reactor
+from twisted.web.resource import IResource
+from zope.interface.verify import verifyObject
+
+from pkgrepo.assembly import Core
+from pkgrepo.errors import Invalid
+from pkgrepo.interfaces import IFormat
+from pkgrepo.storage.readable import ReadableLayout
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import add_repository
+from tests.support.server import server_config
+
+# A path under which each format publishes.
+PATHS = {
+    "python": "packages/demo/1.0/demo-1.0.tar.gz",
+    "npm": "demo/-/demo-1.0.0.tgz",
+    "docker": "demo/manifests/sha256:" + "0" * 64,
+}
+
+
+def registered():
+    return Core(server_config(Path(tempfile.gettempdir()) / "never-made"), reactor).formats
+
+
+FORMATS = registered()
+
+
+@pytest.fixture(params=sorted(FORMATS))
+def format_(request):
+    return FORMATS[request.param]
+
+
+@pytest.fixture
+def repository():
+    return MemoryCatalog().do(add_repository)
+
+
+def test_the_format_has_the_whole_interface(format_):
+    assert verifyObject(IFormat, format_)
+    assert FORMATS[format_.name] is format_
+
+
+def test_names_and_aliases_are_words_that_no_other_format_uses(format_):
+    words = (format_.name, *format_.aliases)
+    assert all(re.fullmatch(r"[a-z][a-z0-9]*", word) for word in words)
+    others = {w for other in FORMATS.values() if other is not format_ for w in (other.name, *other.aliases)}
+    assert not others & set(words)
+
+
+def test_a_hosted_configuration_is_filled_in_and_stays_as_it_is(format_):
+    config, settings = format_.validate({"type": "Hosted"})
+    assert config["type"] == "Hosted"
+    again, same = format_.validate({**config, **settings})
+    assert (again, same) == (config, settings)
+
+
+@pytest.mark.parametrize(
+    ("value", "pointer"),
+    [({"type": "Hosted", "no_such_key": 1}, "/no_such_key"), ({"type": "Nonsense"}, "/type"), ({"type": 5}, "/type")],
+)
+def test_a_wrong_configuration_is_refused_with_the_place(format_, value, pointer):
+    with pytest.raises(Invalid) as raised:
+        format_.validate(value)
+    assert raised.value.pointer == pointer
+    assert str(raised.value)
+
+
+def test_the_schema_is_json(format_):
+    schema = format_.schema()
+    assert isinstance(msgspec.json.decode(msgspec.json.encode(schema)), dict)
+
+
+def test_a_repository_has_a_resource_and_making_it_asks_the_catalog_nothing(format_, repository):
+    services = MagicMock()
+    assert IResource.providedBy(format_.resource(repository, services))
+    assert services.catalog.mock_calls == []
+
+
+@pytest.mark.parametrize("name", ["demo", "a"])
+def test_keys_of_keys_are_the_same(format_, name):
+    key = format_.package_key(name)
+    assert format_.package_key(key) == key
+    version = format_.version_key("1.0.0")
+    assert format_.version_key(version) == version
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", "a\0b", "a/../b", "/a", "a b\n"])
+def test_names_that_could_be_other_paths_are_refused(format_, name):
+    with pytest.raises(Invalid):
+        format_.package_key(name)
+
+
+def test_readable_paths_stay_below_their_repository(format_, tmp_path):
+    place = format_.readable_path(PATHS[format_.name])
+    assert ReadableLayout(tmp_path, tmp_path).file(place).is_relative_to(tmp_path)
+
+
+def test_clients_are_told_the_address_and_no_secret(format_, repository):
+    entries = format_.setup("https://host.example/prefix", repository)
+    assert entries
+    for entry in entries:
+        assert set(entry) == {"client", "title", "file", "language", "text"}
+        assert all(isinstance(value, str) for value in entry.values())
+        assert entry["client"]
+        assert entry["title"]
+        assert entry["text"].endswith("\n")
+    assert any("host.example" in entry["text"] for entry in entries)
