@@ -219,7 +219,8 @@ def reindex(sources: Sources) -> None:
         for problem in restored.problems:
             click.echo(problem, err=True)
         click.echo(
-            f"took in {restored.repositories} repositories, {restored.versions} versions, {restored.files} files"
+            f"took in {restored.repositories} repositories, {restored.versions} versions, {restored.files} files, "
+            f"{restored.manifests} images and {restored.tags} tags of images"
         )
         if restored.problems:
             raise Unsound(len(restored.problems))

@@ -10,11 +10,14 @@ from attrs import Factory, define
 from pkgrepo.errors import BlobMissing, Invalid, PkgrepoError
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Transaction
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
-from pkgrepo.storage.catalog import packages, repositories
+from pkgrepo.storage.catalog import packages, repositories, tags, versions
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
 
 from .clock import Clock
+from .image_layout import INDEX, blob_place
+from .image_restore import restore_image
+from .image_sidecar import IMAGE, BlobEntry, ImageSidecar, ManifestEntry
 from .index import Indexer
 from .progress import Progress
 from .publish import Release, publish_release
@@ -34,6 +37,8 @@ class Restored:
     repositories: int = 0
     versions: int = 0
     files: int = 0
+    manifests: int = 0
+    tags: int = 0
     problems: list[str] = Factory(list)
 
 
@@ -109,6 +114,11 @@ class Reindexer:
         repository = self._registry.find(storage.name, place.split("/", 1)[0])
         if repository is None:
             raise Invalid("its repository has no sidecar")
+        if name == INDEX:
+            return  # for other programs; what it says is in the image's own sidecar too
+        if name == IMAGE:
+            await self._image(repository, store, layout, decode(data, ImageSidecar, place))
+            return
         if name == PACKAGE:
             found.append((repository, decode(data, PackageSidecar, place)))
             return
@@ -163,6 +173,31 @@ class Reindexer:
                 self._clock.now_ms(),
             )
 
+    async def _image(
+        self, repository: Repository, store: IBlobStore, layout: ReadableLayout, sidecar: ImageSidecar
+    ) -> None:
+        found: dict[str, BlobInfo] = {}
+        entries: list[BlobEntry | ManifestEntry] = [*sidecar.blobs, *sidecar.manifests]
+        for each in entries:
+            try:
+                found[each.digest] = await self._image_blob(repository, store, layout, sidecar.key, each)
+            except PkgrepoError as error:
+                self._restored.problems.append(f"{repository.path}: {sidecar.key}: {each.digest}: {error}")
+        restored = await restore_image(self._catalog, repository, sidecar, found, self._clock.now_ms())
+        self._restored.manifests += restored.manifests
+        self._restored.tags += restored.tags
+
+    async def _image_blob(
+        self,
+        repository: Repository,
+        store: IBlobStore,
+        layout: ReadableLayout,
+        key: str,
+        entry: BlobEntry | ManifestEntry,
+    ) -> BlobInfo:
+        place = blob_place(repository.name, key, entry.digest)
+        return await self._bytes(store, layout, place, entry.locator, entry.sha256, entry.size, {})
+
     async def _package(self, repository: Repository, sidecar: PackageSidecar) -> None:
         format_ = self._formats[repository.format]
         try:
@@ -171,34 +206,55 @@ class Reindexer:
             self._restored.problems.append(f"{repository.path}: {sidecar.key}: {error}")
 
     async def _blob(self, store: IBlobStore, layout: ReadableLayout, file: FileSidecar) -> BlobInfo:
-        """The blob that the sidecar names, or a new one from the file in the layout."""
-        found = await store.stat(file.locator)
-        if found is not None and found[0] == file.size:
-            return BlobInfo(sha256=file.sha256, size=file.size, locator=file.locator, digests=file.digests)
-        path = layout.file(file.place)
+        return await self._bytes(store, layout, file.place, file.locator, file.sha256, file.size, file.digests)
+
+    async def _bytes(
+        self,
+        store: IBlobStore,
+        layout: ReadableLayout,
+        place: str,
+        locator: str,
+        sha256: str,
+        size: int,
+        digests: Mapping[str, str],
+    ) -> BlobInfo:
+        """The blob that a sidecar names, or a new one from the file in the layout."""
+        found = await store.stat(locator) if locator else None
+        if found is not None and found[0] == size:
+            return BlobInfo(sha256=sha256, size=size, locator=locator, digests={"sha256": sha256, **digests})
+        path = layout.file(place)
         try:
             opened = await self._pools.disk(path.open, "rb")
         except OSError:
-            raise BlobMissing(file.locator) from None
-        algorithms = [name for name in file.digests if name != "sha256"]
+            raise BlobMissing(locator) from None
+        algorithms = [name for name in digests if name != "sha256"]
         with opened:
-            async with store.begin(file.size, algorithms) as upload:
+            async with store.begin(size, algorithms) as upload:
                 while chunk := await self._pools.disk(opened.read, PIECE):
                     upload.write(chunk)
                     await upload.drained()
-                info: BlobInfo = await upload.commit({"sha256": file.sha256}, file.size)
+                info: BlobInfo = await upload.commit({"sha256": sha256}, size)
         return info
 
 
 def _restore_package(
     tx: Transaction, repository: Repository, sidecar: PackageSidecar, indexer: Indexer, now_ms: int
 ) -> None:
-    """Give a package the name and metadata of its sidecar; its versions were taken in without."""
+    """Give a package the name, metadata, tags and times of its sidecar; its versions were taken in without."""
     package = packages.find_package(tx, repository.id, sidecar.key)
-    if package is None or (package.name == sidecar.name and package.meta == sidecar.meta):
+    if package is None:
         return
-    packages.touch_package(tx, package.id, serial=package.serial, now_ms=now_ms, name=sidecar.name)
-    set_package_meta(tx, repository, sidecar.key, sidecar.meta, Actor(), indexer, now_ms)
+    tagged = tags.tagged_versions(tx, package.id)
+    if (package.name, package.meta, tagged) != (sidecar.name, sidecar.meta, sidecar.tags):
+        packages.touch_package(tx, package.id, serial=package.serial, now_ms=now_ms, name=sidecar.name)
+        by_text = {each.text: each.id for each in versions.list_versions(tx, package.id)} if sidecar.tags else {}
+        for tag, text in sidecar.tags.items():
+            if text in by_text and tagged.get(tag) != text:
+                tags.set_tag(tx, package.id, tag, version_id=by_text[text], actor=Actor(), now_ms=now_ms)
+        set_package_meta(tx, repository, sidecar.key, sidecar.meta, Actor(), indexer, now_ms)
+    if sidecar.created_at is not None and sidecar.updated_at is not None:
+        created_ms, updated_ms = (round(at.timestamp() * 1000) for at in (sidecar.created_at, sidecar.updated_at))
+        packages.set_times(tx, package.id, created_ms, updated_ms)
 
 
 def _restore_repository(tx: Transaction, storage_id: int, sidecar: RepositorySidecar, now_ms: int) -> None:

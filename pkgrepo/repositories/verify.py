@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+from typing import Any
 
 from attrs import Factory, define
 from twisted.logger import Logger
 
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.interfaces import IBlobStore, ICatalog, Reader
+from pkgrepo.interfaces import IBlobStore, ICatalog
 from pkgrepo.model import Repository, Storage
-from pkgrepo.storage.catalog import blobs, packages, versions
+from pkgrepo.storage.catalog import blobs, packages
 from pkgrepo.storage.pools import Pools
 
 from .clock import Clock, from_ms
+from .layout_writer import LayoutWriter, Plan
 from .progress import Progress
-from .readable import LayoutFollower, LayoutWriter, Plan, read_version
+from .readable import LayoutFollower
 from .registry import Registry
 from .stores import Stores
 from .sweep import COPY_REST, Sweep
@@ -143,7 +145,7 @@ class Verifier:
         known: dict[str, list[str]] = {}
         while page := await self._catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE):
             for package in page:
-                names = await self._catalog.scan(_version_names, package.id)
+                names = await self._catalog.scan(writer.entries, package)
                 known[package.key] = [text for _, text in names]
                 for key, text in names:
                     await self._hold(repository, writer, package.key, key, text)
@@ -153,16 +155,16 @@ class Verifier:
         self._progress.end()
 
     async def _hold(
-        self, repository: Repository, writer: LayoutWriter, package: str = "", key: str = "", version: str = ""
+        self, repository: Repository, writer: LayoutWriter[Any], package: str = "", key: str = "", version: str = ""
     ) -> None:
         if package:
-            shown = await self._catalog.scan(read_version, repository.id, package, key)
+            shown = await self._catalog.scan(writer.read, package, key)
             plan = await self._pools.disk(writer.plan, package, version, shown)
         else:
             plan = await self._pools.disk(writer.plan_repository)
         await self._mend(f"{repository.path}: {package} {version}".rstrip(": "), writer, plan)
 
-    async def _mend(self, what: str, writer: LayoutWriter, plan: Plan) -> None:
+    async def _mend(self, what: str, writer: LayoutWriter[Any], plan: Plan) -> None:
         if not len(plan):
             return
         self._report.layout_changes += len(plan)
@@ -175,10 +177,6 @@ class Verifier:
             self._report.problems.append(f"{what}: the readable layout cannot be mended: {error.strerror}")
         else:
             self._report.mended += len(plan)
-
-
-def _version_names(reader: Reader, package_id: int) -> list[tuple[str, str]]:
-    return list(zip(versions.version_keys(reader, package_id), versions.version_texts(reader, package_id), strict=True))
 
 
 def _digest_descriptor(descriptor: int) -> str:

@@ -1,0 +1,168 @@
+"""What the readable layout has to show, held against what it shows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from typing import Generic, TypeVar
+
+from attrs import Factory, frozen
+
+from pkgrepo.interfaces import IFormat, Reader
+from pkgrepo.model import File, Package, Repository, Version
+from pkgrepo.storage.catalog import files, packages, tags, versions
+from pkgrepo.storage.readable import ReadableLayout
+
+from .sidecar import PACKAGE, REPOSITORY, FileSidecar, PackageSidecar, RepositorySidecar, VersionSidecar, encode
+
+S = TypeVar("S")
+
+
+@frozen
+class Shown:
+    """
+    A version as it is now; ``version`` is None when it is gone, ``package`` when no version is left.
+
+    ``tags`` are those of the package that stand for versions, as these are written.
+    """
+
+    package: Package | None
+    version: Version | None
+    files: tuple[File, ...]
+    tags: Mapping[str, str] = Factory(dict)
+
+
+def read_version(reader: Reader, repository_id: int, package_key: str, version_key: str) -> Shown:
+    """What the directory of a version has to show."""
+    package = packages.find_package(reader, repository_id, package_key)
+    if package is None:
+        return Shown(package=None, version=None, files=())
+    tagged = tags.tagged_versions(reader, package.id)
+    version = versions.find_version(reader, package.id, version_key) if version_key else None
+    if version is None:
+        return Shown(package=package, version=None, files=(), tags=tagged)
+    found = tuple(files.files_of_version(reader, version.id))
+    return Shown(package=package, version=version, files=found, tags=tagged)
+
+
+@frozen
+class Plan:
+    """What has to change on the disk: links as (locator, place), documents as (place, bytes), and what has to go."""
+
+    links: tuple[tuple[str, str], ...] = ()
+    documents: tuple[tuple[str, bytes], ...] = ()
+    doomed: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.links) + len(self.documents) + len(self.doomed)
+
+
+class LayoutWriter(ABC, Generic[S]):
+    """
+    Holds what a repository's packages are against the readable layout.
+
+    Every method blocks, so call it in a thread: ``read`` and ``entries`` in one that reads the catalog.
+    """
+
+    def __init__(self, layout: ReadableLayout, repository: Repository) -> None:
+        self._layout = layout
+        self._repository = repository
+
+    @abstractmethod
+    def read(self, reader: Reader, package_key: str, version_key: str) -> S:
+        """What a version is now, or, where packages are shown as a whole, the package."""
+
+    @abstractmethod
+    def entries(self, reader: Reader, package: Package) -> list[tuple[str, str]]:
+        """What of a package is shown by itself, as keys and texts of versions."""
+
+    @abstractmethod
+    def plan(self, package_key: str, version: str, shown: S) -> Plan:
+        """
+        What it would take to have one version's directory show it.
+
+        ``version`` is how the version is written, which names its directory; empty to look at the package only.
+        """
+
+    @abstractmethod
+    def plan_rest(self, known: Mapping[str, Collection[str]]) -> Plan:
+        """What shows packages and versions that do not exist; ``known`` are the texts of the entries by package."""
+
+    def show(self, package_key: str, version: str, shown: S) -> int:
+        """Make the directory of one of the entries show it; how many changes that took."""
+        plan = self.plan(package_key, version, shown)
+        self.apply(plan)
+        return len(plan)
+
+    def plan_repository(self) -> Plan:
+        """What it would take to have the repository's own document right."""
+        place = f"{self._repository.name}/{REPOSITORY}"
+        return Plan(documents=self._different({place: encode(RepositorySidecar.of(self._repository))}))
+
+    def apply(self, plan: Plan) -> None:
+        """Do what was planned."""
+        for locator, place in plan.links:
+            self._layout.link(locator, place)
+        for place, data in plan.documents:
+            self._layout.write(place, data)
+        for place in plan.doomed:
+            self._layout.remove(place)
+
+    def show_repository(self) -> None:
+        """Write what the repository itself is."""
+        self.apply(self.plan_repository())
+
+    def _different(self, documents: Mapping[str, bytes]) -> tuple[tuple[str, bytes], ...]:
+        return tuple((place, data) for place, data in documents.items() if self._layout.read(place) != data)
+
+    def _others(self, directory: str, kept: frozenset[str]) -> tuple[str, ...]:
+        places = (f"{directory}/{name}" for name in self._layout.files(directory))
+        return tuple(place for place in places if place not in kept)
+
+
+class FileLayoutWriter(LayoutWriter[Shown]):
+    """Shows the files of versions, each version in a directory of its own."""
+
+    def __init__(self, layout: ReadableLayout, repository: Repository, format_: IFormat) -> None:
+        super().__init__(layout, repository)
+        self._format = format_
+
+    def read(self, reader: Reader, package_key: str, version_key: str) -> Shown:
+        """See L{LayoutWriter.read}."""
+        return read_version(reader, self._repository.id, package_key, version_key)
+
+    def entries(self, reader: Reader, package: Package) -> list[tuple[str, str]]:
+        """See L{LayoutWriter.entries}."""
+        keys, texts = versions.version_keys(reader, package.id), versions.version_texts(reader, package.id)
+        return list(zip(keys, texts, strict=True))
+
+    def plan(self, package_key: str, version: str, shown: Shown) -> Plan:
+        """See L{LayoutWriter.plan}."""
+        top = f"{self._repository.name}/{package_key}"
+        directory = f"{top}/{version}"
+        if shown.package is None:
+            doomed = self._others(top, frozenset()) + (self._others(directory, frozenset()) if version else ())
+            return Plan(doomed=doomed)
+        documents = {f"{top}/{PACKAGE}": encode(PackageSidecar.of(shown.package, shown.tags))}
+        if not version:
+            return Plan(documents=self._different(documents))
+        if shown.version is None:
+            return Plan(documents=self._different(documents), doomed=self._others(directory, frozenset()))
+        entries = [
+            FileSidecar.of(file, f"{self._repository.name}/{self._format.readable_path(file.path)}")
+            for file in shown.files
+        ]
+        sidecar = f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json"
+        documents[sidecar] = encode(VersionSidecar.of(shown.package, shown.version, entries))
+        links = tuple(
+            (entry.locator, entry.place) for entry in entries if not self._layout.is_linked(entry.locator, entry.place)
+        )
+        kept = frozenset({entry.place for entry in entries} | {sidecar})
+        return Plan(links=links, documents=self._different(documents), doomed=self._others(directory, kept))
+
+    def plan_rest(self, known: Mapping[str, Collection[str]]) -> Plan:
+        """See L{LayoutWriter.plan_rest}."""
+        top = self._repository.name
+        expected = {top, *(f"{top}/{key}" for key in known)}
+        expected.update(f"{top}/{key}/{version}" for key, versions in known.items() for version in versions)
+        return Plan(doomed=tuple(p for p in self._layout.walk(top) if p.rpartition("/")[0] not in expected))

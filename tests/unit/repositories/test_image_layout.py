@@ -1,0 +1,224 @@
+"""Images in the readable layout: what client programs read, what verify says, and what reindex brings back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.repositories.image_layout import image_directory
+from pkgrepo.repositories.progress import Silent
+from pkgrepo.repositories.reindex import Reindexer, Restored
+from pkgrepo.repositories.verify import Report, Verifier
+from tests.support.images import Registry, digest_of, make_artifact, make_image, make_index
+from tests.support.management import Stack
+from tests.support.server import no_failures
+
+REF_NAME = "org.opencontainers.image.ref.name"
+
+
+@pytest_twisted.async_yield_fixture
+async def make_registry(tmp_path: Path) -> Any:
+    """Starts registries with one repository, main/images, one after the other on the same folder."""
+    stacks: list[Stack] = []
+
+    async def make(*, fresh: bool = True) -> Registry:
+        stack = Stack(tmp_path)
+        stacks.append(stack)
+        await stack.start()
+        if fresh:
+            await stack.add_repository("images", format="docker")
+        return Registry(stack)
+
+    with no_failures():
+        yield make
+        for stack in stacks:
+            await stack.stop()
+
+
+@pytest_twisted.async_yield_fixture
+async def registry(make_registry: Any) -> Any:
+    yield await make_registry()
+
+
+def top(registry: Registry, image: str = "app") -> Path:
+    return registry.stack.folder / "data/storages/main/repositories/images" / image
+
+
+async def catch_up(registry: Registry) -> None:
+    """Have the readable layout show what the catalog has."""
+    follower = registry.stack.assembly.core.follower
+    follower.poke()
+    while follower._following is not None:
+        await follower._following
+
+
+async def verify(registry: Registry, *, repair: bool = False) -> Report:
+    core = registry.stack.assembly.core
+    return await Verifier(
+        catalog=core.catalog,
+        registry=core.registry,
+        stores=core.stores,
+        pools=core.pools,
+        follower=core.follower,
+        clock=core.clock,
+        progress=Silent(),
+        repair=repair,
+    ).run()
+
+
+async def reindex(registry: Registry) -> Restored:
+    core = registry.stack.assembly.core
+    return await Reindexer(
+        catalog=core.catalog,
+        registry=core.registry,
+        stores=core.stores,
+        pools=core.pools,
+        follower=core.follower,
+        formats=core.formats,
+        clock=core.clock,
+        progress=Silent(),
+    ).run()
+
+
+def tags(folder: Path) -> dict[str, str]:
+    found = json.loads((folder / "index.json").read_bytes())["manifests"]
+    return {each["annotations"][REF_NAME]: each["digest"] for each in found if "annotations" in each}
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_image_is_an_oci_layout_of_links(registry: Registry) -> None:
+    image = make_image()
+    await registry.push(image, "v1")
+    await registry.push(image, "latest")
+    await catch_up(registry)
+    folder = top(registry)
+    assert json.loads((folder / "oci-layout").read_bytes()) == {"imageLayoutVersion": "1.0.0"}
+    assert tags(folder) == {"v1": image.digest, "latest": image.digest}
+    for data in (image.manifest, *image.blobs):
+        place = folder / "blobs" / digest_of(data).replace(":", "/")
+        assert place.read_bytes() == data
+        assert place.stat().st_nlink == 2
+    assert not (await verify(registry)).problems
+
+
+@pytest_twisted.ensureDeferred
+async def test_only_what_nothing_else_names_stands_in_the_index_without_a_tag(registry: Registry) -> None:
+    children = [make_image("one"), make_image("two")]
+    signature = make_artifact(children[0], "application/x.signature")
+    index = make_index(children)
+    for each in (*children, signature):
+        await registry.push(each)
+    await registry.push(index, "v1")
+    await catch_up(registry)
+    found = json.loads((top(registry) / "index.json").read_bytes())["manifests"]
+    assert [each["digest"] for each in found] == [index.digest, signature.digest]
+    assert {each["digest"] for each in found if "annotations" not in each} == {signature.digest}
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_deleted_leaves_the_layout_and_then_the_disk(registry: Registry) -> None:
+    gone, kept = make_image("gone"), make_image("kept")
+    await registry.push(gone, "v1")
+    await registry.push(kept, "v2")
+    await registry.below("DELETE", f"manifests/{gone.digest}")
+    await catch_up(registry)
+    assert tags(top(registry)) == {"v2": kept.digest}
+    present = {path.name for path in top(registry).glob("blobs/*/*")}
+    assert present == {digest_of(data).partition(":")[2] for data in (kept.manifest, *kept.blobs)}
+    await registry.below("DELETE", f"manifests/{kept.digest}")
+    await catch_up(registry)
+    assert not top(registry).exists()
+    assert not (await verify(registry)).problems
+
+
+@pytest.mark.parametrize(
+    ("name", "directory"),
+    [
+        ("app", "app"),
+        ("a/b", "a/b"),
+        ("blobs/sha256/app", "blobs~/sha256/app"),
+        ("a/index.json", "a/index.json~"),
+        ("oci-layout", "oci-layout~"),
+    ],
+)
+def test_names_that_a_layout_uses_itself_are_marked(name: str, directory: str) -> None:
+    assert image_directory(name) == directory
+
+
+@pytest_twisted.ensureDeferred
+async def test_images_live_below_images(registry: Registry) -> None:
+    names = ("app", "app/blobs", "app/index.json/x", "app/deep")
+    for name in names:
+        await registry.push(make_image(name), "v1", name=f"main/images/{name}")
+    await catch_up(registry)
+    for name in names:
+        assert tags(top(registry, image_directory(name))) == {"v1": make_image(name).digest}
+    assert not (await verify(registry)).problems
+    await registry.below("DELETE", f"manifests/{make_image('app').digest}")
+    await catch_up(registry)
+    assert not (top(registry) / "oci-layout").exists()
+    assert tags(top(registry, "app/deep")) == {"v1": make_image("app/deep").digest}
+    assert not (await verify(registry)).problems
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "index.json").unlink(),
+        lambda folder: (folder / "oci-layout").write_bytes(b"{}"),
+        lambda folder: shutil.rmtree(folder / "blobs"),
+        lambda folder: (folder / "blobs/sha256/more").write_bytes(b"x"),
+        lambda folder: shutil.copytree(folder, folder.with_name("made-up")),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_verify_finds_and_mends_differences(registry: Registry, damage: Callable[[Path], object]) -> None:
+    await registry.push(make_image(), "v1")
+    await catch_up(registry)
+    before = {path.relative_to(top(registry)): path.is_file() for path in top(registry).rglob("*")}
+    damage(top(registry))
+    assert (await verify(registry)).problems
+    assert not (await verify(registry, repair=True)).problems
+    assert {path.relative_to(top(registry)): path.is_file() for path in top(registry).rglob("*")} == before
+    assert not top(registry, "made-up").exists()
+    assert not (await verify(registry)).problems
+
+
+@pytest_twisted.ensureDeferred
+async def test_reindex_brings_images_and_tags_back(make_registry: Any, tmp_path: Path) -> None:
+    registry = await make_registry()
+    children = [make_image("one"), make_image("two")]
+    index = make_index(children)
+    signature = make_artifact(index, "application/x.signature")
+    for each in (*children, signature):
+        await registry.push(each)
+    await registry.push(index, "v1")
+    await registry.push(children[0], "latest", name="main/images/deep/er")
+    await catch_up(registry)
+    before = await registry.below("GET", f"referrers/{index.digest}")
+    await registry.stack.stop()
+    for each in (tmp_path / "data").glob("*.db*"):
+        each.unlink()
+    shutil.rmtree(tmp_path / "data/catalog", ignore_errors=True)
+
+    registry = await make_registry(fresh=False)
+    restored = await reindex(registry)
+    assert restored.problems == []
+    assert (restored.repositories, restored.manifests, restored.tags) == (1, 5, 2)
+    assert (await registry.below("GET", "tags/list")).json["tags"] == ["v1"]
+    assert (await registry.below("GET", "manifests/v1")).body == index.manifest
+    for each in (*children, signature):
+        assert (await registry.below("GET", f"manifests/{each.digest}")).body == each.manifest
+        for data in each.blobs:
+            assert (await registry.below("GET", f"blobs/{digest_of(data)}")).body == data
+    assert (await registry.below("GET", f"referrers/{index.digest}")).json == before.json
+    await catch_up(registry)
+    assert not (await verify(registry)).problems
+    again = await reindex(registry)
+    assert (again.repositories, again.manifests, again.tags, again.problems) == (0, 0, 0, [])
