@@ -1,0 +1,102 @@
+"""Images straight from the server's disk: skopeo reads their directories without a server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.clients import client_environment, program, run_client
+from tests.support.images import make_image, write_layout
+from tests.support.processes import ROOT, ServerProcess, clean_environment, twistd_process
+from tests.support.wire import Wire
+
+AUTH = ("admin", "correct horse battery")
+
+
+@pytest.fixture
+def skopeo(tmp_path: Path) -> Callable[..., str]:
+    """Runs skopeo; what it wrote."""
+    environ = client_environment(tmp_path / "home", TMPDIR=str(tmp_path))
+    found = program("skopeo")
+    return lambda *arguments: (
+        run_client([found, "--insecure-policy", *arguments], environ=environ, folder=tmp_path).stdout
+    )
+
+
+@pytest.fixture
+def pkgrepo(tmp_path: Path) -> Callable[..., str]:
+    """Runs an administrator's command on the server's data; what it wrote."""
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", "from pkgrepo.cli import main; main()", *arguments],
+            env=clean_environment(PYTHONPATH=str(ROOT), PKGREPO_DATA__DIR=str(tmp_path / "data")),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def start(folder: Path) -> tuple[ServerProcess, str]:
+    """A server, and how skopeo calls its image."""
+    process = twistd_process(folder)
+    return process, f"docker://{urlsplit(process.wait_ready()).netloc}/main/images/deep/app:v1"
+
+
+def test_skopeo_reads_an_image_from_the_disk_and_from_a_rebuilt_catalog(
+    skopeo: Callable[..., str], pkgrepo: Callable[..., str], tmp_path: Path
+) -> None:
+    image = make_image("on the disk")
+    source = write_layout(tmp_path / "source", image)
+    process, address = start(tmp_path)
+    try:
+        body = {"name": "images", "storage": "main", "format": "docker", "visibility": "public"}
+        assert Wire(process.url, AUTH).post_json("/api/repository", body).status == 201
+        skopeo("copy", f"--dest-creds={':'.join(AUTH)}", "--dest-tls-verify=false", f"oci:{source}:v1", address)
+    finally:
+        process.stop()
+    pkgrepo("verify", "--repair")  # whatever the server had not shown yet when it ended
+    assert " 0 differences" in pkgrepo("verify")
+    layout = tmp_path / "data/storages/main/repositories/images/deep/app"
+    skopeo("copy", f"oci:{layout}:v1", f"dir:{tmp_path / 'from-disk'}")
+    copied = json.loads((tmp_path / "from-disk/manifest.json").read_bytes())
+    assert copied == json.loads(image.manifest)
+
+    for each in (tmp_path / "data").glob("*.db*"):
+        each.unlink()
+    assert "1 images and 1 tags" in pkgrepo("reindex")
+    process, address = start(tmp_path)
+    try:
+        skopeo("copy", "--src-tls-verify=false", address, f"dir:{tmp_path / 'from-server'}")
+    finally:
+        process.stop()
+    assert (tmp_path / "from-server/manifest.json").read_bytes() == image.manifest
+
+
+def test_garbage_goes_by_the_command_line_too(pkgrepo: Callable[..., str], tmp_path: Path) -> None:
+    process, _ = start(tmp_path)
+    try:
+        wire = Wire(process.url, AUTH)
+        body = {"name": "images", "storage": "main", "format": "docker", "visibility": "public"}
+        assert wire.post_json("/api/repository", body).status == 201
+        started = wire.post("/v2/main/images/app/blobs/uploads/")
+        where = urlsplit(started.headers["location"]).path
+        digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"  # of "hello"
+        assert wire.put(f"{where}?digest=sha256:{digest}", b"hello").status == 201
+        assert "would remove 1 of 1 blobs (5 bytes)" in pkgrepo("gc", "--grace", "0", "--dry-run")
+        assert "removed 1 of 1 blobs (5 bytes)" in pkgrepo("gc", "--grace", "0")
+        assert "removed 0 of 0 blobs" in pkgrepo("gc")
+        assert wire.head(f"/v2/main/images/app/blobs/sha256:{digest}").status == 404
+    finally:
+        process.stop()
