@@ -7,6 +7,7 @@ version stands ``<name>-<version>.json``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -55,16 +56,26 @@ class RepositorySidecar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackageSidecar(msgspec.Struct, frozen=True, kw_only=True):
-    """What belongs to a package rather than to one of its versions."""
+    """What belongs to a package rather than to one of its versions; ``tags`` are versions, as written, by name."""
 
     key: str
     name: str
     meta: dict[str, Any]
+    tags: dict[str, str] = {}
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
 
     @classmethod
-    def of(cls, package: Package) -> PackageSidecar:
+    def of(cls, package: Package, tags: Mapping[str, str]) -> PackageSidecar:
         """The sidecar of a package."""
-        return cls(key=package.key, name=package.name, meta=dict(package.meta))
+        return cls(
+            key=package.key,
+            name=package.name,
+            meta=dict(package.meta),
+            tags=dict(tags),
+            created_at=package.created_at,
+            updated_at=package.updated_at,
+        )
 
 
 class FileSidecar(msgspec.Struct, frozen=True, kw_only=True):

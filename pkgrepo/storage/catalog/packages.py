@@ -67,6 +67,11 @@ def touch_package(
     )
 
 
+def set_times(tx: Transaction, package_id: int, created_ms: int, updated_ms: int) -> None:
+    """Give a package that was taken in anew the times that it had."""
+    tx.execute("UPDATE package SET created_at = ?, updated_at = ? WHERE id = ?", (created_ms, updated_ms, package_id))
+
+
 def remove_package(tx: Transaction, package_id: int) -> None:
     """Remove a package with its versions, files, tags and fragments; its documents are removed by key."""
     tx.execute("DELETE FROM package WHERE id = ?", (package_id,))
