@@ -36,6 +36,7 @@ class Entry:
     generation: int
     file: File | None = None
     by_address: bool = False
+    heads: bool = True
     variants: dict[tuple[bytes | None, bytes | None, str], Prepared] = Factory(dict)
 
 
@@ -57,12 +58,14 @@ class HotAnswers:
         generation: int,
         file: File | None = None,
         by_address: bool = False,
+        heads: bool = True,
     ) -> None:
         """
         Remember how this request is answered; ``generation`` is the catalog's from before the data was read.
 
         Requests with a query are not remembered, since anybody can make up as many as they like. ``size`` is the
-        bytes that the entry holds, all variants together.
+        bytes that the entry holds, all variants together. Without ``heads`` a HEAD always goes to the handler, which
+        has more to do than to answer: it promises that the client need not send what is there.
         """
         if request.raw_query:
             return
@@ -74,6 +77,7 @@ class HotAnswers:
             generation=generation,
             file=file,
             by_address=by_address,
+            heads=heads,
         )
         self._cache.put((repository.id, request.uri), entry, size=size)
 
@@ -95,6 +99,8 @@ class HotAnswers:
 
     def choose(self, entry: Entry, request: Request) -> Prepared | None:
         """The variant of an entry that this request gets, or None when only its handler can tell."""
+        if request.method == b"HEAD" and not entry.heads:
+            return None
         address = request.base_url if entry.by_address else ""
         wanted = (request.header(b"accept"), request.header(b"accept-encoding"), address)
         prepared = entry.variants.get(wanted)

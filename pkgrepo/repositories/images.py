@@ -13,7 +13,7 @@ from attrs import define, frozen
 
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Actor, BlobInfo, Package, Repository
+from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository
 from pkgrepo.storage.catalog import (
     blobs,
     events,
@@ -142,6 +142,7 @@ def link_blob(
     package = _ensure(tx, repository, image, now_ms)
     if package_blobs.link_blob(tx, package.id, info.sha256, sha512, now_ms):
         repositories.add_usage(tx, repository.id, info.size, 0)
+        _completed(tx, package, info.sha256, now_ms)
     if upload is not None:
         uploads.remove_upload(tx, upload)
     return Taken(() if claimed.locator == info.locator else (info.locator,))
@@ -160,6 +161,7 @@ def mount_blob(
     sha512 = digest.partition(":")[2] if digest.startswith("sha512:") else None
     if package_blobs.link_blob(tx, package.id, found.sha256, sha512, now_ms):
         repositories.add_usage(tx, repository.id, found.size, 0)
+        _completed(tx, package, found.sha256, now_ms)
     return True
 
 
@@ -185,7 +187,7 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     new = push.manifest
     claimed = blobs.claim_blob(tx, repository.storage_id, push.blob, now_ms)
     package = _ensure(tx, repository, image, now_ms)
-    moved = _moved_tags(tx, package, push)
+    moved = _moved_tags(tx, package, push, now_ms)
     _check_references(tx, repository, package, push.required, now_ms)
     added = manifests.add_manifest(tx, repository.id, package.id, new, now_ms)
     if added:
@@ -237,6 +239,8 @@ def delete_tag(tx: Transaction, repository: Repository, image: str, tag: str, ac
     if found is None:
         raise NotFound("tag", tag)
     tags.remove_tag(tx, package.id, tag)
+    if found.digest is not None:
+        manifests.touch_manifest(tx, package.id, found.digest, now_ms)  # the gc's grace time begins now
     _changed(tx, repository, package, now_ms)
     _event(tx, package, "untagged", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
 
@@ -264,7 +268,7 @@ def find_image(r: Reader, repository_id: int, image: str) -> Package | None:
     return packages.find_package(r, repository_id, image)
 
 
-def _moved_tags(tx: Transaction, package: Package, push: Push) -> tuple[str, ...]:
+def _moved_tags(tx: Transaction, package: Package, push: Push, now_ms: int) -> tuple[str, ...]:
     """The tags of a push that do not stand for its manifest yet."""
     moved: list[str] = []
     for index, name in enumerate(push.tags):
@@ -276,6 +280,8 @@ def _moved_tags(tx: Transaction, package: Package, push: Push) -> tuple[str, ...
             continue
         if current is not None and name in push.kept:
             raise TagExists(name, current, push.manifest.digest)
+        if current is not None:
+            manifests.touch_manifest(tx, package.id, current, now_ms)  # the gc's grace time begins now
         moved.append(name)
     return tuple(moved)
 
@@ -320,6 +326,12 @@ def _ensure(tx: Transaction, repository: Repository, image: str, now_ms: int) ->
         repositories.add_usage(tx, repository.id, 0, 1)
         repositories.names_changed(tx, repository.id)
     return package
+
+
+def _completed(tx: Transaction, package: Package, sha256: str, now_ms: int) -> None:
+    """Tell of a blob that came after the manifest that refers to it, which sparse images allow."""
+    if package_blobs.is_needed(tx, package.id, sha256):
+        _event(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
 
 
 def _get(tx: Transaction, repository: Repository, image: str) -> Package:

@@ -67,6 +67,7 @@ class Blobs:
                 fresh=fresh,
                 size=len(answer.body) if isinstance(answer.body, bytes) else 0,
                 generation=generation,
+                heads=False,
             )
         return answer
 

@@ -76,6 +76,7 @@ class Manifests:
                 fresh=fresh,
                 size=len(answer.body) if isinstance(answer.body, bytes) else 0,
                 generation=generation,
+                heads=not by_digest,
             )
         return answer
 

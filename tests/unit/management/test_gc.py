@@ -242,3 +242,31 @@ async def test_a_job_of_a_dead_process_gives_way_once_its_lease_is_over(registry
     go_on(stack, 61_000)
     assert (await stack.api("POST", GC)).status == 200
     assert (await stack.ok("GET", f"/job/{uid}"))["state"] == "failed"
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_was_told_that_something_is_there_has_the_grace_time_to_use_it(registry: Registry) -> None:
+    layer = await registry.push_blob(b"a layer that many clients read")
+    child = make_image("child")
+    await registry.push(child)
+    for path in (f"blobs/{layer}", f"manifests/{child.digest}"):
+        assert (await registry.below("GET", path)).status == 200
+    go_on(registry.stack, LATER_MS)
+    for path in (f"blobs/{layer}", f"manifests/{child.digest}"):
+        assert (await registry.below("HEAD", path)).status == 200
+    found = await registry.stack.ok("POST", GC, {"delete_untagged": True})
+    assert found["removed"] == {"blobs": 0, "manifests": 0, "uploads": 0}
+    assert (await registry.below("GET", f"blobs/{layer}")).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_grace_time_of_a_manifest_begins_when_it_loses_its_tag(registry: Registry) -> None:
+    image = make_image()
+    await registry.push(image, "v1")
+    go_on(registry.stack, LATER_MS)
+    assert (await registry.below("DELETE", "manifests/v1")).status == 202
+    wishes = {"delete_untagged": True}
+    assert (await registry.stack.ok("POST", GC, wishes))["removed"]["manifests"] == 0
+    go_on(registry.stack, LATER_MS)
+    assert (await registry.stack.ok("POST", GC, wishes))["removed"]["manifests"] == 1
+    assert await stored(registry.stack) == set()

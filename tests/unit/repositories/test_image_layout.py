@@ -27,12 +27,12 @@ async def make_registry(tmp_path: Path) -> Any:
     """Starts registries with one repository, main/images, one after the other on the same folder."""
     stacks: list[Stack] = []
 
-    async def make(*, fresh: bool = True) -> Registry:
+    async def make(*, fresh: bool = True, **policy: Any) -> Registry:
         stack = Stack(tmp_path)
         stacks.append(stack)
         await stack.start()
         if fresh:
-            await stack.add_repository("images", format="docker")
+            await stack.add_repository("images", format="docker", config={"type": "Hosted", "policy": policy})
         return Registry(stack)
 
     with no_failures():
@@ -222,3 +222,16 @@ async def test_reindex_brings_images_and_tags_back(make_registry: Any, tmp_path:
     assert not (await verify(registry)).problems
     again = await reindex(registry)
     assert (again.repositories, again.manifests, again.tags, again.problems) == (0, 0, 0, [])
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_blob_that_comes_after_its_manifest_is_shown_too(make_registry: Any) -> None:
+    registry = await make_registry(allow_sparse=True)
+    image = make_image()
+    assert (await registry.put(image, "v1")).status == 201
+    await catch_up(registry)
+    for data in image.blobs:
+        await registry.push_blob(data)
+    await catch_up(registry)
+    assert not (await verify(registry)).problems
+    assert len(list(top(registry).glob("blobs/*/*"))) == 3
