@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from attrs import Factory, define
+from attrs import Factory, define, evolve
 
 from pkgrepo.errors import BlobMissing, Invalid, PkgrepoError
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Transaction
@@ -18,7 +18,7 @@ from .clock import Clock
 from .image_layout import INDEX, blob_place
 from .image_restore import restore_image
 from .image_sidecar import IMAGE, BlobEntry, ImageSidecar, ManifestEntry
-from .index import Indexer
+from .index import Change, Indexer, PackageIndex
 from .progress import Progress
 from .publish import Release, publish_release
 from .readable import LayoutFollower
@@ -159,6 +159,8 @@ class Reindexer:
             )
             self._restored.files += len(published.files) if published.changed else 0
             fresh = fresh or published.changed
+        if fresh:
+            await self._catalog.write(_restore_time, repository, sidecar, format_.index, self._clock.now_ms())
         self._restored.versions += fresh
         if fresh and sidecar.state != VersionState.LIVE:
             await self._catalog.write(
@@ -235,6 +237,18 @@ class Reindexer:
                     await upload.drained()
                 info: BlobInfo = await upload.commit({"sha256": sha256}, size)
         return info
+
+
+def _restore_time(
+    tx: Transaction, repository: Repository, sidecar: VersionSidecar, indexer: Indexer, now_ms: int
+) -> None:
+    """Give a version the time that it had: its files may have been replaced since."""
+    package = packages.find_package(tx, repository.id, sidecar.package)
+    version = None if package is None else versions.find_version(tx, package.id, sidecar.key)
+    if package is None or version is None or version.published_at == sidecar.published_at:
+        return
+    versions.set_published_at(tx, version.id, round(sidecar.published_at.timestamp() * 1000))
+    indexer(PackageIndex(tx, package, now_ms), Change(version=evolve(version, published_at=sidecar.published_at)))
 
 
 def _restore_package(

@@ -97,6 +97,11 @@ def set_meta(tx: Transaction, version_id: int, meta: Mapping[str, Any]) -> None:
     tx.execute("UPDATE version SET meta = ? WHERE id = ?", (dump(meta), version_id))
 
 
+def set_published_at(tx: Transaction, version_id: int, published_ms: int) -> None:
+    """Give a version that was taken in anew the time that it had."""
+    tx.execute("UPDATE version SET published_at = ? WHERE id = ?", (published_ms, version_id))
+
+
 def remove_version(tx: Transaction, version_id: int) -> None:
     """Remove a version with its files and the tags on it."""
     tx.execute("DELETE FROM version WHERE id = ?", (version_id,))
