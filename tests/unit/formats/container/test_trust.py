@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock as ReactorClock
 
 from pkgrepo.errors import Invalid
@@ -453,3 +454,28 @@ async def test_trust_is_an_event_of_the_image(world: World) -> None:
         lambda r: r.all("SELECT data FROM event WHERE package_id = ? AND kind = 'trusted'", (package.id,))
     )
     assert [json.loads(row[0])["digest"] for row in rows] == [image.digest]
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_image_and_its_signature_that_come_at_once_find_each_other(world: World) -> None:
+    images = [make_image(f"image {number}") for number in range(8)]
+    pushes: list[Deferred[Any]] = []
+    for number, image in enumerate(images):
+        signature = sign_simply(KEY, image.digest)
+        for blob in (*image.blobs, *signature.blobs):
+            await world.registry.push_blob(blob)
+        for what, tag in ((image, f"v{number}"), (signature, signature_tag(image.digest))):
+            pushes.append(Deferred.fromCoroutine(world.registry.put(what, tag)))
+    for each in pushes:
+        assert (await each).status == 201
+    assert [await world.seen(f"v{number}") for number in range(8)] == [image.digest for image in images]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_pusher_sees_what_waits_also_by_a_token_that_only_pulls(world: World) -> None:
+    image = make_image()
+    await world.registry.push(image, "v1")
+    for who, status in (("admin", 200), ("rita", 404)):
+        scope = "repository:main/images/app:pull"
+        issued = await world.registry.stack.call("GET", f"/api/auth/token?scope={scope}", who=who)
+        assert (await world.pull("v1", issued.json["token"])).status == status
