@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -10,6 +12,7 @@ from pkgrepo.auth.tokens import hash_token, make_token
 from pkgrepo.model import TokenKind
 from tests.support.index import PASSWORD, USER
 from tests.support.processes import ServerProcess, twistd_process
+from tests.support.pyprojects import make_wheel
 from tests.support.wire import Wire
 
 MAX_UPLOAD = 2 * 1024 * 1024  # bytes
@@ -79,3 +82,22 @@ def py(repository: Callable[[str], Wire]) -> Wire:
 def as_token(repository: Callable[[str], Wire], token_texts: dict[str, str]) -> Callable[..., Wire]:
     """A repository as the bearer of a token sees it: ``as_token(token, repository)``."""
     return lambda token, name="py": repository(name).as_user("__token__", token_texts[token])
+
+
+@pytest.fixture
+def publish(py: Wire) -> Callable[..., tuple[str, bytes]]:
+    """Puts a wheel, or what ``make`` makes, into the repository; its name and bytes."""
+
+    def put(
+        project: str,
+        version: str,
+        where: Wire = py,
+        make: Callable[..., tuple[str, bytes]] = make_wheel,
+        **options: Any,
+    ) -> tuple[str, bytes]:
+        filename, data = make(project, version, **options)
+        reply = where.put(f"/{quote(project)}/{quote(version)}/{quote(filename)}", data)
+        assert reply.status in (200, 201), reply
+        return filename, data
+
+    return put

@@ -16,17 +16,6 @@ def page(where, project):
     return where.get(f"/simple/{project}/", Accept=JSON).json
 
 
-@pytest.fixture
-def publish(py):
-    def put(project, version, where=py, make=make_wheel, **options):
-        filename, data = make(project, version, **options)
-        reply = where.put(f"/{project}/{version}/{filename}", data)
-        assert reply.status == 201, reply
-        return filename, data
-
-    return put
-
-
 @pytest.mark.parametrize("word", ["pypi", "pkgindex"])
 def test_a_yanked_version_says_so_until_it_is_restored(py, publish, word):
     project = f"yanked-{word}"

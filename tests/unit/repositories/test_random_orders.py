@@ -91,6 +91,7 @@ class Orders(RuleBasedStateMachine):
     )
     def mark_version(self, pick, state, reason):
         package, version = pick.choice(self.present)
+        reason = "" if state is VersionState.LIVE else reason
         self.change(set_version_state, package.key, version.key, state, reason, SYSTEM, self.index)
 
     @precondition(lambda self: self.present)
@@ -181,5 +182,5 @@ class Orders(RuleBasedStateMachine):
 
 TestOrders = Orders.TestCase
 TestOrders.settings = settings(
-    max_examples=25, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=12, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
 )
