@@ -115,15 +115,20 @@ class LayoutFollower(Service):
         if writer is None:
             return
         shown = await self._catalog.scan(writer.read, package_key, version_key)
-        try:
-            await self._pools.disk(writer.show, package_key, version, shown)
-        except (OSError, BlobMissing):
-            log.failure(
-                "{package} {version} of {repository} is not in the readable layout; run verify --repair",
-                package=package_key,
-                version=version,
-                repository=repository.path,
-            )
+        while True:
+            try:
+                await self._pools.disk(writer.show, package_key, version, shown)
+            except (OSError, BlobMissing):
+                before, shown = shown, await self._catalog.scan(writer.read, package_key, version_key)
+                if shown != before:
+                    continue  # it was taken back meanwhile, and the gc was faster than this
+                log.failure(
+                    "{package} {version} of {repository} is not in the readable layout; run verify --repair",
+                    package=package_key,
+                    version=version,
+                    repository=repository.path,
+                )
+            return
 
     async def writer(self, repository: Repository) -> LayoutWriter[Any] | None:
         """The writer for a repository, or None where its storage has no files."""
