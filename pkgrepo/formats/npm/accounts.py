@@ -21,6 +21,7 @@ from pkgrepo.storage.catalog.identity import UserChanges
 
 from .bodies import read_object
 from .packument import format_time
+from .refusals import LOGIN_FAILED
 
 NO_STORE = ((b"Cache-Control", b"no-store"),)
 LONGEST_TEXT = 254  # characters of a name or an email
@@ -83,7 +84,7 @@ class OwnAccount:
         try:
             return await self._accounts.login(username, password, request.client_address, client)
         except AuthenticationFailed:
-            raise Refusal(401, "incorrect username or password", "login_failed") from None
+            raise Refusal(401, "incorrect username or password", LOGIN_FAILED) from None
 
     async def document(self, request: Request, username: str) -> Answer:
         """A user as others see them. :raises NotFound: there is none"""

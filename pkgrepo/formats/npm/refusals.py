@@ -8,6 +8,7 @@ from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.errors import ErrorTable
 from pkgrepo.http.request import Request
 
+LOGIN_FAILED = "login_failed"
 REALM = b'Bearer, Basic realm="pkgrepo"'
 
 
@@ -17,7 +18,9 @@ def render_refusal(_request: Request, refusal: Refusal) -> Answer:
     if refusal.code == "not_found":
         # The two words of the public registry, by which tools tell a missing package.
         body = {"error": "not_found", "reason": "document not found", "message": refusal.sentence}
-    headers = (*challenge(refusal, REALM), (b"Cache-Control", b"no-store"))
+    # A login is no protected resource, and npm prints guesses of its own in place of the sentence beside a challenge.
+    asked = refusal.headers if refusal.code == LOGIN_FAILED else challenge(refusal, REALM)
+    headers = (*asked, (b"Cache-Control", b"no-store"))
     return json_answer(body, refusal.status, headers=headers)
 
 

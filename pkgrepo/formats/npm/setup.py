@@ -17,7 +17,8 @@ def snippets(url: str) -> Sequence[dict[str, str]]:
     def entry(client: str, title: str, file: str, language: str, text: str) -> dict[str, str]:
         return {"client": client, "title": title, "file": file, "language": language, "text": text}
 
-    npmrc = f"registry={registry}\n{key}:_authToken={TOKEN}\n"
+    # yarn 1 shows its token for what is not scoped only when it is told to.
+    npmrc = f"registry={registry}\n{key}:_authToken={TOKEN}\n{key}:always-auth=true\n"
     yarnrc = f'npmRegistryServer: "{url}"\nnpmAuthToken: "{TOKEN}"\nnpmAlwaysAuth: true\n'
     if plain:
         yarnrc += f'unsafeHttpWhitelist:\n  - "{urlsplit(url).hostname}"\n'

@@ -1,0 +1,138 @@
+"""What one client publishes every client installs: npm 9 to 11, pnpm, yarn 1 and 4, bun."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.nodeclients import CLIENTS, NPMS, NodeBench, Registry
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
+
+
+def plain(publisher: str) -> str:
+    return f"by-{publisher}-64"
+
+
+def scoped(publisher: str) -> str:
+    return f"@by-{publisher}/thing"
+
+
+@pytest.fixture(scope="module")
+def published(module_bench: Callable[..., NodeBench]) -> Registry:
+    """A registry into which every client has published a plain package, and a scoped one under a tag."""
+    bench = module_bench()
+    for publisher in CLIENTS:
+        bench.publish(publisher, bench.package(plain(publisher), keywords=["x"]))
+        place = bench.package(scoped(publisher), "1.0.0-beta.1", dependencies={plain(publisher): "^1.0.0"})
+        bench.publish(publisher, place, "--access", "public", "--tag", "beta")
+    return bench.registry
+
+
+@pytest.mark.parametrize("installer", CLIENTS)
+def test_every_client_installs_what_every_client_published(
+    published: Registry, bench: NodeBench, installer: str
+) -> None:
+    project = bench.project(installer)
+    wanted = [f"{scoped(publisher)}@beta" for publisher in CLIENTS]
+    bench.install(installer, project, *wanted, *map(plain, CLIENTS))
+    for publisher in CLIENTS:
+        assert bench.required(project, plain(publisher)) == f"{plain(publisher)}@1.0.0"
+        assert bench.required(project, scoped(publisher)) == f"{scoped(publisher)}@1.0.0-beta.1"
+
+
+@pytest.mark.parametrize("publisher", CLIENTS)
+def test_what_was_published_is_told_of_as_it_is(published: Registry, publisher: str) -> None:
+    document = published.document(plain(publisher))
+    version = document["versions"]["1.0.0"]
+    served = published.ask("GET", f"{plain(publisher)}/-/{plain(publisher)}-1.0.0.tgz").content
+    assert version["dist"]["shasum"] == hashlib.sha1(served).hexdigest()
+    assert version["keywords"] == ["x"]
+    assert not {key for key in version if key.startswith("_")} - {
+        "_id",
+        "_npmUser",
+        "_nodeVersion",
+        "_npmVersion",
+        "_hasShrinkwrap",
+    }
+    if publisher not in ("yarn-4", "bun"):  # which send none
+        assert document["readme"].startswith(f"# {plain(publisher)}")
+    assert published.document(scoped(publisher))["dist-tags"]["beta"] == "1.0.0-beta.1"
+
+
+@pytest.mark.parametrize("publisher", CLIENTS)
+def test_a_second_publish_of_a_version_is_refused_in_words(bench: NodeBench, publisher: str) -> None:
+    place = bench.package(f"twice-{publisher}")
+    bench.publish(publisher, place)
+    (place / "index.js").write_text("other\n")
+    printed = bench.publish(publisher, place, status=1)
+    assert "cannot publish over" in printed.lower(), printed
+
+
+@pytest.mark.parametrize("publisher", ["yarn-4", "bun"])
+def test_a_second_publish_can_be_tolerated(bench: NodeBench, publisher: str) -> None:
+    place = bench.package(f"tolerated-{publisher}")
+    bench.publish(publisher, place)
+    bench.publish(publisher, place, "--tolerate-republish")
+
+
+@pytest.mark.parametrize("npm", NPMS)
+def test_npm_views_what_was_published(bench: NodeBench, npm: str) -> None:
+    name = f"@viewed/by-{npm}"
+    bench.publish(npm, bench.package(name, "1.0.0", license="MIT"))
+    bench.publish(npm, bench.package(name, "1.1.0-rc.1"), "--tag", "next")
+    told = json.loads(bench.run(npm, "view", name, "--json"))
+    assert (told["version"], told["license"]) == ("1.0.0", "MIT")
+    assert told["dist-tags"] == {"latest": "1.0.0", "next": "1.1.0-rc.1"}
+    assert told["versions"] == ["1.0.0", "1.1.0-rc.1"]
+    assert "1.1.0-rc.1" in bench.run(npm, "view", f"{name}@next", "version")
+
+
+@pytest.mark.parametrize("npm", NPMS)
+def test_a_lockfile_is_enough_to_install(bench: NodeBench, npm: str) -> None:
+    name = f"locked-{npm}"
+    bench.publish(npm, bench.package(name))
+    project = bench.project(f"ci-{npm}")
+    bench.install(npm, project, name)
+    lock = project / "package-lock.json"
+    document = json.loads(lock.read_text())
+    entry = document["packages"][f"node_modules/{name}"]
+    assert entry["resolved"] == f"{bench.registry.url}{name}/-/{name}-1.0.0.tgz"
+    public = bench.run(npm, "config", "get", "registry", "--userconfig=/dev/null").strip().splitlines()[-1]
+    # npm 9 asks the public registry's path at the root of our host, where no repository is.
+    others = [None] if npm == "npm-9" else [None, f"{public}{name}/-/{name}-1.0.0.tgz"]
+    for number, resolved in enumerate([entry["resolved"], *others]):
+        entry["resolved"] = resolved
+        if resolved is None:
+            del entry["resolved"]
+        lock.write_text(json.dumps(document))
+        shutil.rmtree(project / "node_modules")
+        bench.run(npm, "ci", "--cache", str(bench.folder / f"cache-{number}"), cwd=project)
+        assert bench.required(project, name) == f"{name}@1.0.0", resolved
+
+
+def test_pnpm_finds_the_age_of_versions(bench: NodeBench) -> None:
+    bench.publish("npm-11", bench.package("aged"))
+    project = bench.project("aged")
+    printed = bench.run("pnpm", "add", "aged", "--config.minimumReleaseAge=10000", cwd=project, status=1)
+    assert "MISSING_TIME" not in printed
+    bench.run("pnpm", "add", "aged", "--config.minimumReleaseAge=0", cwd=project)
+
+
+def test_scripts_and_programs_reach_the_client(bench: NodeBench) -> None:
+    place = bench.package(
+        "tooled",
+        files={"cli.js": "#!/usr/bin/env node\nconsole.log('ran');\n"},
+        bin={"tooled": "cli.js"},
+        scripts={"postinstall": "node -e \"require('fs').writeFileSync('built', '')\""},
+    )
+    bench.publish("npm-11", place)
+    for npm in NPMS:
+        project = bench.project(f"tooled-{npm}")
+        bench.install(npm, project, "tooled")
+        assert (project / "node_modules" / ".bin" / "tooled").exists()
+        assert (project / "node_modules" / "tooled" / "built").exists()

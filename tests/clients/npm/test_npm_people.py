@@ -1,0 +1,158 @@
+"""Logging in, tokens, private repositories; search and audits, with the clients' own commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+from collections.abc import Callable
+
+import pytest
+import requests
+
+from tests.support.clients import client
+from tests.support.index import PASSWORD, USER
+from tests.support.nodeclients import NPMS, NodeBench, Registry
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
+
+
+class Terminal:
+    """A client on a terminal of its own: what it prints is read, what it asks is answered."""
+
+    def __init__(self, bench: NodeBench, name: str, *command: str) -> None:
+        self._master, end = pty.openpty()
+        self._process = subprocess.Popen(
+            [str(client(name)), *command], env=bench.environ, cwd=bench.folder, stdin=end, stdout=end, stderr=end
+        )
+        os.close(end)
+        self.output = ""
+
+    def read_until(self, pattern: str) -> re.Match[str]:
+        """What has been printed, as soon as it matches."""
+        while (found := re.search(pattern, self.output)) is None:
+            self.output += self._read()
+        return found
+
+    def answer(self, pattern: str, text: str) -> None:
+        """Type a line when a question is asked."""
+        end = self.read_until(pattern).end()
+        self.output = self.output[end:]
+        os.write(self._master, text.encode() + b"\n")
+
+    def wait(self) -> int:
+        """The exit status, once it ends."""
+        while self._process.poll() is None:
+            try:
+                self.output += self._read()
+            except AssertionError:
+                break
+        os.close(self._master)
+        return self._process.wait(60)
+
+    def _read(self) -> str:
+        try:
+            data = os.read(self._master, 4096)
+        except OSError:  # the other end is closed
+            data = b""
+        assert data, f"it ended: {self.output}"
+        return data.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("npm", NPMS)
+def test_a_login_with_name_and_password(open_bench: Callable[..., NodeBench], npm: str) -> None:
+    bench = open_bench(token=None)
+    bench.run(npm, "whoami", status=1)
+    terminal = Terminal(bench, npm, "login", "--auth-type=legacy")
+    terminal.answer("(?i)username:", USER)
+    terminal.answer("(?i)password:", PASSWORD)
+    assert terminal.wait() == 0, terminal.output
+    assert bench.run(npm, "whoami").strip() == USER
+    bench.publish(npm, bench.package(f"logged-in-{npm}"))
+    bench.run(npm, "logout")
+    bench.run(npm, "whoami", status=1)
+
+
+@pytest.mark.parametrize("npm", NPMS)
+def test_a_login_through_a_browser(open_bench: Callable[..., NodeBench], npm: str) -> None:
+    bench = open_bench(token=None)
+    terminal = Terminal(bench, npm, "login", "--auth-type=web", "--browser=false")
+    page = terminal.read_until(r"(http://\S+/-/v1/login\?session=\S+)")[1]
+    assert requests.get(page, timeout=60).status_code == 200
+    approved = requests.post(page, data={"username": USER, "password": PASSWORD}, timeout=60)
+    assert approved.status_code == 200, approved.text
+    assert terminal.wait() == 0, terminal.output
+    assert bench.run(npm, "whoami").strip() == USER
+
+
+@pytest.mark.parametrize("npm", NPMS)
+def test_a_wrong_password_is_told(open_bench: Callable[..., NodeBench], npm: str) -> None:
+    terminal = Terminal(open_bench(token=None), npm, "login", "--auth-type=legacy")
+    terminal.answer("(?i)username:", USER)
+    terminal.answer("(?i)password:", "wrong")
+    assert terminal.wait() == 1
+    assert "incorrect username or password" in terminal.output.lower()
+
+
+@pytest.mark.parametrize("npm", NPMS)
+def test_tokens_are_listed_and_revoked(bench: NodeBench, registry: Registry, npm: str) -> None:
+    spare = registry.token(readonly=True)
+    answer = registry.ask("GET", "-/npm/v1/tokens", headers={"Authorization": f"Bearer {bench.token}"})
+    key = answer.json()["objects"][-1]["key"]
+    assert key[:6] in bench.run(npm, "token", "list")
+    bench.run(npm, "token", "revoke", key)
+    bench.log_in(spare)
+    assert "E401" in bench.run(npm, "whoami", status=1)
+
+
+@pytest.mark.parametrize("npm", ["npm-9", "npm-10"])
+def test_a_token_is_made(bench: NodeBench, npm: str) -> None:
+    terminal = Terminal(bench, npm, "token", "create", "--read-only", "--json")
+    terminal.answer("(?i)password:", PASSWORD)
+    assert terminal.wait() == 0, terminal.output
+    made = re.search(r"pkgr_p_\w+", terminal.output)
+    assert made is not None, terminal.output
+    bench.log_in(made[0])
+    assert bench.run(npm, "whoami").strip() == USER
+    assert "E403" in bench.publish(npm, bench.package(f"read-only-{npm}"), status=1)
+
+
+@pytest.mark.parametrize("client_name", [*NPMS, "pnpm", "yarn-1", "yarn-4", "bun"])
+def test_a_private_repository_wants_credentials(open_bench: Callable[..., NodeBench], client_name: str) -> None:
+    owner = open_bench("private")
+    name = f"private-{client_name}"
+    owner.publish("npm-11", owner.package(name))
+    reader = open_bench("private", token=owner.registry.token(readonly=True))
+    project = reader.project("private")
+    reader.install(client_name, project, name)
+    assert reader.required(project, name) == f"{name}@1.0.0"
+    nobody = open_bench("private", token=None)
+    printed = nobody.install(client_name, nobody.project("nobody"), name, status=1)
+    assert "401" in printed or "unauth" in printed.lower() or "authent" in printed.lower(), printed
+
+
+@pytest.mark.parametrize("npm", NPMS)
+def test_search_finds_what_was_published(bench: NodeBench, npm: str) -> None:
+    name = f"@findable/by-{npm}"
+    bench.publish(npm, bench.package(name, keywords=["needle"]))
+    found = json.loads(bench.run(npm, "search", "--json", f"by-{npm}"))
+    assert [each["name"] for each in found] == [name]
+    printed = bench.run(npm, "search", f"by-{npm}")
+    assert name.split("/")[1] in printed
+    assert "prehistoric" not in printed
+    assert "undefined" not in printed
+
+
+@pytest.mark.parametrize("auditor", [*NPMS, "pnpm", "yarn-4", "bun"])
+def test_an_audit_names_what_is_vulnerable(bench: NodeBench, auditor: str) -> None:
+    if "biter" not in bench.registry.ask("GET", "-/all").json():
+        bench.publish("npm-11", bench.package("biter", "1.0.0"))
+        bench.publish("npm-11", bench.package("biter", "1.2.0"))
+    project = bench.project(f"audit-{auditor}")
+    command = ("npm", "audit") if auditor == "yarn-4" else ("audit",)
+    bench.install(auditor, project, "biter@1.2.0")
+    bench.run(auditor, *command, cwd=project)
+    bench.install(auditor, project, "biter@1.0.0")
+    assert "It bites" in bench.run(auditor, *command, cwd=project, status=1)

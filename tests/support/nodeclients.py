@@ -1,0 +1,153 @@
+"""An npm repository as client programs see it, and a bench on which all of them are told about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from tests.support.clients import client, client_environment, program, run_client
+from tests.support.index import PASSWORD, USER
+
+NPMS = ("npm-9", "npm-10", "npm-11")
+CLIENTS = (*NPMS, "pnpm", "yarn-1", "yarn-4", "bun")
+TIMEOUT_S = 60
+
+
+class Registry:
+    """The repository at ``path`` of a server; ``url`` ends with a slash."""
+
+    def __init__(self, url: str, path: str) -> None:
+        self.server = url
+        self.url = f"{url}/repositories/{path}/"
+
+    @property
+    def key(self) -> str:
+        """The beginning of the registry's settings in an .npmrc."""
+        parts = urlsplit(self.url)
+        return f"//{parts.netloc}{parts.path}"
+
+    def token(self, **body: Any) -> str:
+        """A new token of the admin, who logs in for it; with a body, one that ``npm token create`` would make."""
+        login = self.ask("PUT", "-/user/org.couchdb.user:admin", json={"name": USER, "password": PASSWORD})
+        token: str = login.json()["token"]
+        if not body:
+            return token
+        headers = {"Authorization": f"Bearer {token}"}
+        made = self.ask("POST", "-/npm/v1/tokens", json={"password": PASSWORD, **body}, headers=headers)
+        text: str = made.json()["token"]
+        return text
+
+    def document(self, name: str) -> Mapping[str, Any]:
+        """A packument."""
+        found: Mapping[str, Any] = self.ask("GET", name.replace("/", "%2f")).json()
+        return found
+
+    def ask(self, method: str, path: str, **options: Any) -> requests.Response:
+        """A request as the admin, unless ``headers`` say otherwise; refusals fail the test."""
+        if "headers" not in options:
+            options["auth"] = (USER, PASSWORD)
+        answer = requests.request(method, self.url + path, timeout=TIMEOUT_S, **options)
+        assert answer.ok, answer.text
+        return answer
+
+
+class NodeBench:
+    """
+    Where Node's clients run: with a home, caches and settings of their own, and ``registry`` as their only one.
+
+    Without a ``token`` they are nobody.
+    """
+
+    def __init__(self, folder: Path, registry: Registry, token: str | None) -> None:
+        program("node")
+        self.folder = folder
+        self.registry = registry
+        self.home = folder / "home"
+        self.environ = client_environment(
+            self.home,
+            NPM_CONFIG_UPDATE_NOTIFIER="false",
+            NPM_CONFIG_FUND="false",
+            YARN_ENABLE_TELEMETRY="0",
+            YARN_ENABLE_GLOBAL_CACHE="false",
+            BUN_INSTALL=str(self.home / "bun"),
+            DO_NOT_TRACK="1",
+        )
+        self.log_in(token)
+
+    def log_in(self, token: str | None) -> None:
+        """Use another token from here on, or none."""
+        self.token = token
+        lines = [f"registry={self.registry.url}"]
+        if token is not None:
+            lines += [f"{self.registry.key}:_authToken={token}", f"{self.registry.key}:always-auth=true"]
+        (self.home / ".npmrc").write_text("\n".join(lines) + "\n")
+
+    def run(self, name: str, *command: str, cwd: Path | None = None, status: int | None = 0, **variables: str) -> str:
+        """What a client printed; see ``run_client``."""
+        environ = {**self.environ, **variables}
+        return run_client([client(name), *command], environ=environ, folder=cwd or self.folder, status=status).stdout
+
+    def package(self, name: str, version: str = "1.0.0", files: Mapping[str, str] | None = None, **fields: Any) -> Path:
+        """A package on the disk, ready to be published."""
+        place = self._place(f"package-{name}-{version}")
+        manifest = {"name": name, "version": version, "description": f"{name} for tests", "main": "index.js", **fields}
+        (place / "package.json").write_text(json.dumps(manifest, indent=2))
+        (place / "index.js").write_text(f"module.exports = {json.dumps(f'{name}@{version}')};\n")
+        (place / "README.md").write_text(f"# {name}\n")
+        for path, text in (files or {}).items():
+            (place / path).write_text(text)
+        self._yarnrc(place)
+        return place
+
+    def project(self, title: str, **fields: Any) -> Path:
+        """A project on the disk that packages are installed into."""
+        place = self._place(f"project-{title}")
+        (place / "package.json").write_text(json.dumps({"name": "app", "version": "0.0.0", "private": True, **fields}))
+        self._yarnrc(place)
+        return place
+
+    def publish(self, name: str, place: Path, *options: str, status: int | None = 0) -> str:
+        """Publish the package in a folder with a client."""
+        command = {
+            "pnpm": ("publish", "--no-git-checks"),
+            "yarn-1": ("publish", "--non-interactive"),
+            "yarn-4": ("npm", "publish"),
+        }.get(name, ("publish",))
+        if name == "yarn-4":
+            self.run(name, "install", cwd=place)
+        return self.run(name, *command, *options, cwd=place, status=status)
+
+    def install(self, name: str, place: Path, *packages: str, status: int | None = 0) -> str:
+        """Add packages to a project with a client."""
+        command = {"yarn-1": ("add", "--non-interactive"), "yarn-4": ("add",), "pnpm": ("add",), "bun": ("add",)}
+        return self.run(name, *command.get(name, ("install",)), *packages, cwd=place, status=status)
+
+    def required(self, place: Path, name: str) -> str:
+        """What an installed package says of itself: ``name@version``."""
+        command = [program("node"), "-e", f"process.stdout.write(require({json.dumps(name)}))"]
+        return run_client(command, environ=self.environ, folder=place).stdout
+
+    def _place(self, title: str) -> Path:
+        place = self.folder / title.replace("/", "-")
+        place.mkdir()
+        return place
+
+    def _yarnrc(self, place: Path) -> None:
+        """The settings of yarn 4, which reads no .npmrc; a lockfile makes the folder a project of its own."""
+        lines = [
+            f'npmRegistryServer: "{self.registry.url.rstrip("/")}"',
+            'unsafeHttpWhitelist: ["127.0.0.1"]',
+            "nodeLinker: node-modules",
+            "npmMinimalAgeGate: 0",
+            "enableImmutableInstalls: false",
+        ]
+        if self.token is not None:
+            lines += [f'npmAuthToken: "{self.token}"', "npmAlwaysAuth: true"]
+        (place / ".yarnrc.yml").write_text("\n".join(lines) + "\n")
+        if not (place / "yarn.lock").exists():
+            (place / "yarn.lock").write_text("")
