@@ -1,0 +1,115 @@
+"""The readable layout of npm packages, and the catalog built again from it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.index import PASSWORD, USER
+from tests.support.npmpkgs import make_publish, make_tarball
+from tests.support.processes import ROOT, clean_environment
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.server
+
+CONFIG = '[[bootstrap.repositories]]\nname = "npm"\nformat = "npm"\n'
+BUNDLE = json.dumps({"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json"})
+
+
+def files_below(folder: Path) -> list[str]:
+    return sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file())
+
+
+def comparable(document):
+    """A packument without what a catalog that was built again tells otherwise: revision and signatures."""
+    for version in document["versions"].values():
+        assert version["dist"].pop("signatures")
+    return {key: value for key, value in document.items() if key != "_rev"}
+
+
+@pytest.fixture
+def start(tmp_path, run_twistd):
+    (tmp_path / "pkgrepo.toml").write_text(CONFIG)
+
+    def run():
+        server = run_twistd("--config", str(tmp_path / "pkgrepo.toml"))
+        address = f"{server.wait_ready()}/repositories/main/npm"
+        return server, Wire(address, (USER, PASSWORD))
+
+    return run
+
+
+def fill(npm):
+    """Publishes, tags, deprecations, an owner, a star, and a version that was taken back."""
+    for name, version, options in (
+        ("plain", "1.0.0", {}),
+        ("plain", "1.1.0", {}),
+        ("plain", "2.0.0-rc.1+b", {"tag": "next"}),
+        ("@team/tool", "0.1.0", {"bundle": BUNDLE}),
+    ):
+        assert npm.put(f"/{name}", make_publish(name, version, **options)).status == 201
+    assert npm.ask("PUT", "/-/package/plain/dist-tags/latest", '"1.0.0"').status == 201
+    assert npm.ask("PUT", "/-/package/plain/dist-tags/stable", '"1.1.0"').status == 201
+    deprecated = {"versions": {"1.1.0": {"deprecated": "too new"}}}
+    assert npm.ask("PUT", "/plain", json.dumps(deprecated)).status == 201
+    assert npm.ask("PUT", "/plain", json.dumps({"users": {USER: True}})).status == 201
+    rev = npm.get("/@team%2ftool?write=true").json["_rev"]
+    owners = {"maintainers": [{"name": "carol", "email": "carol@example.org"}]}
+    assert npm.ask("PUT", f"/@team%2ftool/-rev/{rev}", json.dumps(owners)).status == 200
+
+
+def test_packages_are_kept_under_the_names_that_people_know(tmp_path, start):
+    server, npm = start()
+    fill(npm)
+    assert server.stop() in (0, -15)
+    layout = tmp_path / "data" / "storages" / "main" / "repositories" / "npm"
+    server, npm = start()  # what the first did not get to is done now
+    server.stop()
+    assert files_below(layout) == [
+        ".repository.json",
+        "@team/tool/.package.json",
+        "@team/tool/0.1.0/tool-0.1.0.json",
+        "@team/tool/0.1.0/tool-0.1.0.sigstore",
+        "@team/tool/0.1.0/tool-0.1.0.tgz",
+        "plain/.package.json",
+        "plain/1.0.0/plain-1.0.0.json",
+        "plain/1.0.0/plain-1.0.0.tgz",
+        "plain/1.1.0/plain-1.1.0.json",
+        "plain/1.1.0/plain-1.1.0.tgz",
+        "plain/2.0.0-rc.1+b/plain-2.0.0-rc.1+b.json",
+        "plain/2.0.0-rc.1+b/plain-2.0.0-rc.1+b.tgz",
+    ]
+    assert (layout / "@team/tool/0.1.0/tool-0.1.0.tgz").read_bytes() == make_tarball("@team/tool", "0.1.0")
+
+
+def test_a_lost_catalog_is_built_again(tmp_path, start):
+    server, npm = start()
+    fill(npm)
+    names = ("plain", "@team%2ftool")
+    before = [comparable(npm.get(f"/{name}").json) for name in names]
+    server.stop()
+    server, _ = start()
+    server.stop()
+    for each in (tmp_path / "data").glob("pkgrepo.db*"):
+        each.unlink()
+    done = subprocess.run(
+        [sys.executable, "-c", "from pkgrepo.cli import main; main()", "reindex"],
+        env=clean_environment(PYTHONPATH=str(ROOT), PKGREPO_DATA__DIR=str(tmp_path / "data")),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    server, npm = start()
+    after = [comparable(npm.get(f"/{name}").json) for name in names]
+    for old, new in zip(before, after, strict=True):
+        address = new["versions"][new["dist-tags"]["latest"]]["dist"]["tarball"].partition("/repositories/")[0]
+        base = old["versions"][old["dist-tags"]["latest"]]["dist"]["tarball"].partition("/repositories/")[0]
+        assert json.loads(json.dumps(old).replace(base, address)) == new
+    assert npm.get("/plain/-/plain-1.1.0.tgz").body == make_tarball("plain", "1.1.0")
+    assert npm.get("/-/npm/v1/attestations/@team%2ftool@0.1.0").status == 200
+    assert npm.put("/plain", make_publish("plain", "1.1.0")).status == 403
+    server.stop()
