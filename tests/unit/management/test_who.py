@@ -9,6 +9,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.management.app import FAMILIES
+from pkgrepo.management.gc import ADMINS
 from pkgrepo.management.openapi import Description
 from pkgrepo.management.route import Route
 from pkgrepo.management.who import (
@@ -42,6 +43,7 @@ EXPECTED: dict[Who, tuple[int | None, ...]] = {
     READERS: (404, 404, None, None, 404, None, None, None),
     CONTENT_READERS: (404, 404, None, None, 404, None, None, None),
     EDITORS: (404, 404, 403, None, 404, None, None, 403),
+    ADMINS: (404, 404, 403, 403, 404, 403, None, 403),
     CONTENT_DELETERS: (404, 404, 403, 403, 404, None, None, 403),
 }
 
@@ -66,19 +68,22 @@ ROUTE_WHO = {
     "GET /package/<repository>/<package>/versions": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>/readme": CONTENT_READERS,
+    "GET /job/<id>": PUBLIC,
     "GET /project": PUBLIC,
     "GET /project/<key>": PUBLIC,
     "GET /project/<key>/bindings": PUBLIC,
     "GET /project/<key>/members": PUBLIC,
-    "GET /project/by-key/<repository>/<package>": PUBLIC,
+    "GET /project/by-key/<repository>/<package>": READERS,
     "GET /repository": PUBLIC,
     "GET /repository/<repository>": READERS,
     "GET /repository/<repository>/config": EDITORS,
     "GET /repository/<repository>/config/<key>": EDITORS,
     "GET /repository/<repository>/configs": EDITORS,
+    "GET /repository/<repository>/gc": ADMINS,
     "GET /repository/<repository>/names": READERS,
     "GET /repository/<repository>/packages": CONTENT_READERS,
     "GET /repository/<repository>/setup": READERS,
+    "GET /repository/<repository>/stats": ADMINS,
     "GET /repository/<repository>/tree/<path:path>": CONTENT_READERS,
     "GET /repository/config/<key>/default": PUBLIC,
     "GET /repository/config/<key>/description": PUBLIC,
@@ -111,6 +116,7 @@ ROUTE_WHO = {
     "POST /project/<key>/bindings": SYSTEM_MANAGERS,
     "POST /project/<key>/members": SELF,
     "POST /repository": SYSTEM_MANAGERS,
+    "POST /repository/<repository>/gc": ADMINS,
     "POST /repository/config/<key>/validate": SELF,
     "POST /storage": SYSTEM_MANAGERS,
     "POST /storage/<id>/check": SYSTEM_MANAGERS,
