@@ -67,9 +67,7 @@ class Wire:
         connection = http.client.HTTPConnection(self.parts.hostname or "", self.parts.port, timeout=TIMEOUT_S)
         fields = {**basic(self._auth), **(headers or {})}
         try:
-            connection.putrequest(
-                method, self.target(path), skip_host="Host" in fields, skip_accept_encoding=True
-            )
+            connection.putrequest(method, self.target(path), skip_host="Host" in fields, skip_accept_encoding=True)
             data = body.encode() if isinstance(body, str) else body
             if isinstance(data, bytes):
                 fields["Content-Length"] = str(len(data))
