@@ -86,7 +86,7 @@ def test_a_tag_does_not_depend_on_the_order_of_keys() -> None:
     assert tag_of({"a": 1, "b": {"c": 2, "d": 3}}) == tag_of({"b": {"d": 3, "c": 2}, "a": 1})
 
 
-@given(st.text() | st.integers(-(2**60), 2**60))
+@given(st.text() | st.integers(0, 2**60))
 def test_a_cursor_gives_its_key_back(key: str | int) -> None:
     assert Wanted(10, cursor_of(key), count=False).after("" if isinstance(key, str) else 0) == key
 
