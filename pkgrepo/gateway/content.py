@@ -68,7 +68,6 @@ class Files:
             ranges=True,
         )
 
-
     async def body(self, storage_id: int, locator: str, size: int) -> bytes | Content:
         """
         Stored bytes as the body of an answer, small ones in memory.
