@@ -84,12 +84,14 @@ class NodeBench:
         self.token = token
         lines = [f"registry={self.registry.url}"]
         if token is not None:
-            lines += [f"{self.registry.key}:_authToken={token}", f"{self.registry.key}:always-auth=true"]
+            lines.append(f"{self.registry.key}:_authToken={token}")
         (self.home / ".npmrc").write_text("\n".join(lines) + "\n")
 
     def run(self, name: str, *command: str, cwd: Path | None = None, status: int | None = 0, **variables: str) -> str:
         """What a client printed; see ``run_client``."""
-        environ = {**self.environ, **variables}
+        # yarn 1 keeps its token to itself otherwise; today's npm warns of the setting.
+        always = {"npm_config_always_auth": "true"} if name == "yarn-1" else {}
+        environ = {**self.environ, **always, **variables}
         return run_client([client(name), *command], environ=environ, folder=cwd or self.folder, status=status).stdout
 
     def package(self, name: str, version: str = "1.0.0", files: Mapping[str, str] | None = None, **fields: Any) -> Path:

@@ -17,8 +17,7 @@ def snippets(url: str) -> Sequence[dict[str, str]]:
     def entry(client: str, title: str, file: str, language: str, text: str) -> dict[str, str]:
         return {"client": client, "title": title, "file": file, "language": language, "text": text}
 
-    # yarn 1 shows its token for what is not scoped only when it is told to.
-    npmrc = f"registry={registry}\n{key}:_authToken={TOKEN}\n{key}:always-auth=true\n"
+    npmrc = f"registry={registry}\n{key}:_authToken={TOKEN}\n"
     yarnrc = f'npmRegistryServer: "{url}"\nnpmAuthToken: "{TOKEN}"\nnpmAlwaysAuth: true\n'
     if plain:
         yarnrc += f'unsafeHttpWhitelist:\n  - "{urlsplit(url).hostname}"\n'
@@ -28,6 +27,8 @@ def snippets(url: str) -> Sequence[dict[str, str]]:
         entry("npm", "Log in", "", "sh", f"npm login --registry {registry}\n"),
         entry("npm", "Publish with npm", "", "sh", f"npm publish --registry {registry}\n"),
         entry("pnpm", "Publish with pnpm", "", "sh", f"pnpm publish --registry {registry}\n"),
+        # yarn 1 shows its token for what is not scoped only when it is told to.
+        entry("yarn", ".npmrc for yarn 1 and a private repository", ".npmrc", "ini", f"{npmrc}always-auth=true\n"),
         entry("yarn", ".yarnrc.yml for yarn 2 and later", ".yarnrc.yml", "yaml", yarnrc),
         entry(
             "bun",
