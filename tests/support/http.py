@@ -44,7 +44,8 @@ class HandlerResource(Resource):
 
     def render(self, request: Any) -> Any:
         task = Deferred.fromCoroutine(answer_with(request, self.errors, lambda: self.handler(request)))
-        task.addErrback(request.processingFailed)
+        # processingFailed tells the client and hands the failure on, as twisted.web has it.
+        task.addErrback(request.processingFailed).addErrback(lambda _: None)
         request.notifyFinish().addErrback(lambda _: task.cancel())
         return NOT_DONE_YET
 
