@@ -33,6 +33,9 @@ class Receiver:
         self._pieces = read_pieces(request)
         self._staged = staged
         self._max_tarball = max_tarball
+        # Room is reserved for what may come: base64 takes four characters for three bytes.
+        declared = request.body.declared
+        self._expect_size = None if declared is None else min(declared // 4 * 3, max_tarball)
         self._scanner = PublishScanner()
         self._events: deque[Event] = deque()
         self._scanned: Scanned | None = None
@@ -49,7 +52,9 @@ class Receiver:
                 continue
             if tarball is not None:
                 raise Invalid("a publish document has one tarball", "_attachments")
-            tarball = await self._staged.receive(self._data(), limit=self._max_tarball, algorithms=ALGORITHMS)
+            tarball = await self._staged.receive(
+                self._data(), limit=self._max_tarball, expect_size=self._expect_size, algorithms=ALGORITHMS
+            )
         assert self._scanned is not None
         return Received(self._scanned, tarball)
 

@@ -137,6 +137,7 @@ class NpmSite:
         check_length(request, largest_body(self._services.max_upload))
         async with self._services.publisher.stage(self._repository) as staged:
             received = await Receiver(request, staged, max_tarball=self._services.max_upload).receive()
+            identity = await self._services.access.identify(request)  # again: the body may have taken hours
             actor = actor_of(request, identity)
             if received.tarball is None:
                 document = await self._parse(received, received.scanned.value)

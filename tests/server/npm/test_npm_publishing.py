@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.server.npm.conftest import MAX_UPLOAD
+from tests.support.index import PASSWORD, USER
 from tests.support.npmpkgs import CLIENTS, make_manifest, make_publish, make_tarball, make_tgz
 from tests.support.wire import read_reply
 
@@ -309,3 +310,29 @@ def test_provenance_is_kept_and_told(npm, publish):
         assert served == [{"predicateType": "https://slsa.dev/provenance/v1", "bundle": bundle}]
     other = make_publish("@prov/x", "1.1.0", bundle=json.dumps(bundle))
     assert npm.put("/@prov%2fx", other).status == 400
+
+
+def test_who_loses_their_leave_during_an_upload_does_not_publish(npm):
+    login = npm.as_user().post_json("/-/user/org.couchdb.user:admin", {"name": USER, "password": PASSWORD}, "PUT")
+    token = login.json["token"]
+    body = make_publish("late", "1.0.0")
+    connection = npm.connect()
+    head = npm.as_user().head_lines(
+        "PUT", "/late", Content_Length=str(len(body)), Authorization=f"Bearer {token}", Expect="100-continue"
+    )
+    connection.sendall(head)
+    assert read_reply(connection, "PUT").status == 100  # it was let in
+    connection.sendall(body[:100])
+    assert npm.ask("DELETE", f"/-/user/token/{token}").status == 200
+    connection.sendall(body[100:])
+    assert read_reply(connection, "PUT").status == 401
+    connection.close()
+    assert npm.get("/late").status == 404
+
+
+def test_a_client_that_leaves_publishes_nothing(npm):
+    body = make_publish("left", "1.0.0")
+    connection = npm.connect()
+    connection.sendall(npm.head_lines("PUT", "/left", Content_Length=str(len(body))) + body[:-50])
+    connection.close()
+    assert npm.put("/left", body).status == 201
