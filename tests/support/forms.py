@@ -111,7 +111,7 @@ def attestations(filename: str, data: bytes) -> str:
     statement = {
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [{"name": filename, "digest": {"sha256": hashlib.sha256(data).hexdigest()}}],
-        "predicateType": "https://docs.pypi.org/attestations/publish/v1",
+        "predicateType": "https://attestations.example/publish/v1",
         "predicate": None,
     }
     envelope = {
