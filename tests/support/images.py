@@ -129,6 +129,13 @@ class Registry:
         headers = {name.replace("_", "-"): value for name, value in fields.items()}
         return await self.stack.call(method, f"/v2{path}", raw=raw, who=who, headers=headers)
 
+    async def catch_up(self) -> None:
+        """Have the readable layout show what the catalog has."""
+        follower = self.stack.assembly.core.follower
+        follower.poke()
+        while follower._following is not None:
+            await follower._following
+
     async def below(self, method: str, path: str, raw: bytes = b"", *, name: str = "", **rest: Any) -> Reply:
         """The same below the image."""
         return await self.call(method, f"/{name or self.name}/{path}", raw, **rest)

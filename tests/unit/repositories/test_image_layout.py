@@ -50,14 +50,6 @@ def top(registry: Registry, image: str = "app") -> Path:
     return registry.stack.folder / "data/storages/main/repositories/images" / image
 
 
-async def catch_up(registry: Registry) -> None:
-    """Have the readable layout show what the catalog has."""
-    follower = registry.stack.assembly.core.follower
-    follower.poke()
-    while follower._following is not None:
-        await follower._following
-
-
 async def verify(registry: Registry, *, repair: bool = False) -> Report:
     core = registry.stack.assembly.core
     return await Verifier(
@@ -96,7 +88,7 @@ async def test_an_image_is_an_oci_layout_of_links(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
     await registry.push(image, "latest")
-    await catch_up(registry)
+    await registry.catch_up()
     folder = top(registry)
     assert json.loads((folder / "oci-layout").read_bytes()) == {"imageLayoutVersion": "1.0.0"}
     assert tags(folder) == {"v1": image.digest, "latest": image.digest}
@@ -115,7 +107,7 @@ async def test_only_what_nothing_else_names_stands_in_the_index_without_a_tag(re
     for each in (*children, signature):
         await registry.push(each)
     await registry.push(index, "v1")
-    await catch_up(registry)
+    await registry.catch_up()
     found = json.loads((top(registry) / "index.json").read_bytes())["manifests"]
     assert [each["digest"] for each in found] == [index.digest, signature.digest]
     assert {each["digest"] for each in found if "annotations" not in each} == {signature.digest}
@@ -127,12 +119,12 @@ async def test_what_is_deleted_leaves_the_layout_and_then_the_disk(registry: Reg
     await registry.push(gone, "v1")
     await registry.push(kept, "v2")
     await registry.below("DELETE", f"manifests/{gone.digest}")
-    await catch_up(registry)
+    await registry.catch_up()
     assert tags(top(registry)) == {"v2": kept.digest}
     present = {path.name for path in top(registry).glob("blobs/*/*")}
     assert present == {digest_of(data).partition(":")[2] for data in (kept.manifest, *kept.blobs)}
     await registry.below("DELETE", f"manifests/{kept.digest}")
-    await catch_up(registry)
+    await registry.catch_up()
     assert not top(registry).exists()
     assert not (await verify(registry)).problems
 
@@ -156,12 +148,12 @@ async def test_images_live_below_images(registry: Registry) -> None:
     names = ("app", "app/blobs", "app/index.json/x", "app/deep")
     for name in names:
         await registry.push(make_image(name), "v1", name=f"main/images/{name}")
-    await catch_up(registry)
+    await registry.catch_up()
     for name in names:
         assert tags(top(registry, image_directory(name))) == {"v1": make_image(name).digest}
     assert not (await verify(registry)).problems
     await registry.below("DELETE", f"manifests/{make_image('app').digest}")
-    await catch_up(registry)
+    await registry.catch_up()
     assert not (top(registry) / "oci-layout").exists()
     assert tags(top(registry, "app/deep")) == {"v1": make_image("app/deep").digest}
     assert not (await verify(registry)).problems
@@ -180,7 +172,7 @@ async def test_images_live_below_images(registry: Registry) -> None:
 @pytest_twisted.ensureDeferred
 async def test_verify_finds_and_mends_differences(registry: Registry, damage: Callable[[Path], object]) -> None:
     await registry.push(make_image(), "v1")
-    await catch_up(registry)
+    await registry.catch_up()
     before = {path.relative_to(top(registry)): path.is_file() for path in top(registry).rglob("*")}
     damage(top(registry))
     assert (await verify(registry)).problems
@@ -200,7 +192,7 @@ async def test_reindex_brings_images_and_tags_back(make_registry: Any, tmp_path:
         await registry.push(each)
     await registry.push(index, "v1")
     await registry.push(children[0], "latest", name="main/images/deep/er")
-    await catch_up(registry)
+    await registry.catch_up()
     before = await registry.below("GET", f"referrers/{index.digest}")
     await registry.stack.stop()
     for each in (tmp_path / "data").glob("*.db*"):
@@ -218,7 +210,7 @@ async def test_reindex_brings_images_and_tags_back(make_registry: Any, tmp_path:
         for data in each.blobs:
             assert (await registry.below("GET", f"blobs/{digest_of(data)}")).body == data
     assert (await registry.below("GET", f"referrers/{index.digest}")).json == before.json
-    await catch_up(registry)
+    await registry.catch_up()
     assert not (await verify(registry)).problems
     again = await reindex(registry)
     assert (again.repositories, again.manifests, again.tags, again.problems) == (0, 0, 0, [])
@@ -229,9 +221,9 @@ async def test_a_blob_that_comes_after_its_manifest_is_shown_too(make_registry: 
     registry = await make_registry(allow_sparse=True)
     image = make_image()
     assert (await registry.put(image, "v1")).status == 201
-    await catch_up(registry)
+    await registry.catch_up()
     for data in image.blobs:
         await registry.push_blob(data)
-    await catch_up(registry)
+    await registry.catch_up()
     assert not (await verify(registry)).problems
     assert len(list(top(registry).glob("blobs/*/*"))) == 3

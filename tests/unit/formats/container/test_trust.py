@@ -437,6 +437,7 @@ async def test_a_lost_signature_hides_nothing_else(world: World) -> None:
     await world.registry.push(lost)
     where = (world.repository.storage_id, world.repository.id, "app")
     found = world.core.catalog.look(find_manifest, *where, lost.digest)
+    await world.registry.catch_up()
     store = await world.core.stores.of(world.core.registry.storage(world.repository.storage_id))
     await store.delete(found.locator)
     await world.configure(KEY, key)
