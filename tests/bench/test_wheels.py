@@ -15,7 +15,8 @@ import pytest
 from pkgrepo.formats.python.archive import inspect
 from pkgrepo.formats.python.names import parse_filename
 from tests.bench import wheels as module
-from tests.bench.wheels import BLOCK, Wheel, wheels
+from tests.bench.filler import BLOCK
+from tests.bench.wheels import Wheel, wheels
 
 SIZES = [0, 8000, BLOCK, 2 * BLOCK + 17]
 

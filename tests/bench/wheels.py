@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import random
 import struct
 import zlib
 from collections.abc import Iterator
@@ -19,7 +18,8 @@ from pathlib import Path
 
 from attrs import define
 
-BLOCK = 1 << 20  # bytes of padding that repeat; far above the 32 KiB that deflate looks back
+from .filler import filler
+
 ZIP64_FROM = 0xFFFFFFFF  # the first size that does not fit into the fields of a plain zip
 ELSEWHERE = 0xFFFFFFFF  # in such a field: the value is in the zip64 part
 DATE = (2024 - 1980) << 9 | 1 << 5 | 1  # 1 January 2024, as zip writes dates
@@ -69,7 +69,7 @@ class Wheel:
         """Its bytes, in order."""
         head, padding, tail = self._parts
         yield head
-        yield from _padding(padding)
+        yield from filler(padding)
         yield tail
 
     def read(self) -> bytes:
@@ -127,22 +127,10 @@ def wheels(project: str, count: int, padding: int = 8000, start: int = 0) -> lis
     return [Wheel(project, f"1.0.{number}", padding) for number in range(start, start + count)]
 
 
-@lru_cache(maxsize=1)
-def _block() -> bytes:
-    return random.Random(20240101).randbytes(BLOCK)
-
-
-def _padding(size: int) -> Iterator[memoryview]:
-    block = memoryview(_block())
-    while size > 0:
-        yield block[:size]
-        size -= BLOCK
-
-
 @lru_cache(maxsize=64)
 def _padding_sums(size: int) -> tuple[int, bytes]:
     crc, digest = 0, hashlib.sha256()
-    for part in _padding(size):
+    for part in filler(size):
         crc = zlib.crc32(part, crc)
         digest.update(part)
     return crc, digest.digest()
