@@ -231,6 +231,7 @@ class Assembly:
                 registry=core.registry,
                 stores=core.stores,
                 publisher=core.publisher,
+                observer=core.follower.poke,
                 access=access,
                 authenticator=authenticator,
                 authorizer=authorizer,

@@ -145,6 +145,7 @@ class Configuration:
             settings=settings,
             now_ms=call.now_ms,
         )
+        self._services.observer(changed)
         return changed
 
 

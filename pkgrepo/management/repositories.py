@@ -114,6 +114,7 @@ class Repositories:
             settings=settings,
             now_ms=call.now_ms,
         )
+        self._services.observer(repository)
         return Created(self._shown(call, repository), f"/api/repository/{repository.uid}")
 
     @table.route(
@@ -180,6 +181,7 @@ class Repositories:
             repository = await call.write(
                 entry, repositories.update_repository, repository.id, now_ms=call.now_ms, **changes
             )
+            self._services.observer(repository)
         return self._shown(call, repository)
 
     @table.route(
@@ -201,7 +203,15 @@ class Repositories:
             raise Invalid(f"add ?confirm={repository.name} to delete repository {repository.path}", "confirm")
         if not dry:
             entry = call.entry(detail={"purge": purge, "format": repository.format})
-            await call.write(entry, repositories.remove_repository, repository.id, now_ms=call.now_ms)
+            await call.write(
+                entry,
+                repositories.remove_repository,
+                repository.id,
+                now_ms=call.now_ms,
+                purge=purge,
+                actor=call.actor,
+            )
+            self._services.observer(repository)
             while purge and await self._catalog.write(purge_repository, repository.id):
                 pass
         return DeletedRepository(

@@ -17,7 +17,7 @@ from pkgrepo.interfaces import ICatalog, IFormat
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.gc import GarbageCollector
 from pkgrepo.repositories.jobs import Jobs
-from pkgrepo.repositories.publish import Publisher
+from pkgrepo.repositories.publish import Observer, Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.pools import Pools
@@ -48,13 +48,14 @@ class ManagementServices:
     The collaborators, as the composition root put them together; ``formats`` are by name.
 
     ``audit_sink`` gets each line of the audit log as JSON, for a copy outside of the catalog. ``images`` tells which
-    repository the name of an image belongs to.
+    repository the name of an image belongs to. ``observer`` is told of repositories that came, changed or went.
     """
 
     catalog: ICatalog
     registry: Registry
     stores: Stores
     publisher: Publisher
+    observer: Observer
     access: Access
     authenticator: Authenticator
     authorizer: Authorizer

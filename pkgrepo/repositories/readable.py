@@ -1,9 +1,10 @@
 """
 Keeps the readable layout in step with the catalog.
 
-It follows the version events: each names a package and a version, and whatever that version is *now* is what its
-directory is made to show, so that an event may be seen twice and none is needed in its order. The last event that
-was followed is kept in the catalog; a crash repeats some work and loses none.
+It follows the events. Most name a package and a version, and whatever that version is *now* is what its directory is
+made to show, so that an event may be seen twice and none is needed in its order. Only with the removal of a repository
+its folder goes, before anything is shown of another that has got its name since. The last event that was followed is
+kept in the catalog; a crash repeats some work and loses none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from pkgrepo.errors import BlobMissing
+from pkgrepo.errors import BlobMissing, NotFound
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog import events, settings
@@ -25,6 +26,7 @@ from pkgrepo.storage.readable import ReadableLayout
 from .image_layout import ImageLayoutWriter
 from .layout_writer import FileLayoutWriter, LayoutWriter
 from .registry import Registry
+from .removed import discard_folder
 from .stores import Stores
 
 log = Logger()
@@ -93,9 +95,14 @@ class LayoutFollower(Service):
                 if not batch:
                     break
                 cursor = batch[-1].seq
-                touched = ((e.repository_id, e.package_key, e.version_key, e.data.get("version", "")) for e in batch)
-                for each in dict.fromkeys(touched):
-                    await self._show(*each)
+                seen: set[tuple[object, ...]] = set()
+                for event in batch:
+                    touched = (event.repository_id, event.package_key, event.version_key, event.data.get("version", ""))
+                    if event.kind == events.REPOSITORY_REMOVED:
+                        await self._discard(**event.data)
+                    elif touched not in seen:
+                        seen.add(touched)
+                        await self._show(*touched)
                 await self._catalog.write(settings.put, CURSOR, str(cursor))
 
     async def _show_repositories(self) -> None:
@@ -106,6 +113,27 @@ class LayoutFollower(Service):
             writer = await self.writer(repository)
             if writer is not None:
                 await self._pools.disk(writer.show_repository)
+
+    async def _discard(self, uid: str, storage_id: int, name: str) -> None:
+        """Take away what shows a removed repository."""
+        try:
+            storage = self._registry.storage(storage_id)
+        except NotFound:
+            return  # its files stay as they are: they may have been given to another server
+        layout = self.layout_of(await self._stores.of(storage))
+        if layout is None:
+            return
+        heir = self._registry.find(storage.name, name)
+        try:
+            await self._pools.disk(discard_folder, layout, name, {uid} if heir is None else {uid, heir.uid})
+        except OSError:
+            log.failure(
+                "{repository} was removed, and its folder in the readable layout cannot be; run verify --repair",
+                repository=f"{storage.name}/{name}",
+            )
+        writer = None if heir is None else await self.writer(heir)
+        if writer is not None:
+            await self._pools.disk(writer.show_repository)
 
     async def _show(self, repository_id: int, package_key: str, version_key: str, version: str) -> None:
         repository = self._registry.find_id(repository_id)

@@ -12,7 +12,7 @@ from twisted.logger import Logger
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import IBlobStore, ICatalog
 from pkgrepo.model import Repository, Storage
-from pkgrepo.storage.catalog import blobs, packages
+from pkgrepo.storage.catalog import blobs, events, packages
 from pkgrepo.storage.pools import Pools
 
 from .clock import Clock, from_ms
@@ -20,6 +20,7 @@ from .layout_writer import LayoutWriter, Plan
 from .progress import Progress
 from .readable import LayoutFollower
 from .registry import Registry
+from .removed import folders_of
 from .stores import Stores
 from .sweep import COPY_REST, Sweep
 
@@ -80,6 +81,7 @@ class Verifier:
             store = await self._stores.of(storage)
             await self._check_blobs(storage, store)
             await self._find_unnamed(storage, store)
+            await self._find_removed(storage, store)
         for repository in self._registry.all():
             await self._check_layout(repository)
         return self._report
@@ -134,6 +136,24 @@ class Verifier:
                 self._report.problems.append(f"{storage.name}: no row names the copy {locator}")
             self._progress.step()
         self._progress.end()
+
+    async def _find_removed(self, storage: Storage, store: IBlobStore) -> None:
+        layout = self._follower.layout_of(store)
+        if layout is None:
+            return
+        removed = await self._catalog.scan(events.removed_uids)
+        removed.difference_update(repository.uid for repository in self._registry.all())
+        for folder in await self._pools.disk(folders_of, layout, removed):
+            self._report.layout_changes += 1
+            sentence = f"{storage.name}: the readable layout still has the folder {folder} of a removed repository"
+            try:
+                if self._repair:
+                    await self._pools.disk(layout.discard, folder)
+                    self._report.mended += 1
+                else:
+                    self._report.problems.append(sentence)
+            except OSError as error:
+                self._report.problems.append(f"{sentence}, which cannot be taken away: {error.strerror}")
 
     async def _check_layout(self, repository: Repository) -> None:
         writer = await self._follower.writer(repository)

@@ -97,6 +97,29 @@ class ReadableLayout:
                     break
                 parent.rmdir()
 
+    def folders(self) -> list[str]:
+        """The names of the directories right below the root."""
+        try:
+            entries = list(os.scandir(self.root))
+        except FileNotFoundError:
+            return []
+        return sorted(e.name for e in entries if e.name != TEMPORARY and e.is_dir(follow_symlinks=False))
+
+    def discard(self, folder: str) -> None:
+        """
+        Take away a directory with all that is in it, if it is there: out of sight at once, then from the disk.
+
+        What a crash leaves of it is swept with the temporaries.
+
+        :raises OSError: it is as it was
+        """
+        source = self._path(folder)
+        if not os.path.lexists(source):
+            return
+        aside = self._temporary(source)
+        source.rename(aside)
+        _remove_all(aside)
+
     def shows(self, locator: str) -> bool:
         """Whether the blob at ``locator`` is linked from anywhere in the layout."""
         try:
@@ -115,8 +138,7 @@ class ReadableLayout:
             with suppress(OSError):
                 # Of a link only the time of the last change of its inode is its own.
                 if entry.stat(follow_symlinks=False).st_ctime < before:
-                    os.unlink(entry)
-                    removed += 1
+                    removed += _remove_all(Path(entry.path))
         return removed
 
     def _path(self, path: str) -> Path:
@@ -130,3 +152,14 @@ class ReadableLayout:
         folder = self.root / TEMPORARY
         folder.mkdir(exist_ok=True)
         return folder / os.urandom(8).hex()
+
+
+def _remove_all(path: Path) -> bool:
+    """Remove a file, or a directory with everything in it; whether nothing is left."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        return True
+    return False

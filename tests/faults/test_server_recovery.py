@@ -238,3 +238,19 @@ def test_a_lost_copy_is_restored_from_the_layout(run, filled):
     assert pages(server.url) == before
     stop_in_step(server, filled)
     assert pkgrepo(filled, "verify").returncode == 0
+
+
+@pytest.mark.parametrize("purge", ["false", "true"])
+def test_a_repository_that_was_removed_does_not_come_back(run, filled, purge):
+    server = run(declared=False)
+    api = f"{server.url}/api/repository"
+    uid = requests.get(f"{api}/find-id/main/py", auth=(USER, PASSWORD), timeout=60).json()["id"]
+    query = {"confirm": "main/py", "purge": purge}
+    assert requests.delete(f"{api}/{uid}", params=query, auth=(USER, PASSWORD), timeout=60).status_code == 200
+    stop_in_step(server, filled)
+    assert {path.split("/")[0] for path in filled.shown()} == {"closed"}
+    assert pkgrepo(filled, "verify").returncode == 0
+    filled.forget_catalog()
+    done = pkgrepo(filled, "reindex")
+    assert (done.returncode, "took in 1 repositories, 1 versions, " in done.stdout) == (0, True)
+    assert filled.rows("SELECT name FROM repository") == [("closed",)]

@@ -13,6 +13,8 @@ from pkgrepo.model import Actor
 
 from .columns import at, dump, load
 
+REPOSITORY_REMOVED = "repository_removed"  # its data are the uid, storage_id and name of the repository
+
 
 @frozen
 class Event:
@@ -94,6 +96,12 @@ def events_of_package(r: Reader, package_id: int, *, before: int | None = None, 
             f"{_EVENT} WHERE package_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?", (package_id, before, limit)
         )
     return [_event(row) for row in rows]
+
+
+def removed_uids(r: Reader) -> set[str]:
+    """The public ids of all repositories that were ever removed; reads through all events."""
+    rows = r.all("SELECT data FROM event WHERE kind = ?", (REPOSITORY_REMOVED,))
+    return {load(row[0])["uid"] for row in rows}
 
 
 def _event(row: Row) -> Event:

@@ -20,9 +20,10 @@ from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.model import Repository, RepositoryType, Visibility
+from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
 
 from .columns import at, dump, load
+from .events import REPOSITORY_REMOVED, append_event
 from .settings import CONFIG_SERIAL, config_changed, get
 
 _REPOSITORY = """
@@ -168,21 +169,33 @@ def update_repository(
     return get_repository(tx, repository_id)
 
 
-def remove_repository(tx: Transaction, repository_id: int, *, now_ms: int, purge: bool = False) -> None:
+def remove_repository(
+    tx: Transaction, repository_id: int, *, now_ms: int, purge: bool = False, actor: Actor = SYSTEM
+) -> None:
     """
     Take a repository away and free its name.
 
     Its content stays until it is purged, which is due after a while, or at once with ``purge``: see the module of that
-    name.
+    name. The event tells those who follow, and outlives the repository.
 
     :raises NotFound: no such repository
     """
-    removed = tx.execute(
-        "UPDATE repository SET deleted_at = ?, purge = ?, active = 0 WHERE id = ? AND deleted_at IS NULL",
+    removed = get_repository(tx, repository_id)
+    tx.execute(
+        "UPDATE repository SET deleted_at = ?, purge = ?, active = 0 WHERE id = ?",
         (now_ms, int(purge), repository_id),
     )
-    if not removed:
-        raise NotFound("repository", str(repository_id))
+    append_event(
+        tx,
+        repository_id=repository_id,
+        package_id=None,
+        package_key="",
+        version_key="",
+        kind=REPOSITORY_REMOVED,
+        data={"uid": removed.uid, "storage_id": removed.storage_id, "name": removed.name},
+        actor=actor,
+        now_ms=now_ms,
+    )
     config_changed(tx)
 
 

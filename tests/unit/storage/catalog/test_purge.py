@@ -61,7 +61,10 @@ def test_what_tells_of_the_past_and_the_bytes_stays(catalog):
     count = catalog.look(blobs.count_blobs, catalog.doomed.storage_id)
     while catalog.do(purge.purge_repository, catalog.doomed.id):
         pass
-    assert len(catalog.look(events.events_after, 0, 10, catalog.doomed.id)) == 1
+    assert [each.kind for each in catalog.look(events.events_after, 0, 10, catalog.doomed.id)] == [
+        "x",
+        events.REPOSITORY_REMOVED,
+    ]
     assert catalog.look(blobs.count_blobs, catalog.doomed.storage_id) == count
 
 
