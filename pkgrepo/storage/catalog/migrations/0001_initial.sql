@@ -1,4 +1,6 @@
 -- Times are milliseconds since the epoch, UTC. Sizes are bytes. sha256 columns hold the 32 raw bytes.
+-- AUTOINCREMENT: an id is never given out again, since events, audit lines, download figures and tokens in memory may
+-- still tell of what had it. It costs nothing measurable beside the event that each change writes in any case.
 -- "key" is the normalised spelling of the "name" beside it. JSON columns hold what only the format or the API reads.
 
 CREATE TABLE setting (
@@ -7,7 +9,7 @@ CREATE TABLE setting (
 ) WITHOUT ROWID;
 
 CREATE TABLE storage (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL,
     key TEXT NOT NULL UNIQUE,
@@ -19,7 +21,7 @@ CREATE TABLE storage (
 );
 
 CREATE TABLE repository (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid TEXT NOT NULL UNIQUE,
     storage_id INTEGER NOT NULL REFERENCES storage (id),
     name TEXT NOT NULL,
@@ -45,7 +47,7 @@ CREATE TABLE repository (
 CREATE UNIQUE INDEX repository_key ON repository (storage_id, key) WHERE deleted_at IS NULL;
 
 CREATE TABLE package (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     repository_id INTEGER NOT NULL REFERENCES repository (id),
     key TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -58,7 +60,7 @@ CREATE TABLE package (
 );
 
 CREATE TABLE version (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
     key TEXT NOT NULL,
     text TEXT NOT NULL,
@@ -74,7 +76,7 @@ CREATE TABLE version (
 CREATE INDEX version_order ON version (package_id, sort, key);
 
 CREATE TABLE file (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     repository_id INTEGER NOT NULL REFERENCES repository (id),
     storage_id INTEGER NOT NULL,                -- that of the repository, so that the blob is one look-up away
     path TEXT NOT NULL,
@@ -137,7 +139,7 @@ CREATE INDEX package_blob_sha ON package_blob (sha256);
 CREATE INDEX package_blob_sha512 ON package_blob (sha512) WHERE sha512 IS NOT NULL;
 
 CREATE TABLE manifest (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     repository_id INTEGER NOT NULL REFERENCES repository (id),
     package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
     digest TEXT NOT NULL,
@@ -256,7 +258,7 @@ CREATE INDEX cache_entry_age ON cache_entry (fresh_until);
 CREATE INDEX cache_entry_file ON cache_entry (file_id);
 
 CREATE TABLE account (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid TEXT NOT NULL UNIQUE,
     username TEXT NOT NULL,
     key TEXT NOT NULL UNIQUE,
@@ -276,7 +278,7 @@ CREATE TABLE account (
 );
 
 CREATE TABLE user_group (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL,
     key TEXT NOT NULL UNIQUE,
@@ -302,7 +304,7 @@ CREATE TABLE permission (
 CREATE INDEX permission_subject ON permission (subject_kind, subject_id);
 
 CREATE TABLE token (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid TEXT NOT NULL UNIQUE,
     user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
     hash BLOB NOT NULL UNIQUE,                  -- sha256 of the whole text
@@ -326,7 +328,7 @@ CREATE TABLE token (
 CREATE INDEX token_user ON token (user_id);
 
 CREATE TABLE session (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     hash BLOB NOT NULL UNIQUE,
     user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
     csrf TEXT NOT NULL,
@@ -338,7 +340,7 @@ CREATE TABLE session (
 CREATE INDEX session_user ON session (user_id);
 
 CREATE TABLE project (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid TEXT NOT NULL UNIQUE,
     key TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL,
