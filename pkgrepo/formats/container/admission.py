@@ -109,14 +109,19 @@ class Admission:
         return evolve(identity, limits=None if token is None else token.limits)
 
     def challenge(self, request: Request, scope: str, sentence: str, error: str = "") -> Refusal:
-        """The refusal that sends a client to the token service."""
+        """
+        The refusal that sends a client to the token service.
+
+        The scope is its detail, too: without one docker leaves out a sentence that is the code's customary one.
+        """
         parts = [f'realm="{self._services.base_url(request)}{TOKEN_PATH}"', f'service="{self._service}"']
         if scope:
             parts.append(f'scope="{scope}"')
         if error:
             parts.append(f'error="{error}"')
         value = f"Bearer {','.join(parts)}".encode("latin-1", "replace")
-        return Refusal(401, sentence, "UNAUTHORIZED", headers=((b"WWW-Authenticate", value),))
+        detail = {"scope": scope} if scope else None
+        return Refusal(401, sentence, "UNAUTHORIZED", detail=detail, headers=((b"WWW-Authenticate", value),))
 
 
 def scope_of(name: str, action: Action) -> str:

@@ -75,6 +75,8 @@ async def test_a_challenge_names_the_scope_that_is_missing(
     reply = await registry.below(method, path, who=None)
     assert (reply.status, code(reply)) == (401, "UNAUTHORIZED")
     assert reply.headers["www-authenticate"] == f'{REALM},scope="repository:{APP}:{scope}"'
+    error = reply.json["errors"][0]
+    assert (error["message"], error["detail"]) == ("authentication required", {"scope": f"repository:{APP}:{scope}"})
 
 
 @pytest_twisted.ensureDeferred

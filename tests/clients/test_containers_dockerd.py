@@ -1,0 +1,236 @@
+"""docker with a daemon of its own: images pushed, removed and pulled, and what it shows of each refusal."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.clients import program
+from tests.support.daemons import dockerd
+from tests.support.images import make_image
+from tests.support.processes import ServerProcess
+from tests.support.registries import ADMIN, BOB, Clients, add_bob, host_of, ok, push_image, registry_process
+from tests.support.signing import Signer, sign_simply, signature_tag
+from tests.support.wire import Wire
+
+SIGNER = Signer()
+CONFIG = f"""
+[container]
+default_repository = "main/moving"
+
+[[bootstrap.repositories]]
+name = "images"
+format = "docker"
+
+[[bootstrap.repositories]]
+name = "moving"
+format = "docker"
+config = {{ type = "Hosted", push_rules = {{ allow_tag_overwrite = true }} }}
+
+[[bootstrap.repositories]]
+name = "private"
+format = "docker"
+visibility = "private"
+
+[[bootstrap.repositories]]
+name = "members"
+format = "docker"
+config = {{ type = "Hosted", push_rules = {{ must_be_project_member = true }} }}
+
+[[bootstrap.repositories]]
+name = "tokens"
+format = "docker"
+config = {{ type = "Hosted", push_rules = {{ must_use_auth_token_for_push = true }} }}
+
+[[bootstrap.repositories]]
+name = "signed"
+format = "docker"
+[bootstrap.repositories.config]
+type = "Hosted"
+push_rules = {{ require_content_trust = true }}
+trust = {{ keys = ['''{SIGNER.pem}'''] }}
+"""
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[str]:
+    with dockerd() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A running server with a repository for each rule, where bob may push as far as the rules go."""
+    with registry_process(tmp_path_factory.mktemp("server"), CONFIG) as process:
+        add_bob(Wire(process.url, ADMIN), *(f"main/{each}" for each in ("images", "moving", "members", "tokens")))
+        yield process
+
+
+@pytest.fixture
+def wire(server: ServerProcess) -> Wire:
+    return Wire(server.url, ADMIN)
+
+
+class Docker(Clients):
+    """docker at one daemon, with a configuration of its own."""
+
+    def __init__(self, folder: Path, host: str, daemon: str) -> None:
+        super().__init__(folder, host)
+        self.environ["DOCKER_HOST"] = daemon
+
+    def __call__(self, *arguments: str | Path, status: int | None = 0) -> str:
+        return self.call(program("docker"), *arguments, status=status)
+
+    def make(self, image: str, content: str) -> str:
+        """An image in the daemon with one file of this content; its full name."""
+        archive = self.folder / f"{content}.tar"
+        with tarfile.open(archive, "w") as tar:
+            member = tarfile.TarInfo("content")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content.encode()))
+        self("import", archive, f"{self.host}/{image}")
+        return f"{self.host}/{image}"
+
+    def digest(self, image: str) -> str:
+        """The digest under which the daemon knows an image of the server."""
+        return self("image", "inspect", "--format", "{{index .RepoDigests 0}}", image).strip().partition("@")[2]
+
+    def identity(self, image: str) -> str:
+        return self("image", "inspect", "--format", "{{.Id}}", image).strip()
+
+
+@pytest.fixture
+def docker(tmp_path: Path, server: ServerProcess, daemon: str) -> Docker:
+    """docker, logged in as the admin."""
+    made = Docker(tmp_path, host_of(server), daemon)
+    made.log_in(*ADMIN)
+    return made
+
+
+def test_what_was_pushed_and_removed_comes_back_the_same(docker: Docker, wire: Wire) -> None:
+    image = docker.make("main/images/proj/app:1", "round")
+    docker("push", image)
+    before = docker.identity(image), docker.digest(image)
+    assert wire.head("/v2/main/images/proj/app/manifests/1").headers["docker-content-digest"] == before[1]
+    docker("rmi", image)
+    assert "Downloaded newer image" in docker("pull", image)
+    assert (docker.identity(image), docker.digest(image)) == before
+    docker("pull", f"{image.rpartition(':')[0]}@{before[1]}")
+
+
+def test_a_second_push_sends_no_layer(docker: Docker, server: ServerProcess) -> None:
+    image = docker.make("main/images/twice:1", "twice")
+    docker("push", image)
+    uploads = len(server.lines("PATCH /v2/main/images/twice/blobs/", 1))
+    shown = docker("push", image)
+    assert "Layer already exists" in shown
+    assert "Pushed" not in shown
+    assert len(server.lines("PUT /v2/main/images/twice/manifests/", 2)) == 2
+    assert len(server.lines("PATCH /v2/main/images/twice/blobs/", uploads)) == uploads
+
+
+def test_layers_are_mounted_from_another_image(docker: Docker, server: ServerProcess) -> None:
+    image = docker.make("main/images/mount/from:1", "mounted")
+    docker("push", image)
+    other = f"{docker.host}/main/images/mount/to:1"
+    docker("tag", image, other)
+    assert "Mounted from main/images/mount/from" in docker("push", other)
+
+
+def test_a_name_alone_goes_to_the_default_repository(docker: Docker, wire: Wire) -> None:
+    docker("push", docker.make("proj/img:1", "default"))
+    assert wire.get("/v2/main/moving/proj/img/tags/list").json["tags"] == ["1"]
+
+
+def test_a_list_of_platforms_is_pushed_and_one_of_it_pulled(docker: Docker, wire: Wire) -> None:
+    name = f"{docker.host}/main/images/platforms"
+    images = {each: make_image(each, architecture=each) for each in ("amd64", "arm64")}
+    for tag, image in images.items():
+        push_image(wire, "main/images/platforms", image, tag)
+    docker("manifest", "create", "--insecure", f"{name}:1", *(f"{name}:{tag}" for tag in images))
+    docker("manifest", "push", "--insecure", f"{name}:1")
+    listed = wire.get("/v2/main/images/platforms/manifests/1").json["manifests"]
+    assert {each["digest"] for each in listed} == {image.digest for image in images.values()}
+    docker("pull", "--platform", "linux/arm64", f"{name}:1")
+    assert docker("image", "inspect", "--format", "{{.Architecture}}", f"{name}:1").strip() == "arm64"
+
+
+def test_a_tag_is_not_moved_unless_the_repository_lets_it(docker: Docker) -> None:
+    image = docker.make("main/images/fixed:v1", "one")
+    docker("push", image)
+    docker("push", image)
+    docker.make("main/images/fixed:v1", "two")
+    shown = docker("push", image, status=1)
+    assert "denied: tag v1 already exists and this repository does not allow tags to be overwritten" in shown
+    moving = docker.make("main/moving/app:v1", "one")
+    docker("push", moving)
+    docker.make("main/moving/app:v1", "two")
+    docker("push", moving)
+
+
+def test_logging_in_needs_the_right_password(docker: Docker) -> None:
+    docker.log_out()
+    shown = docker("login", "-u", BOB[0], "-p", "wrong", docker.host, status=1)
+    assert "unauthorized: incorrect username or password" in shown
+    assert "Login Succeeded" in docker("login", "-u", BOB[0], "-p", BOB[1], docker.host)
+    docker("push", docker.make("main/images/bobs:1", "bobs"))
+    docker("logout", docker.host)
+    assert json.loads((docker.home / ".docker" / "config.json").read_text()).get("auths", {}) == {}
+
+
+def test_nobody_pulls_what_is_public_and_nothing_else(docker: Docker) -> None:
+    public, private = docker.make("main/images/open:1", "open"), docker.make("main/private/app:1", "private")
+    docker("push", public)
+    docker("push", private)
+    docker("rmi", public, private)
+    docker.log_out()
+    docker("pull", public)
+    assert "unauthorized: authentication required" in docker("push", public, status=1)
+    assert "unauthorized" in docker("pull", private, status=1)
+    docker.log_in(*BOB)
+    assert "not found" in docker("pull", private, status=1)
+
+
+def test_only_members_push_to_a_project(docker: Docker, server: ServerProcess, wire: Wire) -> None:
+    image = docker.make("main/members/team/app:1", "members")
+    docker.log_in(*BOB)
+    shown = docker("push", image, status=1)
+    assert "denied: no project owns" in shown
+    assert "must_be_project_member" in shown
+    ok(wire.post_json("/api/project", {"key": "team"}))
+    ok(wire.post_json("/api/project/team/bindings", {"repository": "main/members", "pattern": "team"}))
+    assert "denied: only members of project team may push" in docker("push", image, status=1)
+    refused = server.lines("POST /v2/main/members/team/app/blobs/uploads/", 2)
+    assert all(" 403 " in line for line in refused)
+    assert "PATCH /v2/main/members/" not in server.output, "refused before any byte of a layer"
+    ok(wire.post_json("/api/project/team/members", {"user": BOB[0], "role": "developer"}))
+    docker("push", image)
+
+
+def test_pushes_can_need_an_access_token(docker: Docker, wire: Wire) -> None:
+    image = docker.make("main/tokens/app:1", "tokens")
+    docker("login", "-u", BOB[0], "-p", BOB[1], docker.host)
+    shown = docker("push", image, status=1)
+    assert "denied: pushes to this repository need an access token, not a password" in shown
+    token = ok(wire.as_user(*BOB).post_json("/api/user/token", {"name": "push"})).json["token"]
+    docker("login", "-u", "anybody", "-p", token, docker.host)
+    docker("push", image)
+
+
+def test_only_the_signed_are_pulled_where_content_must_be_trusted(docker: Docker, wire: Wire) -> None:
+    image = docker.make("main/signed/app:1", "signed")
+    docker("push", image)
+    digest = docker.digest(image)
+    docker("rmi", image)
+    docker.log_out()
+    assert "not signed by a trusted key" in docker("pull", image, status=1)
+    push_image(wire, "main/signed/app", sign_simply(Signer(), digest), signature_tag(digest))
+    docker("pull", image, status=1)
+    push_image(wire, "main/signed/app", sign_simply(SIGNER, digest), signature_tag(digest))
+    docker("pull", image)
+    assert docker.digest(image) == digest

@@ -1,0 +1,87 @@
+"""A server with container repositories in its own process, and client programs of images that are logged in there."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.support.clients import client, client_environment, run_client
+from tests.support.images import Image, digest_of
+from tests.support.processes import ServerProcess, twistd_process
+from tests.support.wire import Reply, Wire
+
+ADMIN = ("admin", "correct horse battery")
+BOB = ("bob", "staple battery horse")
+
+
+@contextmanager
+def registry_process(folder: Path, config: str) -> Iterator[ServerProcess]:
+    """A running server with this configuration, its data below ``folder``; a traceback in its log fails the test."""
+    (folder / "pkgrepo.toml").write_text(config)
+    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
+    try:
+        process.wait_ready()
+        yield process
+    finally:
+        process.stop()
+    assert "Traceback" not in process.output, process.output
+
+
+def host_of(process: ServerProcess) -> str:
+    """The server as names of images begin."""
+    return urlsplit(process.url).netloc
+
+
+def add_bob(wire: Wire, *repositories: str) -> None:
+    """The user bob, who may read and write in these repositories."""
+    ok(wire.post_json("/api/users", {"username": BOB[0], "password": BOB[1]}))
+    given = [{"repository": each, "actions": ["read", "write"]} for each in repositories]
+    ok(wire.post_json(f"/api/users/{BOB[0]}/permissions", {"repositories": given}, "PUT"))
+
+
+def push_image(wire: Wire, name: str, image: Image, *references: str) -> None:
+    """Push an image with its blobs, under its digest unless references are given."""
+    for blob in image.blobs:
+        ok(wire.post(f"/v2/{name}/blobs/uploads/?digest={digest_of(blob)}", blob))
+    for reference in references or (image.digest,):
+        ok(wire.put(f"/v2/{name}/manifests/{reference}", image.manifest, Content_Type=image.media_type))
+
+
+def ok(reply: Reply) -> Reply:
+    """The answer, which has to be a good one."""
+    assert reply.status < 300, (reply.status, reply.body)
+    return reply
+
+
+class Clients:
+    """
+    Client programs with a home of their own below ``folder``.
+
+    ``log_in`` has them speak for somebody, by the file of docker that all of them read; until then they are nobody.
+    """
+
+    def __init__(self, folder: Path, host: str) -> None:
+        self.folder = folder
+        self.host = host
+        self.home = folder / "home"
+        self.environ = client_environment(self.home, DOCKER_CONFIG=str(self.home / ".docker"), TMPDIR=str(folder))
+
+    def log_in(self, user: str, password: str) -> None:
+        kept = {"auths": {self.host: {"auth": b64encode(f"{user}:{password}".encode()).decode()}}}
+        (self.home / ".docker").mkdir(exist_ok=True)
+        (self.home / ".docker" / "config.json").write_text(json.dumps(kept))
+
+    def log_out(self) -> None:
+        (self.home / ".docker" / "config.json").unlink()
+
+    def run(self, name: str, *arguments: str | Path, status: int | None = 0) -> str:
+        """What the pinned client of that name writes."""
+        return self.call(client(name), *arguments, status=status)
+
+    def call(self, program: Path, *arguments: str | Path, status: int | None = 0) -> str:
+        """What any program writes."""
+        return run_client([program, *arguments], environ=self.environ, folder=self.folder, status=status).stdout
