@@ -34,7 +34,24 @@ UNSPECIFIC = frozenset({"", "application/json", "application/octet-stream", "tex
 
 _SCHEMA_1 = re.compile(r"application/vnd\.docker\.distribution\.manifest\.v1\+(json|prettyjws)")
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}")
+_KIND = re.compile(r"[\x21-\x7e][\x20-\x7e]{0,254}")  # wider than a media type: some artifacts' types have parameters
 _FOREIGN = re.compile(r"\.foreign\.|nondistributable")
+
+# What manifests are read by. Programs written in Go take keys in whatever case, and of several the last.
+_KEYS = {
+    key.lower(): key
+    for key in (
+        "schemaVersion",
+        "mediaType",
+        "artifactType",
+        "config",
+        "layers",
+        "manifests",
+        "blobs",
+        "subject",
+        "annotations",
+    )
+}
 
 # Layers that no program runs: signatures, statements and bills of material. A manifest of nothing else may be seen by
 # readers before anybody has signed it.
@@ -88,7 +105,8 @@ def parse_document(data: bytes, content_type: str, *, other_types: bool = False)
         descriptors = [("layer", each) for each in _list(value, "blobs", optional=True)]
     else:
         raise Invalid(f"manifests of type {media_type} are not accepted here (other_media_types)")
-    if media_type in IMAGES | INDEXES and value.get("schemaVersion") != 2:
+    version = value.get("schemaVersion")
+    if media_type in IMAGES | INDEXES and (version != 2 or not isinstance(version, int)):
         raise Invalid("schemaVersion of a manifest is 2; schema 1 manifests are not supported")
     if len(descriptors) > MOST_REFERENCES:
         raise Invalid(f"a manifest refers to at most {MOST_REFERENCES} others")
@@ -108,12 +126,20 @@ def parse_document(data: bytes, content_type: str, *, other_types: bool = False)
 
 def _load(data: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(data, object_pairs_hook=_object)
+        # RFC 8259 section 8.1: UTF-8 without a mark; json would also take UTF-16, which no client reads
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise Invalid(f"the manifest is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise Invalid("a manifest is a JSON object")
+    for key in value:
+        if _KEYS.get(key.lower(), key) != key:
+            raise Invalid(f"the manifest has {key!r}, which some programs would take for {_KEYS[key.lower()]}")
     return value
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no number")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -134,11 +160,11 @@ def _media_type(value: Mapping[str, Any], content_type: str) -> str:
             raise Invalid("schema 1 manifests are not supported")
     if sent and _MEDIA_TYPE.fullmatch(sent) is None:
         raise Invalid(f"{sent[:100]!r} is not a media type")
-    if sent and stated and sent != stated:
+    if sent and stated and sent != stated.lower():
         raise Invalid(f"the manifest was sent as {sent} and calls itself {stated}")
     if "manifests" in value and "layers" in value:
         raise Invalid("a manifest has either layers or manifests")
-    found = sent or stated
+    found = stated or sent
     if not found:
         found = OCI_INDEX if "manifests" in value else OCI_IMAGE if "config" in value else ""
     if not found:
@@ -158,7 +184,7 @@ def _descriptor(kind: str, value: Any) -> tuple[Reference, bool]:
     if not isinstance(value, dict):
         raise Invalid(f"the {kind} of a manifest is described by an object")
     media_type, digest, size = value.get("mediaType"), value.get("digest"), value.get("size")
-    if not isinstance(media_type, str) or not media_type:
+    if not isinstance(media_type, str) or _KIND.fullmatch(media_type) is None:
         raise Invalid(f"the {kind} of a manifest has no mediaType")
     if not isinstance(digest, str):
         raise DigestInvalid(f"the {kind} of a manifest has no digest")
@@ -192,10 +218,11 @@ def _is_evidence(descriptors: list[tuple[str, Any]]) -> bool:
 
 def _artifact_type(value: Mapping[str, Any], config: Any) -> str | None:
     own = value.get("artifactType")
-    if own is not None and not isinstance(own, str):
+    if own is not None and not (isinstance(own, str) and (not own or _KIND.fullmatch(own))):
+        # it is repeated in lists, so a long one would be paid for by every reader
         raise Invalid("artifactType of a manifest is a media type")
     if own:
-        return own
+        return str(own)
     return str(config["mediaType"]) if isinstance(config, dict) else None
 
 
@@ -205,6 +232,13 @@ def _annotations(value: Mapping[str, Any]) -> Mapping[str, str]:
         return {}
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
         raise Invalid("annotations of a manifest are texts by name")
-    if value.get("subject") is not None and sum(len(k) + len(v) for k, v in found.items()) > MOST_ANNOTATIONS:
+    if value.get("subject") is None:
+        return found  # nothing repeats them
+    try:
+        size = sum(len(f"{name}{text}".encode()) for name, text in found.items())
+    except UnicodeEncodeError:
+        # JSON can write half of a pair of surrogates, but no text in UTF-8 can hold it
+        raise Invalid("annotations of a manifest are texts by name") from None
+    if size > MOST_ANNOTATIONS:
         raise Invalid(f"annotations of a referrer are at most {MOST_ANNOTATIONS} bytes")
     return found

@@ -28,6 +28,8 @@ from .uploads import parameter
 MOST = 10_000  # entries of a page
 REFERRERS = 1000  # entries of a page of referrers
 REFERRER_BYTES = 4 * 1024 * 1024  # bytes of a page of referrers, which clients read like a manifest
+ENTRY_BYTES = 512  # bytes of an entry without its annotations, roughly
+AT_ONCE = 50  # referrers read at once; each may have 64 KiB of annotations
 
 
 class Lists:
@@ -94,21 +96,13 @@ class Lists:
         # "+" of a media type arrives as a blank when the client did not encode it
         types = (wanted, wanted.replace(" ", "+")) if wanted else ()
         view = await self._trust.view(identity, target.repository, target.image)
-        found = await self._services.catalog.scan(
+        entries, more = await self._services.catalog.scan(
             _read_referrers, target.repository, target.image, digest, types, after, view.keys
         )
-        entries: list[dict[str, Any]] = []
-        total = 0
-        for each in found[:REFERRERS]:
-            entry = _entry(each)
-            total += sum(len(k) + len(v) for k, v in each.annotations.items()) + 512
-            if total > REFERRER_BYTES and entries:
-                break
-            entries.append(entry)
         headers = self._headers(target.repository)
         if wanted:
             headers += ((b"OCI-Filters-Applied", b"artifactType"),)
-        if len(entries) < len(found):
+        if more:
             query = {"artifactType": wanted} if wanted else {}
             headers += (_next(target.url(f"referrers/{digest}"), **query, last=str(entries[-1]["digest"])),)
         value = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}
@@ -142,20 +136,31 @@ def _read_tags(r: Reader, repository_id: int, image: str, after: str, limit: int
 
 def _read_referrers(
     r: Reader, repository: Repository, image: str, digest: str, types: tuple[str, ...], after: str, keys: Keys
-) -> list[Manifest]:
+) -> tuple[list[dict[str, Any]], bool]:
+    """A page of entries, and whether there are more; no more of them are read than the page has room for."""
+    entries: list[dict[str, Any]] = []
     package = find_image(r, repository.id, image)
     if package is None:
-        return []
-    return list_referrers(
-        r,
-        repository.storage_id,
-        package.id,
-        digest,
-        artifact_types=types,
-        after=after,
-        limit=REFERRERS + 1,
-        keys=keys,
-    )
+        return entries, False
+    size = 0
+    while True:
+        found = list_referrers(
+            r,
+            repository.storage_id,
+            package.id,
+            digest,
+            artifact_types=types,
+            after=str(entries[-1]["digest"]) if entries else after,
+            limit=AT_ONCE,
+            keys=keys,
+        )
+        for each in found:
+            size += ENTRY_BYTES + sum(len(name) + len(text) for name, text in each.annotations.items())
+            if entries and (size > REFERRER_BYTES or len(entries) == REFERRERS):
+                return entries, True
+            entries.append(_entry(each))
+        if len(found) < AT_ONCE:
+            return entries, False
 
 
 def _entry(manifest: Manifest) -> dict[str, Any]:

@@ -23,7 +23,10 @@ class NameInvalid(PkgrepoError):  # noqa: N818 - named for what happened
     """No image can have this name."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name!r} is not a name of an image: lower-case letters, digits and single separators")
+        super().__init__(
+            f"{name[:MAX_NAME]!r} is not a name of an image: at most {MAX_NAME} lower-case letters, digits and single "
+            "separators"
+        )
 
 
 class TagInvalid(PkgrepoError):  # noqa: N818 - named for what happened

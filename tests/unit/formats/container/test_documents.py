@@ -50,6 +50,11 @@ def test_an_image_requires_its_config_and_layers() -> None:
     assert document.artifact_type == OCI_CONFIG
 
 
+def test_types_of_artifacts_may_have_parameters_and_keys_of_our_own_are_nobodys_business() -> None:
+    document = parse(image(artifactType="application/x.thing+json;version=0.3", Extra={"Layers": 1}))
+    assert document.artifact_type == "application/x.thing+json;version=0.3"
+
+
 def test_an_index_requires_its_manifests() -> None:
     child = make_image()
     document = parse(make_index([child]).manifest, OCI_INDEX)
@@ -122,6 +127,20 @@ def test_layers_that_are_elsewhere_are_not_required(layer: dict[str, Any]) -> No
             "neither",
         ),
         (image(subject=LAYER, annotations={"a": "b" * 70_000}), "", "annotations"),
+        (image(subject=LAYER, annotations={"a": "\u20ac" * 30_000}), "", "annotations"),
+        (image(subject=LAYER, annotations={"a": "\ud800"}), "", "annotations"),
+        (image(subject=LAYER, annotations={"\udead": "a"}), "", "annotations"),
+        (image(artifactType="a/" + "b" * 300), "", "artifactType"),
+        (image(artifactType="\ud800"), "", "artifactType"),
+        (image(artifactType="a\0b"), "", "artifactType"),
+        (image(config={**CONFIG, "mediaType": "a/" + "b" * 300}), "", "mediaType"),
+        (image(config={**CONFIG, "mediaType": "\udfff"}), "", "mediaType"),
+        (image(schemaVersion=2.0), "", "schemaVersion"),
+        (image(anything=float("nan")), "", "JSON"),
+        (image().decode().encode("utf-16"), "", "JSON"),
+        (b"\xef\xbb\xbf" + image(), "", "JSON"),
+        (image(Layers=[]), "", "Layers"),
+        (image(MediaType=OCI_INDEX), "", "MediaType"),
     ],
 )
 def test_what_is_no_manifest_is_refused_with_a_word_on_why(data: bytes, content_type: str, word: str) -> None:

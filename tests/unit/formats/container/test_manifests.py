@@ -217,9 +217,12 @@ async def test_referrers_are_listed_and_filtered(registry: Registry) -> None:
     assert (await registry.below("GET", f"referrers/{image.digest}", name="main/images/none")).json["manifests"] == []
 
 
+@pytest.mark.parametrize(("limit", "most"), [("REFERRERS", 2), ("REFERRER_BYTES", 1300), ("AT_ONCE", 2)])
 @pytest_twisted.ensureDeferred
-async def test_many_referrers_come_in_pages(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pkgrepo.formats.container.lists.REFERRERS", 2)
+async def test_many_referrers_come_in_pages(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    monkeypatch.setattr(f"pkgrepo.formats.container.lists.{limit}", most)
     image = make_image()
     made = {
         (await registry.push(make_artifact(image, "a/b", annotations={"n": str(n)}))).headers["docker-content-digest"]
@@ -230,6 +233,7 @@ async def test_many_referrers_come_in_pages(registry: Registry, monkeypatch: pyt
     while path:
         reply = await registry.call("GET", path)
         found += [each["digest"] for each in reply.json["manifests"]]
+        assert len(reply.json["manifests"]) <= 2 or limit == "AT_ONCE"
         path = links(reply) if "link" in reply.headers else ""
     assert found == sorted(made)
 
