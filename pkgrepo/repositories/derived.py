@@ -38,12 +38,12 @@ class DerivedDocuments:
     def __init__(self, catalog: ICatalog, clock: IReactorTime) -> None:
         self._catalog = catalog
         self._clock = clock
-        self._built: dict[tuple[str, str], _Built] = {}
-        self._flight: SingleFlight[tuple[str, str], Document] = SingleFlight()
+        self._built: dict[tuple[int, str], _Built] = {}
+        self._flight: SingleFlight[tuple[int, str], Document] = SingleFlight()
 
     def ready(self, repository: Repository, kind: str) -> Document | None:
         """The document when it is up to date (or resting after an expensive build), without waiting."""
-        built = self._built.get((repository.uid, kind))
+        built = self._built.get((repository.id, kind))
         if built is None:
             return None
         if built.document.serial == self._serial(repository) or self._clock.seconds() < built.rest_until:
@@ -59,7 +59,7 @@ class DerivedDocuments:
         ready = self.ready(repository, kind)
         if ready is not None:
             return ready
-        key = (repository.uid, kind)  # a catalog key may be given out again after a purge
+        key = (repository.id, kind)
         older = self._built.get(key)
         running = Deferred.fromCoroutine(self._fresh(key, repository, build))
         if older is None:
@@ -70,7 +70,7 @@ class DerivedDocuments:
             return older.document
 
     async def _fresh(
-        self, key: tuple[str, str], repository: Repository, build: Callable[[Reader, int, int], Document]
+        self, key: tuple[int, str], repository: Repository, build: Callable[[Reader, int, int], Document]
     ) -> Document:
         """A build that has seen what is committed now: one that was under way before may have looked too early."""
         serial = self._serial(repository)
@@ -80,7 +80,7 @@ class DerivedDocuments:
         return document
 
     async def _build(
-        self, key: tuple[str, str], repository_id: int, build: Callable[[Reader, int, int], Document]
+        self, key: tuple[int, str], repository_id: int, build: Callable[[Reader, int, int], Document]
     ) -> Document:
         document, cost = await self._catalog.scan(_timed, build, repository_id)
         self._built[key] = _Built(document, self._clock.seconds() + REST_FACTOR * cost if cost > 0.01 else 0.0)

@@ -11,9 +11,20 @@ from attrs import Factory, frozen
 from pkgrepo.interfaces import IFormat, Reader
 from pkgrepo.model import File, Package, Repository, Version
 from pkgrepo.storage.catalog import files, packages, tags, versions
+from pkgrepo.storage.catalog.tombstones import Tombstone, tombstones_of_package
 from pkgrepo.storage.readable import ReadableLayout
 
-from .sidecar import PACKAGE, REPOSITORY, FileSidecar, PackageSidecar, RepositorySidecar, VersionSidecar, encode
+from .sidecar import (
+    BURNED,
+    PACKAGE,
+    REPOSITORY,
+    BurnedSidecar,
+    FileSidecar,
+    PackageSidecar,
+    RepositorySidecar,
+    VersionSidecar,
+    encode,
+)
 
 S = TypeVar("S")
 
@@ -23,26 +34,29 @@ class Shown:
     """
     A version as it is now; ``version`` is None when it is gone, ``package`` when no version is left.
 
-    ``tags`` are those of the package that stand for versions, as these are written.
+    ``tags`` are those of the package that stand for versions, as these are written; ``burned`` are what is left of
+    its deleted files.
     """
 
     package: Package | None
     version: Version | None
     files: tuple[File, ...]
     tags: Mapping[str, str] = Factory(dict)
+    burned: tuple[Tombstone, ...] = ()
 
 
 def read_version(reader: Reader, repository_id: int, package_key: str, version_key: str) -> Shown:
     """What the directory of a version has to show."""
+    burned = tuple(tombstones_of_package(reader, repository_id, package_key))
     package = packages.find_package(reader, repository_id, package_key)
     if package is None:
-        return Shown(package=None, version=None, files=())
+        return Shown(package=None, version=None, files=(), burned=burned)
     tagged = tags.tagged_versions(reader, package.id)
     version = versions.find_version(reader, package.id, version_key) if version_key else None
     if version is None:
-        return Shown(package=package, version=None, files=(), tags=tagged)
+        return Shown(package=package, version=None, files=(), tags=tagged, burned=burned)
     found = tuple(files.files_of_version(reader, version.id))
-    return Shown(package=package, version=version, files=found, tags=tagged)
+    return Shown(package=package, version=version, files=found, tags=tagged, burned=burned)
 
 
 @frozen
@@ -140,14 +154,16 @@ class FileLayoutWriter(LayoutWriter[Shown]):
         """See L{LayoutWriter.plan}."""
         top = f"{self._repository.name}/{package_key}"
         directory = f"{top}/{version}"
+        documents, doomed = self._burned(package_key, shown.burned)
         if shown.package is None:
-            doomed = self._others(top, frozenset()) + (self._others(directory, frozenset()) if version else ())
-            return Plan(doomed=doomed)
-        documents = {f"{top}/{PACKAGE}": encode(PackageSidecar.of(shown.package, shown.tags))}
+            doomed = self._others(top, frozenset(documents)) + (self._others(directory, frozenset()) if version else ())
+            return Plan(documents=self._different(documents), doomed=doomed)
+        documents[f"{top}/{PACKAGE}"] = encode(PackageSidecar.of(shown.package, shown.tags))
         if not version:
-            return Plan(documents=self._different(documents))
+            return Plan(documents=self._different(documents), doomed=doomed)
         if shown.version is None:
-            return Plan(documents=self._different(documents), doomed=self._others(directory, frozenset()))
+            doomed += self._others(directory, frozenset())
+            return Plan(documents=self._different(documents), doomed=doomed)
         entries = [
             FileSidecar.of(file, f"{self._repository.name}/{self._format.readable_path(file.path)}")
             for file in shown.files
@@ -158,7 +174,15 @@ class FileLayoutWriter(LayoutWriter[Shown]):
             (entry.locator, entry.place) for entry in entries if not self._layout.is_linked(entry.locator, entry.place)
         )
         kept = frozenset({entry.place for entry in entries} | {sidecar})
-        return Plan(links=links, documents=self._different(documents), doomed=self._others(directory, kept))
+        doomed += self._others(directory, kept)
+        return Plan(links=links, documents=self._different(documents), doomed=doomed)
+
+    def _burned(self, package_key: str, burned: tuple[Tombstone, ...]) -> tuple[dict[str, bytes], tuple[str, ...]]:
+        """The document of a package's burned names, or, where it has none, what has to go."""
+        place = f"{self._repository.name}/{package_key}/{BURNED}"
+        if burned:
+            return {place: encode(BurnedSidecar.of(package_key, burned))}, ()
+        return {}, () if self._layout.read(place) is None else (place,)
 
     def plan_rest(self, known: Mapping[str, Collection[str]]) -> Plan:
         """See L{LayoutWriter.plan_rest}."""

@@ -11,6 +11,7 @@ from pkgrepo.errors import BlobMissing, Invalid, PkgrepoError
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Transaction
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
 from pkgrepo.storage.catalog import packages, repositories, tags, versions
+from pkgrepo.storage.catalog.tombstones import restore_tombstone
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
 
@@ -24,7 +25,17 @@ from .publish import Release, publish_release
 from .readable import LayoutFollower
 from .registry import Registry
 from .remove import set_package_meta, set_version_state
-from .sidecar import PACKAGE, REPOSITORY, FileSidecar, PackageSidecar, RepositorySidecar, VersionSidecar, decode
+from .sidecar import (
+    BURNED,
+    PACKAGE,
+    REPOSITORY,
+    BurnedSidecar,
+    FileSidecar,
+    PackageSidecar,
+    RepositorySidecar,
+    VersionSidecar,
+    decode,
+)
 from .stores import Stores
 
 PIECE = 1024 * 1024
@@ -85,7 +96,7 @@ class Reindexer:
         places = await self._pools.disk(lambda: [place for place in layout.walk() if place.endswith(".json")])
         places.sort(key=lambda place: (place.count("/"), place))
         self._progress.begin(f"sidecars of {storage.name}", len(places))
-        found: list[tuple[Repository, PackageSidecar]] = []
+        found: list[tuple[Repository, PackageSidecar | BurnedSidecar]] = []
         for place in places:
             try:
                 await self._take(storage, store, layout, place, found)
@@ -93,7 +104,10 @@ class Reindexer:
                 self._restored.problems.append(f"{storage.name}: {place}: {error}")
             self._progress.step()
         for repository, sidecar in found:
-            await self._package(repository, sidecar)
+            if isinstance(sidecar, BurnedSidecar):
+                await self._catalog.write(_restore_burned, repository, sidecar)
+            else:
+                await self._package(repository, sidecar)
         self._progress.end()
 
     async def _take(
@@ -102,7 +116,7 @@ class Reindexer:
         store: IBlobStore,
         layout: ReadableLayout,
         place: str,
-        found: list[tuple[Repository, PackageSidecar]],
+        found: list[tuple[Repository, PackageSidecar | BurnedSidecar]],
     ) -> None:
         data = await self._pools.disk(layout.read, place)
         if data is None:
@@ -121,6 +135,9 @@ class Reindexer:
             return
         if name == PACKAGE:
             found.append((repository, decode(data, PackageSidecar, place)))
+            return
+        if name == BURNED:
+            found.append((repository, decode(data, BurnedSidecar, place)))
             return
         await self._version(repository, store, layout, decode(data, VersionSidecar, place))
 
@@ -269,6 +286,12 @@ def _restore_package(
     if sidecar.created_at is not None and sidecar.updated_at is not None:
         created_ms, updated_ms = (round(at.timestamp() * 1000) for at in (sidecar.created_at, sidecar.updated_at))
         packages.set_times(tx, package.id, created_ms, updated_ms)
+
+
+def _restore_burned(tx: Transaction, repository: Repository, sidecar: BurnedSidecar) -> None:
+    """Put back the tombstones of a package, after its files: a name may be in use again."""
+    for tombstone in sidecar.tombstones():
+        restore_tombstone(tx, repository.id, tombstone)
 
 
 def _restore_repository(tx: Transaction, storage_id: int, sidecar: RepositorySidecar, now_ms: int) -> None:

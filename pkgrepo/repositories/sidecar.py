@@ -2,24 +2,26 @@
 The small JSON documents of the readable layout, from which the whole catalog can be built again.
 
 ``.repository.json`` stands in a repository's directory, ``.package.json`` in a package's, and beside the files of a
-version stands ``<name>-<version>.json``.
+version stands ``<name>-<version>.json``. ``.burned.json`` in a package's directory outlives the package.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import File, Package, Repository, Version
+from pkgrepo.storage.catalog.tombstones import Tombstone
 
 Sidecar = TypeVar("Sidecar", bound=msgspec.Struct)
 
 REPOSITORY = ".repository.json"
 PACKAGE = ".package.json"
+BURNED = ".burned.json"
 
 
 class RepositorySidecar(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +78,35 @@ class PackageSidecar(msgspec.Struct, frozen=True, kw_only=True):
             created_at=package.created_at,
             updated_at=package.updated_at,
         )
+
+
+class BurnedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A deleted file whose path only the same content may have again."""
+
+    path: str
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    deleted_at: datetime
+    actor: str
+
+
+class BurnedSidecar(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of a package that are not given out again; ``package`` is its key."""
+
+    package: str
+    files: list[BurnedFile]
+
+    @classmethod
+    def of(cls, package_key: str, tombstones: Sequence[Tombstone]) -> BurnedSidecar:
+        """The sidecar of a package with these tombstones."""
+        files = [
+            BurnedFile(path=each.path, sha256=each.sha256, deleted_at=each.deleted_at, actor=each.actor)
+            for each in tombstones
+        ]
+        return cls(package=package_key, files=files)
+
+    def tombstones(self) -> list[Tombstone]:
+        """What it was made of."""
+        return [Tombstone(each.path, self.package, each.sha256, each.deleted_at, each.actor) for each in self.files]
 
 
 class FileSidecar(msgspec.Struct, frozen=True, kw_only=True):

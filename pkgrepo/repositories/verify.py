@@ -13,6 +13,7 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import IBlobStore, ICatalog
 from pkgrepo.model import Repository, Storage
 from pkgrepo.storage.catalog import blobs, events, packages
+from pkgrepo.storage.catalog.tombstones import burned_packages
 from pkgrepo.storage.pools import Pools
 
 from .clock import Clock, from_ms
@@ -171,6 +172,10 @@ class Verifier:
                     await self._hold(repository, writer, package.key, key, text)
                 self._progress.step()
             after = page[-1].key
+        for key in await self._catalog.scan(burned_packages, repository.id):
+            if key not in known:
+                known[key] = []
+                await self._hold(repository, writer, key)
         await self._mend(repository.path, writer, await self._pools.disk(writer.plan_rest, known))
         self._progress.end()
 

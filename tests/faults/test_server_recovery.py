@@ -134,6 +134,8 @@ def test_a_lost_database_is_built_again_with_the_same_pages(run, filled, served_
     py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     assert py.get("/", Accept="application/json").json["description"] == "our own"
     assert py.put("/x/1.0/X-1.0.tar.gz", make_sdist("x", "1.0")[1]).status == 400  # its policy is back, too
+    assert py.put("/gone/1.0/gone-1.0.tar.gz", make_sdist("gone", "1.0", pad=1)[1]).status == 400
+    assert py.put("/gone/1.0/gone-1.0.tar.gz", make_sdist("gone", "1.0")[1]).status == 201
     stop_in_step(server, filled)
     checked = pkgrepo(filled, "verify")
     assert checked.returncode == 0, checked.stderr

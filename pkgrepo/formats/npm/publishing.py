@@ -18,8 +18,8 @@ from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, Identity, NewFile, Repository
 from pkgrepo.repositories.publish import Release, Staged
-from pkgrepo.storage.catalog import files, packages, versions
 from pkgrepo.storage.catalog import identity as users
+from pkgrepo.storage.catalog import packages, tombstones, versions
 
 from . import manifest as manifests
 from . import semver, tarball
@@ -138,9 +138,9 @@ def check_free(reader: Reader, repository_id: int, name: str, version: semver.Ve
         if found is not None:
             raise version_taken(found.text)
     path = tarball_path(name, version.key)
-    if files.is_burned(reader, repository_id, path):
+    if tombstones.is_burned(reader, repository_id, path):
         raise version_taken(version.key)
-    with_build = files.burned_below(
+    with_build = tombstones.burned_below(
         reader, repository_id, tarball_path(name, f"{version.key}+").removesuffix(".tgz"), 1
     )
     if with_build:

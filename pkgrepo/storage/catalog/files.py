@@ -136,26 +136,14 @@ def remove_file(tx: Transaction, file: File, *, actor: Actor, tombstone: bool, n
     if tombstone:
         tx.execute(
             """
-            INSERT INTO tombstone (repository_id, path, sha256, deleted_at, actor) VALUES (?, ?, ?, ?, ?)
+            INSERT INTO tombstone (repository_id, path, package_key, sha256, deleted_at, actor)
+            VALUES (?, ?, COALESCE((SELECT key FROM package WHERE id = ?), ''), ?, ?, ?)
             ON CONFLICT (repository_id, path) DO UPDATE
-            SET sha256 = excluded.sha256, deleted_at = excluded.deleted_at, actor = excluded.actor
+            SET package_key = excluded.package_key, sha256 = excluded.sha256, deleted_at = excluded.deleted_at,
+                actor = excluded.actor
             """,
-            (file.repository_id, file.path, bytes.fromhex(file.sha256), now_ms, actor.name),
+            (file.repository_id, file.path, file.package_id, bytes.fromhex(file.sha256), now_ms, actor.name),
         )
-
-
-def is_burned(r: Reader, repository_id: int, path: str) -> bool:
-    """Whether a file that was at this path was deleted, and the path is not given out again."""
-    return r.one("SELECT 1 FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, path)) is not None
-
-
-def burned_below(r: Reader, repository_id: int, prefix: str, limit: int) -> list[str]:
-    """Burned paths that begin with a prefix, in order."""
-    rows = r.all(
-        "SELECT path FROM tombstone WHERE repository_id = ? AND path >= ? AND path < ? ORDER BY path LIMIT ?",
-        (repository_id, prefix, prefix + "\U0010ffff", limit),
-    )
-    return [row[0] for row in rows]
 
 
 def to_file(row: Row) -> File:

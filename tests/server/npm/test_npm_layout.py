@@ -46,6 +46,7 @@ def fill(npm):
     for name, version, options in (
         ("plain", "1.0.0", {}),
         ("plain", "1.1.0", {}),
+        ("plain", "1.2.0", {}),
         ("plain", "2.0.0-rc.1+b", {"tag": "next"}),
         ("@team/tool", "0.1.0", {"bundle": BUNDLE}),
     ):
@@ -55,6 +56,9 @@ def fill(npm):
     deprecated = {"versions": {"1.1.0": {"deprecated": "too new"}}}
     assert npm.ask("PUT", "/plain", json.dumps(deprecated)).status == 201
     assert npm.ask("PUT", "/plain", json.dumps({"users": {USER: True}})).status == 201
+    document = npm.get("/plain?write=true").json
+    del document["versions"]["1.2.0"]
+    assert npm.ask("PUT", f"/plain/-rev/{document['_rev']}", json.dumps(document)).status == 200
     rev = npm.get("/@team%2ftool?write=true").json["_rev"]
     owners = {"maintainers": [{"name": "carol", "email": "carol@example.org"}]}
     assert npm.ask("PUT", f"/@team%2ftool/-rev/{rev}", json.dumps(owners)).status == 200
@@ -73,6 +77,7 @@ def test_packages_are_kept_under_the_names_that_people_know(tmp_path, start):
         "@team/tool/0.1.0/tool-0.1.0.json",
         "@team/tool/0.1.0/tool-0.1.0.sigstore",
         "@team/tool/0.1.0/tool-0.1.0.tgz",
+        "plain/.burned.json",
         "plain/.package.json",
         "plain/1.0.0/plain-1.0.0.json",
         "plain/1.0.0/plain-1.0.0.tgz",
@@ -112,4 +117,5 @@ def test_a_lost_catalog_is_built_again(tmp_path, start):
     assert npm.get("/plain/-/plain-1.1.0.tgz").body == make_tarball("plain", "1.1.0")
     assert npm.get("/-/npm/v1/attestations/@team%2ftool@0.1.0").status == 200
     assert npm.put("/plain", make_publish("plain", "1.1.0")).status == 403
+    assert npm.put("/plain", make_publish("plain", "1.2.0")).status == 403  # it was taken back
     server.stop()

@@ -19,7 +19,7 @@ SIDECAR = f"{DIRECTORY}/demo-pkg-1.0+x.json"
 
 async def remove(world, paths=None):
     await world.publisher.change(
-        remove_files, world.repository, "demo-pkg", "1+x", paths, SYSTEM, world.format.index, True
+        remove_files, world.repository, "demo-pkg", "1+x", paths, SYSTEM, world.format.index, False
     )
 
 

@@ -97,11 +97,13 @@ CREATE INDEX file_blob ON file (sha256);
 CREATE TABLE tombstone (
     repository_id INTEGER NOT NULL REFERENCES repository (id),
     path TEXT NOT NULL,
-    sha256 BLOB,
+    package_key TEXT NOT NULL,                  -- that of its package, which may be gone too
+    sha256 BLOB NOT NULL,
     deleted_at INTEGER NOT NULL,
     actor TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (repository_id, path)
 ) WITHOUT ROWID;
+CREATE INDEX tombstone_package ON tombstone (repository_id, package_key);
 
 CREATE TABLE blob (
     storage_id INTEGER NOT NULL REFERENCES storage (id),
