@@ -57,12 +57,12 @@ def read_publication(scanned: Scanned, url_name: str | None = None) -> Publicati
     name = _name(document, url_name)
     names.check_new_name(name)
     text, manifest = _only_version(document, name)
-    version = semver.parse_version(text)
+    # Kept without build metadata, as npm itself publishes: a client that looks for 1.0.0 finds no "1.0.0+x".
+    version = semver.parse_version(semver.parse_version(text).key)
     if manifest.get("name") != name:
         raise Invalid(f"the manifest is of package {_said(manifest.get('name'))}, not {name!r}", "name")
     stated = manifest.get("version")
-    found = semver.find_version(stated) if isinstance(stated, str) else None
-    if found is None or found.text != version.text:
+    if not semver.is_same(stated, version):
         raise Invalid(f"the manifest is of version {_said(stated)}, not {version.text!r}", "version")
     attachments = _mapping(document, "_attachments")
     attachment = _tarball(attachments, scanned.sizes, name, version)
@@ -70,7 +70,7 @@ def read_publication(scanned: Scanned, url_name: str | None = None) -> Publicati
         name=name,
         version=version,
         manifest=manifest,
-        tags=_tags(document, text, version),
+        tags=_tags(document, version),
         attachment=attachment,
         bundle=_bundle(attachments, name, version),
         restricted={"public": False, "restricted": True}.get(str(document.get("access"))),
@@ -100,8 +100,7 @@ def _only_version(document: Mapping[str, Any], name: str) -> tuple[str, Mapping[
 
 def _tarball(attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str, version: semver.Version) -> str:
     wanted = names.tarball_name(name, version.text)
-    # Clients write the scope before the name, with its slash.
-    found = [each for each in sizes if each.rpartition("/")[2] == wanted]
+    found = [each for each in sizes if _is_called(each, name, version, names.TARBALL)]
     if len(found) != 1 or len(sizes) != 1:
         got = " and ".join(map(shown, sizes)) or "none"
         raise Invalid(f"the publish document must have one tarball {wanted!r} attached, and has {got}", "_attachments")
@@ -112,10 +111,23 @@ def _tarball(attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str
     return attachment
 
 
+def _is_called(attachment: str, name: str, version: semver.Version, suffix: str) -> bool:
+    """
+    Whether an attachment is called as a version's file.
+
+    Clients write the scope before the name, with its slash. Some spell the version as package.json does, and not as
+    they do beside it: yarn 4.18 leaves a "v" in front, bun 1.4 build metadata behind.
+    """
+    front = f"{names.split_scope(name)[1]}-"
+    filename = attachment.rpartition("/")[2]
+    if not (filename.startswith(front) and filename.endswith(suffix)):
+        return False
+    return semver.is_same(filename[len(front) : -len(suffix)], version)
+
+
 def _bundle(attachments: Mapping[str, Any], name: str, version: semver.Version) -> Bundle | None:
-    wanted = names.bundle_name(name, version.text)
     for key, value in attachments.items():
-        if key.rpartition("/")[2] == wanted and isinstance(value, dict):
+        if _is_called(key, name, version, names.BUNDLE) and isinstance(value, dict):
             text, media_type = value.get("data"), value.get("content_type")
             if isinstance(text, str) and isinstance(media_type, str):
                 return Bundle(text=text, media_type=media_type)
@@ -123,11 +135,11 @@ def _bundle(attachments: Mapping[str, Any], name: str, version: semver.Version) 
     return None
 
 
-def _tags(document: Mapping[str, Any], text: str, version: semver.Version) -> tuple[str, ...]:
+def _tags(document: Mapping[str, Any], version: semver.Version) -> tuple[str, ...]:
     tags = _mapping(document, "dist-tags")
     for tag, target in tags.items():
         names.check_tag(tag)
-        if target not in (text, version.text):
+        if not semver.is_same(target, version):
             raise Invalid(f"tag {shown(tag)} stands for {_said(target)}, which is not what is published", "dist-tags")
     return tuple(tags) or (DEFAULT_TAG,)
 

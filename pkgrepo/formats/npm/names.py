@@ -90,11 +90,6 @@ def tarball_name(name: str, version_text: str) -> str:
     return f"{split_scope(name)[1]}-{version_text}{TARBALL}"
 
 
-def bundle_name(name: str, version_text: str) -> str:
-    """The file name of a version's provenance bundle."""
-    return f"{split_scope(name)[1]}-{version_text}{BUNDLE}"
-
-
 def find_tarball_version(name: str, filename: str) -> semver.Version | None:
     """
     The version whose tarball of package ``name`` is called so, or None when no version's is.

@@ -23,6 +23,7 @@ from pkgrepo.http.dispatch import answering, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 
+from . import semver
 from .admission import admit_reader
 from .api import Api
 from .auditing import AdvisoryShelf
@@ -150,7 +151,7 @@ class NpmSite:
                 return await self._changing.write_back(name, document, revision, identity, actor)
             publication = await self._parse(received, lambda: read_publication(received.scanned, named))
             self._require_write(identity, publication.name)
-            if isinstance(path, VersionPath) and path.selector != publication.version.text:
+            if isinstance(path, VersionPath) and not semver.is_same(path.selector, publication.version):
                 raise Refusal(400, f"the document publishes {publication.version.text}, not {path.selector}")
             return await self._publications.publish(staged, publication, received.tarball, identity, actor)
 

@@ -92,6 +92,16 @@ def find_version(text: str) -> Version | None:
     )
 
 
+def is_same(text: object, version: Version) -> bool:
+    """
+    Whether a text spells this version.
+
+    Build metadata does not count: npm leaves it out of what it publishes, and in the package.json inside.
+    """
+    found = find_version(text) if isinstance(text, str) else None
+    return found is not None and found.key == version.key
+
+
 def is_range(text: str) -> bool:
     """Whether npm takes a text for a range of versions: ``1``, ``^1.2``, ``>=1 <2``, ``1 - 2``, ``x``, even nothing."""
     if len(text) > LONGEST_VERSION:

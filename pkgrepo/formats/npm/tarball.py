@@ -133,8 +133,7 @@ def _check_identity(source: Source, manifest: Mapping[str, Any], name: str, vers
     packed_name, packed_version = manifest.get("name"), manifest.get("version")
     if packed_name != name:
         raise source.refuse(f"is of package {_said(packed_name)}, not {name!r}")
-    found = semver.find_version(packed_version) if isinstance(packed_version, str) else None
-    if found is None or found.text != version.text:
+    if not semver.is_same(packed_version, version):
         raise source.refuse(f"is of version {_said(packed_version)}, not {version.text!r}")
 
 

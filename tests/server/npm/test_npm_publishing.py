@@ -76,12 +76,14 @@ def test_a_version_is_published_once(npm, publish):
         assert reply.json["error"] == "You cannot publish over the previously published versions: 1.0.0."
 
 
-def test_build_metadata_makes_no_other_version(npm, publish):
-    publish("built", "1.0.0+a")
+def test_build_metadata_is_left_out(npm, publish):
+    # As npm does before it publishes: it finds no version that has any.
+    publish("built", "1.0.0+a", tag="made")
+    document = npm.get("/built").json
+    assert (list(document["versions"]), document["dist-tags"]["made"]) == (["1.0.0"], "1.0.0")
+    assert npm.get("/built/1.0.0").json["_id"] == "built@1.0.0"
+    assert npm.get("/built/-/built-1.0.0.tgz").status == 200
     assert npm.put("/built", make_publish("built", "1.0.0+b")).status == 403
-    assert npm.get("/built/1.0.0").json["version"] == "1.0.0+a"
-    assert npm.get("/built/-/built-1.0.0+a.tgz").status == 200
-    assert npm.get("/built/-/built-1.0.0%2Ba.tgz").status == 200
 
 
 def test_what_was_unpublished_does_not_come_back(npm, publish, registry):

@@ -41,6 +41,17 @@ def test_provenance_comes_along() -> None:
     assert publication.bundle.media_type.startswith("application/vnd.dev.sigstore.bundle")
 
 
+@pytest.mark.parametrize("said", ["1.0.0-rc.1", "v1.0.0-rc.1", "1.0.0-rc.1+build.5"])
+@pytest.mark.parametrize("attached", ["1.0.0-rc.1", "v1.0.0-rc.1", "1.0.0-rc.1+build.5"])
+def test_one_version_may_be_spelled_in_several_ways(said: str, attached: str) -> None:
+    document = json.loads(make_publish("@sc/x", said, tag="beta", bundle="{}"))
+    document["_attachments"] = {key.replace(said, attached): each for key, each in document["_attachments"].items()}
+    publication, _ = read(json.dumps(document).encode())
+    assert (publication.version.text, publication.filename) == ("1.0.0-rc.1", "x-1.0.0-rc.1.tgz")
+    assert publication.tags == ("beta",)
+    assert publication.bundle is not None
+
+
 @pytest.mark.parametrize(("access", "restricted"), [(None, None), ("public", False), ("restricted", True), ("?", None)])
 def test_access_is_told_when_it_is_said(access: str | None, restricted: bool | None) -> None:
     assert read(make_publish("@sc/x", "1.0.0", access=access))[0].restricted is restricted

@@ -58,7 +58,7 @@ def test_the_folder_may_be_called_anything(look: Look, folder: str) -> None:
     assert packed.has_gyp
 
 
-@pytest.mark.parametrize("version", ["1.0.0", "v1.0.0", "=1.0.0", " 1.0.0 "])
+@pytest.mark.parametrize("version", ["1.0.0", "v1.0.0", "=1.0.0", " 1.0.0 ", "1.0.0+build.5"])
 def test_version_may_be_spelt_as_npm_trims_it(look: Look, version: str) -> None:
     assert look(make_tarball("x", "1.0.0", manifest={"name": "x", "version": version}))
 
