@@ -146,13 +146,14 @@ def write_turns(path: Path, urls: Sequence[str], agents: Sequence[str]) -> Path:
     return path
 
 
-def download(url: str) -> int:
+def download(url: str, headers: Mapping[str, str] | None = None) -> int:
     """
     Read an address to its end, keeping nothing; the number of bytes.
 
     :raises LoadFailed: the answer was not 200
     """
-    out = _curl("--output", "/dev/null", "--write-out", "%{http_code} %{size_download}", url)
+    fields = _fields(headers or {})
+    out = _curl("--output", "/dev/null", "--write-out", "%{http_code} %{size_download}", *fields, url)
     status, size = out.split()
     if status != "200":
         raise LoadFailed(f"GET {url}: {status}")
@@ -166,6 +167,20 @@ def put_file(url: str, path: Path, target: Target) -> None:
     :raises LoadFailed: it was refused
     """
     _upload("--upload-file", str(path), url, target=target)
+
+
+def patch_file(path: Path, target: Target) -> str:
+    """
+    Send a file as the body of a PATCH, in chunks whose sum is not announced; the C{Location} of the answer, or nothing.
+
+    :raises LoadFailed: it was refused
+    """
+    chunked = {**target.headers, "Transfer-Encoding": "chunked"}
+    how = ["--request", "PATCH", "--upload-file", str(path), "--output", "/dev/null", *_fields(chunked)]
+    status, _, location = _curl(*how, "--write-out", "%{http_code} %header{location}", target.url).partition(" ")
+    if not status.startswith("2"):
+        raise LoadFailed(f"PATCH {target.url}: {status}")
+    return location
 
 
 def post_file(path: Path, fields: Iterable[tuple[str, str]], target: Target) -> None:
@@ -276,11 +291,14 @@ def _path(url: str) -> str:
 
 
 def _upload(*arguments: str, target: Target) -> None:
-    credentials = [each for name, value in target.headers.items() for each in ("--header", f"{name}: {value}")]
-    out = _curl("--output", "-", "--write-out", "\n%{http_code}", *credentials, *arguments)
+    out = _curl("--output", "-", "--write-out", "\n%{http_code}", *_fields(target.headers), *arguments)
     body, _, status = out.rpartition("\n")
     if not status.startswith("2"):
         raise LoadFailed(f"upload to {target.url}: {status} {body[:300]}")
+
+
+def _fields(headers: Mapping[str, str]) -> list[str]:
+    return [each for name, value in headers.items() for each in ("--header", f"{name}: {value}")]
 
 
 def _curl(*arguments: str) -> str:

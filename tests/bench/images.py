@@ -1,0 +1,109 @@
+"""Synthetic container images of any size, whose every digest is true."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from attrs import define
+
+from .filler import filler
+
+OCI_IMAGE = "application/vnd.oci.image.manifest.v1+json"
+OCI_CONFIG = "application/vnd.oci.image.config.v1+json"
+OCI_LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
+
+
+@define(slots=False)
+class Blob:
+    """
+    Bytes that a name decides; C{size} is at least 32.
+
+    Nothing but the filler is ever in memory, so that a big one costs the loading side next to nothing.
+    """
+
+    name: str
+    size: int
+
+    def chunks(self) -> Iterator[bytes | memoryview]:
+        """Its bytes, in order."""
+        own = hashlib.sha256(self.name.encode()).digest()
+        yield own
+        yield from filler(self.size - len(own))
+
+    def read(self) -> bytes:
+        """All its bytes at once, for small ones."""
+        return b"".join(self.chunks())
+
+    @cached_property
+    def digest(self) -> str:
+        """Its digest as registries write it."""
+        sha256 = hashlib.sha256()
+        for part in self.chunks():
+            sha256.update(part)
+        return f"sha256:{sha256.hexdigest()}"
+
+    def ensure(self, folder: Path) -> Path:
+        """The path of its file in a folder, where it is written unless it is there already."""
+        path = folder / f"{self.name}.blob"
+        if not path.exists() or path.stat().st_size != self.size:
+            folder.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(".partial")
+            with partial.open("wb") as file:
+                file.writelines(self.chunks())
+            partial.replace(path)
+        return path
+
+
+@define(slots=False)
+class Image:
+    """A manifest of a configuration and these layers."""
+
+    name: str
+    layers: tuple[Blob, ...]
+
+    @cached_property
+    def config(self) -> bytes:
+        """The configuration of an image for one platform."""
+        rootfs = {"type": "layers", "diff_ids": [layer.digest for layer in self.layers]}
+        value = {"architecture": "amd64", "os": "linux", "config": {"Labels": {"name": self.name}}, "rootfs": rootfs}
+        return json.dumps(value).encode()
+
+    @cached_property
+    def config_digest(self) -> str:
+        """The digest of the configuration."""
+        return digest_of(self.config)
+
+    @cached_property
+    def manifest(self) -> bytes:
+        """The manifest."""
+        value = {
+            "schemaVersion": 2,
+            "mediaType": OCI_IMAGE,
+            "config": _descriptor(OCI_CONFIG, self.config_digest, len(self.config)),
+            "layers": [_descriptor(OCI_LAYER, layer.digest, layer.size) for layer in self.layers],
+        }
+        return json.dumps(value, indent=3).encode()
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of the manifest."""
+        return digest_of(self.manifest)
+
+
+def make_image(name: str, layers: int, size: int) -> Image:
+    """An image of so many layers of C{size} bytes each."""
+    return Image(name, tuple(Blob(f"{name}-{number}", size) for number in range(layers)))
+
+
+def digest_of(data: bytes) -> str:
+    """The digest of bytes as registries write it."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _descriptor(media_type: str, digest: str, size: int) -> dict[str, Any]:
+    return {"mediaType": media_type, "digest": digest, "size": size}
