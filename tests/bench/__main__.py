@@ -13,7 +13,15 @@ from types import FrameType
 
 from attrs import evolve
 
-from . import contestants_container, contestants_python, scenarios_container, scenarios_large, scenarios_python
+from . import (
+    contestants_container,
+    contestants_npm,
+    contestants_python,
+    scenarios_container,
+    scenarios_large,
+    scenarios_npm,
+    scenarios_python,
+)
 from .contestants import ROOT, Contestant
 from .report import render, summarise, to_json
 from .scenarios import OURS, Arena, Result, Scenario, run
@@ -21,10 +29,12 @@ from .scenarios import OURS, Arena, Result, Scenario, run
 CACHE = ROOT / ".cache" / "bench"
 CONTESTANTS: Mapping[str, type[Contestant]] = {
     **contestants_python.CONTESTANTS,
+    **contestants_npm.CONTESTANTS,
     **contestants_container.CONTESTANTS,
 }
 GROUPS: Mapping[str, Sequence[Scenario]] = {
     "peers": scenarios_python.SCENARIOS,
+    "npm": scenarios_npm.SCENARIOS,
     "containers": scenarios_container.SCENARIOS,
     "figures": scenarios_large.SCENARIOS,
 }
@@ -62,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bin/bench", description="pkgrepo and its peers side by side, as ratios")
-    parser.add_argument("scenario", nargs="*", help="a scenario or a group: peers (the default), containers, figures, all")
+    parser.add_argument("scenario", nargs="*", help="a scenario or a group: peers (the default), npm, containers, figures, all")
     parser.add_argument("--list", action="store_true", help="say which scenarios there are")
     parser.add_argument("--rounds", type=int, default=3, help="rounds; ratios are medians over them (default 3)")
     parser.add_argument("--seconds", type=float, default=4, help="length of a round of small requests (default 4)")

@@ -27,6 +27,11 @@ PIP = {
 }
 HTML = {**PIP, "Accept": "text/html"}
 FILE = {"User-Agent": "pip/26.3", "Accept": "*/*", "Accept-Encoding": "identity"}
+NPM = {
+    "User-Agent": "npm/11.19.1 node/v24.1.0 linux x64 workspaces/false",
+    "Accept": "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*",
+    "Accept-Encoding": "gzip,deflate",
+}
 
 
 class LoadFailed(Exception):
@@ -70,6 +75,7 @@ class Post:
     headers: Mapping[str, str]
     parts: Sequence[bytes | memoryview]
     size: int
+    method: str = "POST"
 
 
 def basic(user: str, password: str) -> dict[str, str]:
@@ -137,6 +143,30 @@ def wrk(
     if hits.refused or not hits.requests:
         raise LoadFailed(f"{url}: {hits.refused} of {hits.requests} answers were refusals")
     return hits
+
+
+def first_bytes(url: str, headers: Mapping[str, str], count: int) -> list[float]:
+    """
+    Ask for an address one time after the other on one connection; the milliseconds until each answer's body began.
+
+    :raises LoadFailed: an answer was not 200
+    """
+    split = urlsplit(url)
+    connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=60)
+    took_ms = []
+    try:
+        for _ in range(count):
+            started = time.perf_counter()
+            connection.request("GET", _path(url), headers=dict(headers))
+            answer = connection.getresponse()
+            answer.read(1)
+            took_ms.append((time.perf_counter() - started) * 1e3)
+            answer.read()
+            if answer.status != 200:
+                raise LoadFailed(f"GET {url}: {answer.status}")
+    finally:
+        connection.close()
+    return took_ms
 
 
 def write_turns(path: Path, urls: Sequence[str], agents: Sequence[str]) -> Path:
@@ -274,11 +304,11 @@ class _Uploads:
     def post(self, post: Post) -> float:
         started = time.perf_counter()
         headers = {**self._target.headers, **post.headers, "Content-Length": str(post.size)}
-        self._connection.request("POST", _path(self._target.url), body=iter(post.parts), headers=headers)
+        self._connection.request(post.method, _path(self._target.url), body=iter(post.parts), headers=headers)
         answer = self._connection.getresponse()
         body = answer.read()
         if answer.status >= 300:
-            raise LoadFailed(f"POST {self._target.url}: {answer.status} {answer.reason} {body[:300]!r}")
+            raise LoadFailed(f"{post.method} {self._target.url}: {answer.status} {answer.reason} {body[:300]!r}")
         return (time.perf_counter() - started) * 1e3
 
     def close(self) -> None:

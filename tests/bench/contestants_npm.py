@@ -1,0 +1,175 @@
+"""Registries of Node packages: where the documents and tarballs of each are, and where it takes packages."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from .contestants import ROOT, Contestant, Pkgrepo, Unavailable
+from .load import LoadFailed, Target, basic, get, post_all, send_json
+from .tarballs import NodePackage, versions
+
+PROGRAMS = ROOT / ".cache" / "bench" / "node"
+FILLERS = 8
+
+
+class NodeRegistry(Contestant):
+    """A server that npm takes for a registry."""
+
+    fillers = FILLERS
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._taken: Counter[str] = Counter()
+
+    @property
+    @abstractmethod
+    def registry_url(self) -> str:
+        """What npm is given as the registry, with no slash at the end."""
+
+    @property
+    @abstractmethod
+    def credentials(self) -> Mapping[str, str]:
+        """The header fields of somebody who may publish."""
+
+    def package_url(self, name: str) -> str:
+        """Where a package's document is, and where its versions are sent."""
+        return f"{self.registry_url}/{quote(name, safe='@')}"
+
+    def tarball_url(self, package: NodePackage) -> str:
+        """Where a version's tarball is."""
+        return f"{self.registry_url}/{package.name}/-/{package.filename}"
+
+    def publish_target(self, name: str) -> Target:
+        """Where versions of a package go."""
+        return Target(self.package_url(name), self.credentials)
+
+    def further(self, name: str, count: int) -> list[NodePackage]:
+        """Versions of a package that were not given out for this server before, to be published now."""
+        start = self._taken[name]
+        self._taken[name] += count
+        return versions(name, count, start=start)
+
+    def fill(self, name: str, count: int) -> None:
+        """Make a package that has so many versions."""
+        posts = [package.post(self.registry_url) for package in self.further(name, count)]
+        target = self.publish_target(name)
+        post_all(target, posts[:1], 1)
+        post_all(target, posts[1:], self.fillers)
+
+    def count(self, name: str) -> int:
+        """
+        How many versions a package's document has.
+
+        :raises LoadFailed: there is none
+        """
+        reply = get(self.package_url(name), {"Accept": "application/json"})
+        if reply.status != 200:
+            raise LoadFailed(f"{self.package_url(name)}: {reply.status}")
+        return len(json.loads(reply.body)["versions"])
+
+
+class PkgrepoNpm(Pkgrepo, NodeRegistry):
+    """A public repository of Node packages; publishing carries a token, as ``npm login`` leaves one."""
+
+    name = "pkgrepo-npm"
+    storage = "main"
+    repository = "node"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._token = ""
+
+    def prepare(self) -> None:
+        """Make the repository, and a token that may write to it, at the first start in a folder."""
+        if self._token:
+            return
+        admin = basic(self.user, self.password)
+        repository = {
+            "name": self.repository,
+            "storage": self.storage,
+            "format": "npm",
+            "visibility": "public",
+            "config": {"type": "Hosted"},
+        }
+        send_json("POST", f"{self.base_url}/api/repository", repository, admin)
+        reach = [{"repository": f"{self.storage}/{self.repository}", "actions": ["read", "write"]}]
+        token = {"name": "bench", "repositories": reach}
+        self._token = send_json("POST", f"{self.base_url}/api/user/token", token, admin)["token"]
+
+    @property
+    def registry_url(self) -> str:
+        """The address of the repository."""
+        return f"{self.base_url}/repositories/{self.storage}/{self.repository}"
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        """The token, as npm sends it."""
+        return {"Authorization": f"Bearer {self._token}"}
+
+
+class Verdaccio(NodeRegistry):
+    """
+    Verdaccio without uplinks: its own storage on the disk, its web pages, audit and log off.
+
+    One client fills it: of several versions at once it refuses some, because it locks the package.
+    """
+
+    name = "verdaccio"
+    fillers = 1
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._token = ""
+
+    def command(self) -> Sequence[str]:
+        """Its program over a configuration of our own."""
+        program = PROGRAMS / "node_modules" / ".bin" / "verdaccio"
+        if not program.exists():
+            raise Unavailable("verdaccio is not installed")
+        described = json.loads((PROGRAMS / "node_modules" / "verdaccio" / "package.json").read_text())
+        self.version = described["version"]
+        configuration = self.folder / "config.yaml"
+        configuration.write_text(_VERDACCIO.format(folder=self.folder))
+        return [str(program), "-c", str(configuration), "-l", f"127.0.0.1:{self.port}"]
+
+    def prepare(self) -> None:
+        """Make a user, whose login is a token."""
+        user = {"name": "bench", "password": "a-bench-of-our-own"}
+        answer = send_json("PUT", f"{self.base_url}/-/user/org.couchdb.user:bench", user, {})
+        self._token = answer["token"]
+
+    @property
+    def registry_url(self) -> str:
+        """Its root."""
+        return self.base_url
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        """The token of the login."""
+        return {"Authorization": f"Bearer {self._token}"}
+
+
+CONTESTANTS: Mapping[str, type[Contestant]] = {each.name: each for each in (PkgrepoNpm, Verdaccio)}
+
+
+# JSON Web Tokens are the cheaper of its two kinds: the other is encrypted, and checks the password each time.
+_VERDACCIO = """
+storage: {folder}/storage
+web: {{ enable: false }}
+auth:
+  htpasswd: {{ file: {folder}/htpasswd }}
+security:
+  api:
+    jwt: {{ sign: {{ expiresIn: 1d }} }}
+uplinks: {{}}
+packages:
+  "**": {{ access: $all, publish: $authenticated, unpublish: $authenticated }}
+max_body_size: 300mb
+middlewares: {{}}
+log: {{ type: stdout, format: json, level: fatal }}
+"""

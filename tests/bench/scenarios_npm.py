@@ -1,0 +1,295 @@
+"""Node packages: reads and publishes as npm makes them, beside another registry and beside nginx."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from attrs import frozen
+
+from .contestants_npm import NodeRegistry, PkgrepoNpm
+from .load import NPM, LoadFailed, Prober, Target, first_bytes, get, percentile, post_all, put_file
+from .measure import MIB, Watch
+from .scenarios import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from .scenarios_python import CPU_MS, UPLOADS, asking
+from .tarballs import NodePackage
+
+OURS = PkgrepoNpm.name
+PEER = "verdaccio"
+PEERS = (OURS, "nginx", PEER)
+READ = (RATE, CPU, P50, P99, RSS)
+WHOLE = {**NPM, "Accept": "application/json"}
+_PLAIN = {"Accept-Encoding": "identity"}
+
+SECONDS = Metric("seconds", "s", 2)
+QUIET_MAX = Metric("quiet_max_ms", "longest ms, quiet", 1)
+BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside publishes", 2)
+BESIDE_MAX = Metric("beside_max_ms", "longest ms beside publishes", 1)
+
+PUBLISHES = 40  # in a round of publishes one after the other
+AT_ONCE = 32
+FIRST_BYTES = 50  # in a round
+PROBES_PER_S = 200.0
+
+
+@frozen
+class Stock:
+    """A package with so many versions that a server has before it is measured."""
+
+    name: str
+    count: int
+
+    def put_into(self, arena: Arena, name: str) -> NodeRegistry:
+        """A contestant that has it, running."""
+        contestant = arena.get(name)
+        assert isinstance(contestant, NodeRegistry)
+        arena.once((name, self), lambda: contestant.fill(self.name, self.count))
+        return contestant
+
+
+SMALL = Stock("bench-small", 5)
+MIDDLE = Stock("bench-300", 300)
+LARGE = Stock("bench-5000", 5000)
+
+Address = Callable[[NodeRegistry, Stock], str]
+
+
+def _document(server: NodeRegistry, stock: Stock) -> str:
+    return server.package_url(stock.name)
+
+
+def _tarball(server: NodeRegistry, stock: Stock) -> str:
+    return server.tarball_url(NodePackage(stock.name, "1.0.0"))
+
+
+def _url(arena: Arena, name: str, stock: Stock, address: Address, headers: Mapping[str, str]) -> str:
+    """Where a contestant has it; the floor gets the bytes of the judged server's answer."""
+    if name != "nginx":
+        return address(stock.put_into(arena, name), stock)
+    answer = get(address(stock.put_into(arena, arena.first(PEERS)), stock), headers)
+    return arena.nginx().mirror(hashlib.sha256(answer.body).hexdigest(), answer.body)
+
+
+def _reading(
+    stock: Stock, headers: Mapping[str, str], address: Address = _document, *, revalidate: bool = False
+) -> Callable[[Arena, str], Trial]:
+    """Prepare one address to be asked for again and again; C{revalidate} sends the validator of its first answer."""
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        sent = dict(headers)
+        url = _url(arena, name, stock, address, sent)
+        if revalidate:
+            sent["If-None-Match"] = get(url, sent).headers["etag"]
+        status = get(url, sent).status
+        if status != (304 if revalidate else 200):
+            raise LoadFailed(f"GET {url}: {status}")
+        return asking(arena, name, url, sent)
+
+    return prepare
+
+
+def _publishing(stock: Stock, clients: int, count: int) -> Callable[[Arena, str], Trial]:
+    """Prepare rounds of C{count} publishes of small versions, by so many clients, into a package that has others."""
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        server = stock.put_into(arena, name)
+
+        def trial(_: int) -> Mapping[str, float]:
+            had = server.count(stock.name)
+            posts = [each.post(server.registry_url) for each in server.further(stock.name, count)]
+            with Watch(server.tree) as watch:
+                took_ms = post_all(server.publish_target(stock.name), posts, clients)
+            if server.count(stock.name) != had + count:
+                raise LoadFailed(f"{name} has lost versions of {stock.name}")
+            return {
+                UPLOADS.key: count / watch.cost.seconds,
+                CPU_MS.key: watch.cost.cpu_s * 1e3 / count,
+                P50.key: percentile(took_ms, 50),
+                P99.key: percentile(took_ms, 99),
+                GROWTH.key: watch.cost.rss_growth / MIB,
+            }
+
+        return trial
+
+    return prepare
+
+
+def _publishing_large(arena: Arena, name: str) -> Trial:
+    server = SMALL.put_into(arena, name)
+
+    def trial(number: int) -> Mapping[str, float]:
+        package = NodePackage("bench-100m", f"1.0.{number}", 100 * MIB)
+        path = arena.scratch / "publish.json"
+        path.write_bytes(package.document(server.registry_url))
+        url = server.package_url(package.name)
+        target = Target(url, {**server.credentials, "Content-Type": "application/json"})
+        with Watch(server.tree) as watch:
+            put_file(url, path, target)
+        return {
+            SECONDS.key: watch.cost.seconds,
+            CPU_MS.key: watch.cost.cpu_s * 1e3,
+            GROWTH.key: watch.cost.rss_growth / MIB,
+        }
+
+    return trial
+
+
+def _beginning(headers: Mapping[str, str]) -> Callable[[Arena, str], Trial]:
+    """Prepare to wait for the first byte of the largest document."""
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        url = _url(arena, name, LARGE, _document, headers)
+        first_bytes(url, headers, 2)
+
+        def trial(_: int) -> Mapping[str, float]:
+            took_ms = first_bytes(url, headers, FIRST_BYTES)
+            return {P50.key: percentile(took_ms, 50), P99.key: percentile(took_ms, 99)}
+
+        return trial
+
+    return prepare
+
+
+def _beside(arena: Arena, name: str) -> Trial:
+    server = LARGE.put_into(arena, name)
+    SMALL.put_into(arena, name)
+
+    def probed(work: Callable[[], object]) -> list[float]:
+        prober = Prober(server.package_url(SMALL.name), NPM, PROBES_PER_S)
+        prober.start()
+        try:
+            work()
+        finally:
+            late_ms = prober.finish()
+        return late_ms
+
+    def trial(_: int) -> Mapping[str, float]:
+        posts = [each.post(server.registry_url) for each in server.further(LARGE.name, PUBLISHES)]
+        reader = _Reader(server.package_url(LARGE.name))
+        quiet = probed(lambda: time.sleep(arena.seconds))
+        reader.start()
+        try:
+            beside = probed(lambda: post_all(server.publish_target(LARGE.name), posts, 1))
+        finally:
+            reader.finish()
+        return {
+            QUIET_MAX.key: max(quiet),
+            BESIDE_MAX.key: max(beside),
+            BESIDE_P99.key: percentile(beside, 99),
+        }
+
+    return trial
+
+
+class _Reader(threading.Thread):
+    """Reads the document again and again, as clients do that install while somebody publishes."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(daemon=True)
+        self._url = url
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Read until stopped, with a pause after each time."""
+        while not self._stopped.wait(0.05):
+            get(self._url, NPM)
+
+    def finish(self) -> None:
+        """Stop reading."""
+        self._stopped.set()
+        self.join()
+
+
+def _packument(name: str, about: str, stock: Stock, headers: Mapping[str, str], factor: float) -> Scenario:
+    return Scenario(
+        name=name,
+        about=about,
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_reading(stock, headers),
+        stock="npm",
+        goals=(Goal(RATE, "at least", factor, PEER),),
+    )
+
+
+_PUBLISH = (P50, P99, UPLOADS, CPU_MS, GROWTH)
+
+SCENARIOS: tuple[Scenario, ...] = (
+    _packument("npm-small", "packument of 5 versions, as npm installs from it", SMALL, NPM, 5),
+    Scenario(
+        name="npm-304",
+        about="the same, unchanged (304)",
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_reading(SMALL, NPM, revalidate=True),
+        stock="npm",
+        goals=(Goal(RATE, "at least", 5, PEER),),
+    ),
+    _packument("npm-300", "packument of 300 versions, as npm installs from it", MIDDLE, NPM, 20),
+    _packument("npm-300-full", "the same in full", MIDDLE, WHOLE, 20),
+    _packument("npm-300-plain", "the same in full, not compressed", MIDDLE, {**WHOLE, **_PLAIN}, 20),
+    Scenario(
+        name="npm-tarball",
+        about="npm tarball of 9 KB",
+        lineup=PEERS,
+        metrics=READ,
+        prepare=_reading(SMALL, NPM, _tarball),
+        stock="npm",
+    ),
+    Scenario(
+        name="npm-publish-300",
+        about="publish of a version of 9 KB into a package of 300, one after the other",
+        lineup=(OURS, PEER),
+        metrics=_PUBLISH,
+        prepare=_publishing(MIDDLE, 1, PUBLISHES),
+        stock="npm",
+        goals=(Goal(P50, "at most", 15), Goal(P50, "at most", 1 / 20, PEER)),
+    ),
+    Scenario(
+        name="npm-publish-32",
+        about="32 publishes into one package of 300 versions, all at once",
+        lineup=(OURS, PEER),
+        metrics=_PUBLISH,
+        prepare=_publishing(MIDDLE, AT_ONCE, AT_ONCE),
+        stock="npm",
+    ),
+    Scenario(
+        name="npm-publish-100m",
+        about="publish of a version of 100 MiB",
+        lineup=(OURS, PEER),
+        metrics=(SECONDS, CPU_MS, GROWTH),
+        prepare=_publishing_large,
+        stock="npm-large",
+        goals=(Goal(GROWTH, "at most", 48), Goal(SECONDS, "at most", 0.5, PEER)),
+    ),
+    # Not Verdaccio: filling it with 5,000 versions takes hours.
+    Scenario(
+        name="npm-publish-5000",
+        about="publish of a version of 9 KB into a package of 5,000, one after the other",
+        lineup=(OURS,),
+        metrics=_PUBLISH,
+        prepare=_publishing(LARGE, 1, PUBLISHES),
+        stock="npm-5000",
+        goals=(Goal(P50, "at most", 40),),
+    ),
+    Scenario(
+        name="npm-first-byte",
+        about="first byte of a packument of 5,000 versions (10 MB), not compressed",
+        lineup=(OURS, "nginx"),
+        metrics=(P50, P99),
+        prepare=_beginning({**WHOLE, **_PLAIN}),
+        stock="npm-5000",
+        goals=(Goal(P50, "at most", 5), Goal(P99, "at most", 5)),
+    ),
+    Scenario(
+        name="npm-beside",
+        about="small packument asked for 200 times a second, while one of 5,000 versions is published into and read",
+        lineup=(OURS,),
+        metrics=(BESIDE_MAX, BESIDE_P99, QUIET_MAX),
+        prepare=_beside,
+        stock="npm-5000",
+        goals=(Goal(BESIDE_MAX, "at most", 20),),
+    ),
+)
