@@ -15,7 +15,7 @@ default            there is a default repository                                
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import unquote
 
 from attrs import frozen
@@ -59,14 +59,18 @@ class ImageAddresses:
             repository = self._registry.find(storage, repository_name)
             if repository is not None and repository.format == FORMAT:
                 return ImageAddress(repository, image)
-        default = self._find(self._default)
+        return self.find_default(authority, name)
+
+    def find_default(self, authority: bytes | None, name: str) -> ImageAddress | None:
+        """What a name means where its first segments name no repository."""
+        default = None if self.of_host(authority) is not None else self._find(self._default)
         return None if default is None else ImageAddress(default, name)
 
-    def explain(self, name: str) -> str:
-        """Why nothing was found, as a sentence."""
+    def explain(self, name: str, visible: Callable[[Repository], bool]) -> str:
+        """Why nothing was found, as a sentence, to somebody who knows of the ``visible`` repositories."""
         storage, _, rest = name.partition("/")
         repository = self._registry.find(storage, rest)
-        if repository is not None and repository.format == FORMAT:
+        if repository is not None and repository.format == FORMAT and visible(repository):
             return f"the name of the image is missing after {name}"
         return f"there is no container repository at {name}; an image is called storage/repository/image here"
 

@@ -11,7 +11,7 @@ listed and revoked like every other, which docker keeps in place of the password
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from urllib.parse import parse_qs
 
@@ -138,8 +138,14 @@ class TokenService:
         name, colon, words = rest.rpartition(":")
         if kind.partition("(")[0] != "repository" or not colon:
             return None
-        repository, package = self._find(authority, name)
-        if repository is None or not repository.active:
+        for repository, package in self._meanings(authority, name):
+            access = self._allow(identity, repository, package, name, words)
+            if access is not None:
+                return access
+        return None
+
+    def _allow(self, identity: Identity, repository: Repository, package: str, name: str, words: str) -> Access | None:
+        if not repository.active:
             return None
         if package:
             try:
@@ -151,15 +157,23 @@ class TokenService:
             return None
         return Access(name=name, repository=repository.path, package=package, words=allowed)
 
-    def _find(self, authority: bytes | None, name: str) -> tuple[Repository | None, str]:
-        """The repository that a scope's name means, and the package in it; no package means all of it."""
+    def _meanings(self, authority: bytes | None, name: str) -> Iterator[tuple[Repository, str]]:
+        """
+        The repository that a scope's name means, and the package in it; no package means all of it.
+
+        What it would mean without that repository comes second: to whoever may not see it, it is not there.
+        """
         storage, _, rest = name.partition("/")
         repository_name, _, package = rest.partition("/")
         repository = self._services.registry.find(storage, repository_name)
         if repository is not None and (repository.format != FORMAT or not package):
-            return repository, package
-        found = self._services.images.find(authority, name)
-        return (None, "") if found is None else (found.repository, found.image)
+            yield repository, package
+        if repository is not None and repository.format != FORMAT:
+            return
+        images = self._services.images
+        for found in (images.find(authority, name), images.find_default(authority, name)):
+            if found is not None:
+                yield found.repository, found.image
 
 
 def _form(body: bytes) -> dict[str, list[str]]:

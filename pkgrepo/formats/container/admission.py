@@ -19,7 +19,7 @@ from __future__ import annotations
 from attrs import evolve, frozen
 
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, TooManyAttempts
-from pkgrepo.gateway.images import ImageAddresses
+from pkgrepo.gateway.images import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
@@ -77,10 +77,13 @@ class Admission:
         :raises Refusal: no repository is there
         """
         found = self._addresses.find(request.authority, name)
+        if found is not None and action is Action.READ and self._hides(identity, found):
+            # the caller gets what the name would mean if the repository were not there
+            found = self._addresses.find_default(request.authority, name)
         if found is None:
             if identity.anonymous:
                 raise self.challenge(request, scope_of(name, action), str(AuthenticationRequired()))
-            raise Refusal(404, self._addresses.explain(name), "NAME_UNKNOWN", detail={"name": name})
+            raise self._nothing(identity, name)
         return Target(found.repository, found.image, name, "/v2", name)
 
     def require(self, request: Request, identity: Identity, target: Target, action: Action) -> None:
@@ -100,8 +103,23 @@ class Admission:
                 sentence = "the token was not issued for this"
                 raise self.challenge(request, scope_of(target.scope, action), sentence, "insufficient_scope") from None
             if action is Action.READ:
-                raise Refusal(404, f"there is nothing at {target.name}", "NAME_UNKNOWN") from None
+                raise self._nothing(identity, target.name) from None
             raise Refusal(403, str(error), "DENIED") from None
+
+    def _hides(self, identity: Identity, found: ImageAddress) -> bool:
+        """Whether somebody must not learn of a repository, with whatever token."""
+        may = self._services.access.may
+        if identity.anonymous or may(identity, Action.READ, found.repository, found.image):
+            return False
+        return identity.via != "bearer" or not may(self.unbound(identity), Action.READ, found.repository, found.image)
+
+    def _nothing(self, identity: Identity, name: str) -> Refusal:
+        """The refusal of a name; the same whether nothing is there or nothing for this caller."""
+
+        def visible(repository: Repository) -> bool:
+            return self._services.access.may(identity, Action.READ, repository)
+
+        return Refusal(404, self._addresses.explain(name, visible), "NAME_UNKNOWN", detail={"name": name})
 
     def unbound(self, identity: Identity) -> Identity:
         """The caller without the bounds of the short-lived token; those of the token behind it stay."""

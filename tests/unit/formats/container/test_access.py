@@ -106,6 +106,29 @@ async def test_names_do_not_leak(make_registry: Any) -> None:
     assert (await registry.call("GET", "/_catalog", who="bob")).json["repositories"] == []
 
 
+@pytest.mark.parametrize("default", ["", "main/open"])
+@pytest.mark.parametrize(
+    "path", ["manifests/v1", f"manifests/{digest_of(b'')}", f"blobs/{digest_of(b'')}", "tags/list"]
+)
+@pytest_twisted.ensureDeferred
+async def test_what_one_may_not_see_is_answered_like_what_is_not_there(
+    make_registry: Any, default: str, path: str
+) -> None:
+    registry = await make_registry(visibility="private", container__default_repository=default)
+    await registry.stack.add_repository("open", format="docker", visibility="public")
+    await registry.push(make_image(), "v1")
+    await registry.stack.add_user("bob")
+    names = (APP, "main/nobody/app", "main/images", "main/nobody")
+    token = await bearer(registry, *(f"repository:{name}:pull" for name in names), who="bob")
+    for who in ("bob", token):
+        hidden = await registry.below("GET", path, who=who)
+        missing = await registry.below("GET", path, name="main/nobody/app", who=who)
+        assert hidden.status == missing.status == 404
+        assert hidden.body.replace(b"main/images", b"main/nobody") == missing.body
+        short = [await registry.below("GET", path, name=name, who=who) for name in ("main/images", "main/nobody")]
+        assert short[0].body.replace(b"main/images", b"main/nobody") == short[1].body
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_token_is_good_for_its_scope_and_while_its_user_may(registry: Registry) -> None:
     await registry.stack.add_user("bob")
