@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bin/bench", description="pkgrepo and its peers side by side, as ratios")
-    parser.add_argument("scenario", nargs="*", help="a scenario or a group: peers (the default), npm, containers, figures, all")
+    parser.add_argument("scenario", nargs="*", help=f"a scenario or a group: {', '.join(GROUPS)}, all (default: peers)")
     parser.add_argument("--list", action="store_true", help="say which scenarios there are")
     parser.add_argument("--rounds", type=int, default=3, help="rounds; ratios are medians over them (default 3)")
     parser.add_argument("--seconds", type=float, default=4, help="length of a round of small requests (default 4)")
