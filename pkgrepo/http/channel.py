@@ -373,7 +373,7 @@ class Channel(Outlet):
             if patience.body_crawls(tick):
                 self._break_body(408, "the request body arrives too slowly")
         elif state is DRAIN:
-            if patience.drain_is_over(now, tick):
+            if patience.drain_is_over(now):
                 self.loseConnection()
         elif state is CLOSED and progress is None and patience.close_is_late(now):
             # Under TLS the other end must say goodbye too, and some never do.

@@ -22,6 +22,7 @@ class Patience:
         self._count = 0  # bytes since the last verdict
         self._total = 0
         self._waited = 0.0
+        self._quiet_since = 0.0
         self._stalled = 0.0
         self._progress: Progress = (0, 0)
 
@@ -51,8 +52,8 @@ class Patience:
 
     def begin_drain(self, now: float) -> None:
         """What comes from now on is thrown away."""
-        self._since = now
-        self._waited, self._count, self._total = 0.0, 0, 0
+        self._since = self._quiet_since = now
+        self._count = self._total = 0
 
     def count(self, size: int) -> None:
         """Bytes of a body have come."""
@@ -82,11 +83,12 @@ class Patience:
         """Whether more has been thrown away than a client can expect."""
         return self._total > self._limits.drain_bytes
 
-    def drain_is_over(self, now: float, tick: float) -> bool:
+    def drain_is_over(self, now: float) -> bool:
         """Whether the client has stopped sending, or does not stop."""
-        self._waited = 0.0 if self._count else self._waited + tick
-        self._count = 0
-        return self._waited >= self._limits.drain_idle_s or now - self._since >= self._limits.drain_s
+        if self._count:
+            self._quiet_since = now
+            self._count = 0
+        return now - self._quiet_since >= self._limits.drain_idle_s or now - self._since >= self._limits.drain_s
 
     def close_is_late(self, now: float) -> bool:
         """Whether the other end should have confirmed the end of the connection by now."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["HttpLimits", "Site", "make_site"]
 
 SWEEP_S = 1.0
+LATE_S = 2.0  # seconds after which a sweep says more about us than about clients
 MOST_CONNECTIONS = 100_000  # where nothing else bounds them; some 400 MB
 ROOM = 64  # connections that make room at once when there are too many; finding them takes a millisecond or two
 
@@ -90,6 +91,7 @@ class Site(server.Site):
         self._sweeping = LoopingCall(self._sweep)
         self._sweeping.clock = reactor
         self._swept_at = 0.0
+        self._was_late = False
         self._waiting_for_end: list[Deferred[None]] = []
 
     # The factory
@@ -179,6 +181,9 @@ class Site(server.Site):
     def _sweep(self) -> None:
         now = self.seconds()
         tick, self._swept_at = now - self._swept_at, now
+        self._was_late = tick >= LATE_S and not self._was_late
+        if self._was_late:
+            return  # this process stood still: what clients sent meanwhile has not been read, and is no fault of theirs
         for channel in list(self.channels):
             try:
                 channel.sweep(now, tick)

@@ -273,6 +273,18 @@ def test_rest_of_a_body_is_waited_for_up_to_a_limit() -> None:
     assert connection.closed
 
 
+def test_rest_of_a_body_is_waited_for_also_when_the_refusal_comes_just_before_a_look() -> None:
+    connection = Connection(gate := Gate())
+    connection.send(put(1_000_000) + b"x" * HIGH_WATER)
+    connection.clock.advance(0.99)
+    gate.open()
+    assert connection.answer().headers["connection"] == "close"
+    connection.clock.advance(0.01)
+    assert not connection.closed
+    connection.clock.advance(1)
+    assert connection.closed
+
+
 def test_handler_that_reads_on_after_its_answer_is_told_so() -> None:
     connection = Connection(refuse)
     seen: list[Request] = []
@@ -443,6 +455,25 @@ def test_client_is_not_blamed_while_it_waits_for_an_invitation() -> None:
     connection.wait(300)
     assert connection.take() == b""
     assert not connection.closed
+
+
+def test_client_is_not_blamed_while_the_server_stands_still() -> None:
+    connection = Connection(echo)
+    connection.send(put(1000) + b"x")
+    connection.wait(2)
+    connection.clock.advance(60)  # a virtual machine that was suspended: what came meanwhile waits in the socket
+    assert not connection.closed
+    connection.send(b"x" * 999)
+    connection.wait(1)
+    assert connection.answer().status == 200
+
+
+def test_clients_are_blamed_again_when_the_server_is_always_late() -> None:
+    connection = Connection(path)
+    connection.clock.advance(30)
+    assert not connection.closed
+    connection.clock.advance(30)
+    assert connection.closed
 
 
 def test_handler_may_take_its_time() -> None:
