@@ -43,7 +43,7 @@ class Times:
         self.now = 0.0
         self.cost = 0.0
 
-    def perf_counter(self):
+    def thread_time(self):
         self.now += self.cost / 2
         return self.now
 
@@ -191,5 +191,6 @@ def test_a_failing_build_leaves_the_next_reader_to_try_again(documents, reposito
 def test_repositories_do_not_share_documents(documents, catalog, repository, build):
     get(documents, repository, build)
     other = catalog.do(add_repository, "other")
+    assert documents.ready(other, "list") is None
     assert body_of(get(documents, other, build)).startswith(f"{other.id} ")
     assert documents.ready(catalog.do(add_repository, "third"), "list") is None
