@@ -11,6 +11,7 @@ from twisted.application.service import MultiService, Service
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IProtocolFactory
 from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
 from twisted.web.resource import Resource
 
 from pkgrepo import __version__, first_start
@@ -63,9 +64,12 @@ from pkgrepo.repositories.sweep import Sweep
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog import settings
 from pkgrepo.storage.catalog.sqlite import SqliteCatalog
+from pkgrepo.storage.known import KnownStorage, KnownStorages
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.presence import Presence
 from pkgrepo.storage.readable import ReadableLayout
+
+log = Logger()
 
 HOT_BYTES = 256 * 1024 * 1024  # bytes of answers kept in memory
 
@@ -81,6 +85,7 @@ class Core:
         self.catalog = SqliteCatalog(config.database_path, reactor=reactor)
         self.registry = Registry(self.catalog)
         self.stores = Stores(self._open_store)
+        self.known_storages = KnownStorages(config.data.dir)
         self.alone_since: dict[int, datetime] = {}
         self._presences: list[Presence] = []
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
@@ -138,6 +143,11 @@ class Core:
         since = await self.pools.disk(presence.enter)
         if since is not None:
             self.alone_since[storage.id] = since
+        known = KnownStorage(uid=storage.uid, name=storage.name, path=str(store.paths.root.absolute()))
+        try:
+            await self.pools.disk(self.known_storages.remember, known)
+        except OSError:
+            log.failure("storage {storage} could not be noted in storages.json", storage=storage.name)
         return store
 
 
@@ -230,6 +240,7 @@ class Assembly:
                 catalog=catalog,
                 registry=core.registry,
                 stores=core.stores,
+                known_storages=core.known_storages,
                 publisher=core.publisher,
                 observer=core.follower.poke,
                 access=access,

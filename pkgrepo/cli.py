@@ -197,14 +197,26 @@ def verify(sources: Sources, *, repair: bool) -> None:
 
 
 @main.command()
+@click.option(
+    "--storage",
+    "named",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="A storage that is elsewhere than it was, or that storages.json in the data folder does not name.",
+)
 @click.pass_obj
-def reindex(sources: Sources) -> None:
+def reindex(sources: Sources, named: tuple[str, ...]) -> None:
     """Build the catalog again from the readable layout, when the database is gone."""
+    folders = {name: Path(path).absolute() for name, path in (_assignment(each, "--storage") for each in named)}
 
     async def work(core: Core) -> None:
         from pkgrepo import first_start  # noqa: PLC0415 - see run_offline
+        from pkgrepo.repositories import adopt  # noqa: PLC0415 - see run_offline
         from pkgrepo.repositories.reindex import Reindexer  # noqa: PLC0415 - see run_offline
 
+        now_ms, known = core.clock.now_ms(), await core.pools.disk(core.known_storages.list)
+        await core.catalog.write(adopt.adopt_named, folders, now_ms)
+        problems = await core.catalog.write(adopt.adopt_known, known, now_ms)
         await first_start.ensure_storages(core, sources.read())
         restored = await Reindexer(
             catalog=core.catalog,
@@ -216,14 +228,15 @@ def reindex(sources: Sources) -> None:
             clock=core.clock,
             progress=make_progress(),
         ).run()
-        for problem in restored.problems:
+        problems += restored.problems
+        for problem in problems:
             click.echo(problem, err=True)
         click.echo(
             f"took in {restored.repositories} repositories, {restored.versions} versions, {restored.files} files, "
             f"{restored.manifests} images and {restored.tags} tags of images"
         )
-        if restored.problems:
-            raise Unsound(len(restored.problems))
+        if problems:
+            raise Unsound(len(problems))
 
     run_offline(sources.read(), work)
 
@@ -311,10 +324,10 @@ def _shown(password: str, *, generate: bool) -> str:
     return f": {password}" if generate else ""
 
 
-def _assignment(text: str) -> tuple[str, str]:
+def _assignment(text: str, option: str = "--set") -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise click.UsageError(f"--set takes KEY=VALUE, not {text!r}")
+        raise click.UsageError(f"{option} takes {'NAME=PATH' if option == '--storage' else 'KEY=VALUE'}, not {text!r}")
     return name.strip(), value
 
 

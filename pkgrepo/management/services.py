@@ -20,6 +20,7 @@ from pkgrepo.repositories.jobs import Jobs
 from pkgrepo.repositories.publish import Observer, Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.known import KnownStorages
 from pkgrepo.storage.pools import Pools
 
 
@@ -54,6 +55,7 @@ class ManagementServices:
     catalog: ICatalog
     registry: Registry
     stores: Stores
+    known_storages: KnownStorages
     publisher: Publisher
     observer: Observer
     access: Access

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET
+from twisted.logger import Logger
 
 from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError
 from pkgrepo.interfaces import IBlobStore, ICatalog
@@ -21,6 +22,8 @@ from .route import Created, Parameter, Table
 from .schemas.storages import NewStorage, StorageChange, StorageCheck, StorageRecord, Usage
 from .services import ManagementServices
 from .who import SYSTEM_MANAGERS
+
+log = Logger()
 
 PROBE_BYTES = 64 * 1024
 DRY_RUN = Parameter("dry_run", "Answer what would happen, and let nothing happen.", "boolean")
@@ -82,6 +85,7 @@ class Storages:
             await self._services.stores.of(storage)
         except (PkgrepoError, OSError) as error:
             await self._catalog.write(storages.remove_storage, storage.id)
+            await self._forget(storage)
             raise Invalid(f"the folder cannot be used: {error}", "/settings/path") from error
         if not body.active:
             storage = await self._catalog.write(storages.update_storage, storage.id, active=False, now_ms=call.now_ms)
@@ -142,7 +146,7 @@ class Storages:
         if call.flag("dry_run"):
             return
         await call.write(call.entry(storage.name), storages.remove_storage, storage.id)
-        self._services.stores.forget(storage.id)
+        await self._forget(storage)
 
     @table.route(
         "POST",
@@ -214,6 +218,13 @@ class Storages:
             taken = await self._services.pools.disk(_path_of(other).resolve)
             if path == taken or path in taken.parents or taken in path.parents:
                 raise Conflict(f"the folder overlaps with that of storage {other.name!r}")
+
+    async def _forget(self, storage: Storage) -> None:
+        self._services.stores.forget(storage.id)
+        try:
+            await self._services.pools.disk(self._services.known_storages.forget, storage.uid)
+        except OSError:
+            log.failure("storage {storage} is gone, and stays noted in storages.json", storage=storage.name)
 
     async def _shown(self, storage: Storage) -> StorageRecord:
         return _record(storage, await self._usage(storage))

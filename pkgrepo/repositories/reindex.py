@@ -86,7 +86,11 @@ class Reindexer:
     async def run(self) -> Restored:
         """Take in everything found below every storage."""
         for storage in self._registry.storages():
-            store = await self._stores.of(storage)
+            try:
+                store = await self._stores.of(storage)
+            except PkgrepoError as error:
+                self._restored.problems.append(f"storage {storage.name!r} cannot be opened: {error}")
+                continue
             layout = self._follower.layout_of(store)
             if layout is not None:
                 await self._storage(storage, store, layout)

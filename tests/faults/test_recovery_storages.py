@@ -1,0 +1,74 @@
+"""A catalog that is built again has the storages that were made by the API, wherever they are."""
+
+import shutil
+
+import pytest
+import requests
+
+from pkgrepo.storage.known import NAME
+from tests.support.audit import Data, pkgrepo
+from tests.support.index import PASSWORD, USER
+from tests.support.processes import twistd_process
+from tests.support.pyprojects import make_sdist
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.faults
+
+FILE = make_sdist("demo", "1.0")
+
+
+@pytest.fixture
+def run(tmp_path):
+    processes = []
+
+    def start():
+        processes.append(twistd_process(tmp_path))
+        processes[-1].wait_ready()
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+
+
+def api(server, method, path, body=None):
+    reply = requests.request(method, f"{server.url}/api{path}", json=body, auth=(USER, PASSWORD), timeout=60)
+    assert reply.status_code < 300, reply.text
+    return reply
+
+
+def test_storages_are_found_again(run, tmp_path):
+    data, far = Data(tmp_path / "data"), tmp_path / "far away"
+    server = run()
+    for name, path in (("far", str(far)), ("gone", None)):
+        api(server, "POST", "/storage", {"name": name, **({"path": path} if path else {})})
+    api(server, "DELETE", "/storage/gone")
+    api(server, "PATCH", "/storage/far", {"name": "remote"})
+    body = {"name": "py", "storage": "remote", "format": "python", "visibility": "public"}
+    api(server, "POST", "/repository", body)
+    py = Wire(f"{server.url}/repositories/remote/py", (USER, PASSWORD))
+    assert py.put(f"/demo/1.0/{FILE[0]}", FILE[1]).status == 201
+    while not (far / "repositories" / "py" / "demo" / ".package.json").exists():
+        assert requests.get(server.url + "/", timeout=60).status_code == 200
+    server.stop()
+
+    data.forget_catalog()
+    done = pkgrepo(data, "reindex")
+    assert (done.returncode, "took in 1 repositories, 1 versions" in done.stdout) == (0, True), done.stderr
+    assert data.rows("SELECT name FROM storage ORDER BY name") == [("main",), ("remote",)]
+
+    data.forget_catalog()  # and now it is elsewhere
+    moved = shutil.move(far, tmp_path / "moved")
+    missed = pkgrepo(data, "reindex")
+    assert (missed.returncode, "tell with --storage remote=PATH" in missed.stderr) == (1, True)
+    wrong = pkgrepo(data, "reindex", "--storage", f"remote={tmp_path}")
+    assert (wrong.returncode, "holds no storage" in wrong.stderr) == (2, True)
+    found = pkgrepo(data, "reindex", "--storage", f"remote={moved}")
+    assert (found.returncode, "took in 1 repositories, 1 versions" in found.stdout) == (0, True), found.stderr
+
+    data.forget_catalog()
+    (data.folder / NAME).unlink()
+    named = pkgrepo(data, "reindex", "--storage", f"remote={moved}")
+    assert (named.returncode, "took in 1 repositories" in named.stdout) == (0, True), named.stderr
+    server = run()
+    assert Wire(f"{server.url}/repositories/remote/py").get(f"/packages/demo/1.0/{FILE[0]}").body == FILE[1]
