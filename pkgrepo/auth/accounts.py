@@ -56,7 +56,14 @@ class Accounts:
         return await self._authenticator.login(username, secret, address, client)
 
     async def issue(
-        self, identity: Identity, name: str, limits: TokenLimits, actor: Actor, *, days: int | None = None
+        self,
+        identity: Identity,
+        name: str,
+        limits: TokenLimits,
+        actor: Actor,
+        *,
+        days: int | None = None,
+        description: str = "",
     ) -> tuple[Token, str]:
         """
         A new token and its text, which is never shown again; ``days`` is its life, cut to the longest there is.
@@ -67,7 +74,14 @@ class Accounts:
             raise Forbidden("a token makes no other tokens: log in with the password")
         text = make_token(TokenKind.PERSONAL)
         token: Token = await self._catalog.write(
-            add_personal_token, owner_of(identity), text, name, self.ending(limits, days), actor, self._now_ms()
+            add_personal_token,
+            owner_of(identity),
+            text,
+            name,
+            self.ending(limits, days),
+            actor,
+            self._now_ms(),
+            description,
         )
         return token, text
 
@@ -129,7 +143,14 @@ def owner_of(identity: Identity) -> int:
 
 
 def add_personal_token(
-    tx: Transaction, user_id: int, text: str, name: str, limits: TokenLimits, actor: Actor, now_ms: int
+    tx: Transaction,
+    user_id: int,
+    text: str,
+    name: str,
+    limits: TokenLimits,
+    actor: Actor,
+    now_ms: int,
+    description: str = "",
 ) -> Token:
     """The write command that adds a token of a person."""
     token = tokens.add_token(
@@ -139,6 +160,7 @@ def add_personal_token(
         shown=shown_part(text),
         kind=TokenKind.PERSONAL,
         name=name,
+        description=description,
         limits=limits,
         created_from=actor.address,
         now_ms=now_ms,

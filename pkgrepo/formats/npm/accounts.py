@@ -38,9 +38,9 @@ class OwnAccount:
         self._repository = repository
         self._accounts = services.accounts
 
-    def reach(self, actions: frozenset[Action] = PERSONAL) -> TokenLimits:
-        """What a token made here may do."""
-        return TokenLimits(repositories=(RepositoryScope(literal(self._repository.path), actions),))
+    def reach(self, actions: frozenset[Action] = PERSONAL, packages: tuple[str, ...] = ()) -> TokenLimits:
+        """What a token made here may do; ``packages`` are globs, and none mean every package."""
+        return TokenLimits(repositories=(RepositoryScope(literal(self._repository.path), actions, packages),))
 
     async def login(self, request: Request, username: str) -> Answer:
         """
@@ -120,6 +120,8 @@ class OwnAccount:
         identity = await self._known(request)
         self.require_writing(identity)
         body = await read_object(request)
+        if body.get("tfa"):
+            raise Invalid("this registry has no second factor of authentication", "tfa")
         actor = actor_of(request, identity)
         password = body.get("password")
         if password is not None:
@@ -135,15 +137,19 @@ class OwnAccount:
 
     def require_writing(self, identity: Identity) -> None:
         """
-        Let pass who logged in with a password, or with a token that may change something here.
+        Let pass who logged in with a password, or with a token that may change every package of a repository.
 
-        :raises Forbidden: a token that is handed out for installing must not reach its owner's account
+        :raises Forbidden: a token that is handed out for installing, or for one package, must not reach its owner's
+            account
         """
         limits = identity.limits
-        if limits is not None and not any(
-            Action.WRITE in scope.actions for scope in limits.repositories or (RepositoryScope("*", PERSONAL),)
-        ):
-            raise Forbidden("this token is for reading only, and does not reach its owner's account")
+        if limits is None:
+            return
+        scopes = limits.repositories or (RepositoryScope("*", PERSONAL),)
+        if limits.packages or not any(Action.WRITE in scope.actions and not scope.packages for scope in scopes):
+            raise Forbidden(
+                "this token is for reading only, or for some packages only, and not for its owner's account"
+            )
 
     async def _known(self, request: Request) -> Identity:
         identity = await self._services.access.identify(request)

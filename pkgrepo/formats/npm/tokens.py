@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from pkgrepo.auth.limits import check_limits
+from pkgrepo.auth.limits import check_limits, literal
 from pkgrepo.errors import AuthenticationRequired, Invalid
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
@@ -15,13 +15,15 @@ from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Token
 
+from . import names
 from .accounts import NO_STORE, PERSONAL, OwnAccount
 from .bodies import read_object
 from .packument import format_time
+from .wording import shown
 
 SHOWN = 6  # characters of a token's text that lists show
 PAGE = 50
-LONGEST_NAME = 100  # characters
+LONGEST_LINE = 100  # characters
 
 READING = frozenset({Action.READ})
 
@@ -53,7 +55,8 @@ class OwnTokens:
         """
         A new token, for whoever knows the password; the text is in this answer and in no other.
 
-        :raises Refusal: the password is wrong; :raises Invalid: the networks are none
+        :raises Refusal: the password is wrong
+        :raises Invalid: it shall reach what there is not; nothing that narrows it down is passed over
         """
         identity = await self._admit(request)
         body = await read_object(request)
@@ -61,10 +64,16 @@ class OwnTokens:
         if not isinstance(password, str):
             raise Invalid("the password is missing", "password")
         proven = await self._account.prove(request, identity.username, password)
-        reach = self._account.reach(READING if body.get("readonly") is True else PERSONAL)
+        reach = self._account.reach(_actions(body), _packages(body))
         limits = check_limits(evolve(reach, cidrs=_networks(body)))
+        actor = actor_of(request, identity)
         token, text = await self._accounts.issue(
-            proven, _name(body), limits, actor_of(request, identity), days=_days(body)
+            proven,
+            _line(body, "name") or "npm token",
+            limits,
+            actor,
+            days=_days(body),
+            description=_line(body, "description"),
         )
         return json_answer({**_record(token), "token": text}, 201, headers=NO_STORE)
 
@@ -105,6 +114,7 @@ def _record(token: Token) -> Mapping[str, Any]:
         "name": token.name,
         "cidr_whitelist": list(token.limits.cidrs) or None,
         "readonly": bool(actions) and actions <= READING,
+        "packages": [glob for scope in token.limits.repositories for glob in scope.packages] or None,
         "automation": False,
         "created": format_time(token.created_at),
         "updated": format_time(token.last_used_at or token.created_at),
@@ -112,18 +122,44 @@ def _record(token: Token) -> Mapping[str, Any]:
     }
 
 
+def _actions(body: Mapping[str, Any]) -> frozenset[Action]:
+    """What the token may do: npm 10 and earlier say whether it is for reading only, npm 11 has three words."""
+    permission = body.get("packages_and_scopes_permission")
+    if permission not in (None, "read-only", "read-write"):
+        raise Invalid("a token reads packages (read-only), or publishes them too (read-write)", "permission")
+    return READING if body.get("readonly") is True or permission == "read-only" else PERSONAL
+
+
+def _packages(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Globs of the packages that npm 11 wants the token to reach; none for all of them."""
+    if body.get("orgs"):
+        raise Invalid("there are no organizations here: a token is for packages and scopes", "orgs")
+    packages = _texts(body, "packages")
+    scopes = [each.removeprefix("@") for each in _texts(body, "scopes")]
+    for name in (*packages, *(f"@{scope}/x" for scope in scopes)):
+        if not names.is_readable(name) or "*" in name:
+            raise Invalid(f"{shown(name)} is not the name of a package, or of one in a scope", "packages")
+    if body.get("packages_all") is True:
+        return ()
+    return (*map(literal, packages), *(f"@{literal(scope)}/*" for scope in scopes))
+
+
 def _networks(body: Mapping[str, Any]) -> tuple[str, ...]:
-    given = body.get("cidr_whitelist", body.get("cidr")) or []
+    return tuple(_texts(body, "cidr_whitelist" if "cidr_whitelist" in body else "cidr"))
+
+
+def _texts(body: Mapping[str, Any], key: str) -> list[str]:
+    given = body.get(key) or []
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise Invalid("cidr_whitelist must be a list of networks", "cidr_whitelist")
-    return tuple(given)
+        raise Invalid(f"{key} must be a list of texts", key)
+    return given
 
 
-def _name(body: Mapping[str, Any]) -> str:
-    name = body.get("name") or "npm token"
-    if not isinstance(name, str) or len(name) > LONGEST_NAME or not name.isprintable():
-        raise Invalid(f"the name of a token is a line of at most {LONGEST_NAME} characters", "name")
-    return name
+def _line(body: Mapping[str, Any], key: str) -> str:
+    text = body.get(key) or ""
+    if not isinstance(text, str) or len(text) > LONGEST_LINE or not text.isprintable():
+        raise Invalid(f"the {key} of a token is a line of at most {LONGEST_LINE} characters", key)
+    return text
 
 
 def _days(body: Mapping[str, Any]) -> int | None:

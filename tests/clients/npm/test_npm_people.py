@@ -119,6 +119,14 @@ def test_a_token_is_made(bench: NodeBench, npm: str) -> None:
     assert "E403" in bench.publish(npm, bench.package(f"read-only-{npm}"), status=1)
 
 
+def test_a_token_for_one_package_is_made(bench: NodeBench) -> None:
+    reach = ("--packages=for-token", "--packages-and-scopes-permission=read-write")
+    made = json.loads(bench.run("npm-11", "token", "create", "--name=ci", f"--password={PASSWORD}", "--json", *reach))
+    bench.log_in(made["token"])
+    bench.publish("npm-11", bench.package("for-token"))
+    assert "E403" in bench.publish("npm-11", bench.package("not-for-token"), status=1)
+
+
 @pytest.mark.parametrize("client_name", [*NPMS, "pnpm", "yarn-1", "yarn-4", "bun"])
 def test_a_private_repository_wants_credentials(open_bench: Callable[..., NodeBench], client_name: str) -> None:
     owner = open_bench("private")

@@ -7,6 +7,7 @@ import pytest
 
 from tests.server.npm.conftest import BOB
 from tests.support.index import PASSWORD, USER
+from tests.support.npmpkgs import make_publish
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.server
@@ -114,6 +115,35 @@ def test_a_token_for_reading_neither_publishes_nor_reaches_the_account(npm, bear
     assert reader.ask("DELETE", f"/-/user/token/{made['token']}").status == 200
 
 
+def test_a_token_reaches_what_npm_11_names(npm, bearer, publish):
+    publish("narrow")
+    publish("@narrow/x")
+    publish("wide")
+    asked = {"packages": ["narrow"], "scopes": ["@narrow", "other"], "packages_and_scopes_permission": "read-write"}
+    made = bearer.post_json("/-/npm/v1/tokens", {"name": "ci", "description": "d", "password": PASSWORD, **asked})
+    assert made.json["packages"] == ["narrow", "@narrow/*", "@other/*"]
+    client = Bearer(npm, made.json["token"])
+    for name, status in (("narrow", 201), ("@narrow/x", 201), ("@other/y", 201), ("wide", 403), ("narrower", 403)):
+        assert client.put(f"/{name.replace('/', '%2f')}", make_publish(name, "2.0.0")).status == status, name
+    assert client.get("/-/npm/v1/tokens").status == 403
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({"packages_and_scopes_permission": "read-only"}, 403),
+        ({"packages_and_scopes_permission": "read-only", "packages_all": True}, 403),
+        ({"packages_and_scopes_permission": "read-write", "packages": ["x"], "packages_all": True}, 201),
+        ({}, 201),
+    ],
+)
+def test_a_permission_is_for_every_package_where_none_is_named(npm, bearer, asked, status):
+    made = bearer.post_json("/-/npm/v1/tokens", {"name": "all", "password": PASSWORD, **asked}).json
+    name = f"permitted-{len(asked)}-{status}"
+    assert Bearer(npm, made["token"]).put(f"/{name}", make_publish(name, "1.0.0")).status == status
+    assert made["readonly"] is (status == 403)
+
+
 def test_tokens_come_in_pages(bearer):
     for index in range(3):
         bearer.post_json("/-/npm/v1/tokens", {"password": PASSWORD, "name": f"page {index}"})
@@ -135,6 +165,15 @@ def test_tokens_come_in_pages(bearer):
         ({"password": PASSWORD, "cidr_whitelist": ["nowhere"]}, 400),
         ({"password": PASSWORD, "expires": 0}, 400),
         ({"password": PASSWORD, "name": "\n"}, 400),
+        ({"password": PASSWORD, "description": "\n"}, 400),
+        ({"password": PASSWORD, "packages": "x"}, 400),
+        ({"password": PASSWORD, "packages": ["a b"]}, 400),
+        ({"password": PASSWORD, "packages": ["@sc/*"]}, 400),
+        ({"password": PASSWORD, "packages": [""]}, 400),
+        ({"password": PASSWORD, "scopes": ["@"]}, 400),
+        ({"password": PASSWORD, "scopes": ["*"]}, 400),
+        ({"password": PASSWORD, "orgs": ["team"]}, 400),
+        ({"password": PASSWORD, "packages_and_scopes_permission": "no-access"}, 400),
     ],
 )
 def test_a_token_is_not_made_of_nonsense(bearer, body, status):
@@ -153,6 +192,7 @@ def test_a_profile_is_shown_and_changed(npm, login):
     assert bob.get("/-/npm/v1/user").json["email"] == "bob@example.org"
     assert bob.post_json("/-/npm/v1/user", {"fullname": "Bob B."}).json["fullname"] == "Bob B."
     assert bob.post_json("/-/npm/v1/user", {"email": "a\nb"}).status == 400
+    assert bob.post_json("/-/npm/v1/user", {"tfa": {"mode": "auth-only", "password": BOB[1]}}).status == 400
     fresh = "bob moved to the woods"
     for old, new, status in (("wrong", fresh, 401), (BOB[1], "short", 400), (BOB[1], fresh, 200)):
         reply = bob.post_json("/-/npm/v1/user", {"password": {"old": old, "new": new}})
