@@ -123,10 +123,23 @@ class Core:
 
     async def stop(self) -> None:
         """Close everything; what was acknowledged stays."""
+        await self._rest()
         await self.catalog.stop()
         await self.pools.stop()
         for presence in self._presences:
             presence.leave()
+
+    async def _rest(self) -> None:
+        """
+        Let what clients that have left set going come to its end: uploads are kept or cleared away, publishes finished.
+
+        Nobody waits for that work. But each of its steps waits for a thread or the catalog, and begins the next one
+        within the reactor's turn in which it ends.
+        """
+        while any([await self.catalog.rest(), await self.pools.rest()]):
+            next_turn: Deferred[None] = Deferred()
+            self.reactor.callLater(0, next_turn.callback, None)
+            await next_turn
 
     async def _open_store(self, storage: Storage) -> IBlobStore:
         store = FilesystemBlobStore(

@@ -9,6 +9,8 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.errors import PkgrepoError
+
 log = Logger()
 
 K = TypeVar("K", bound=Hashable)
@@ -55,7 +57,7 @@ async def shield(work: Awaitable[T]) -> T:
     """
     The result of ``work``, which runs to its end even when the one who waits is cancelled.
 
-    An error that nobody waits for any more is logged.
+    An error that nobody waits for any more is logged; what was refused then, in a sentence.
     """
     mine: Deferred[T] = Deferred()
 
@@ -65,6 +67,8 @@ async def shield(work: Awaitable[T]) -> T:
     def done(outcome: Any) -> None:
         if not mine.called:
             (mine.errback if isinstance(outcome, Failure) else mine.callback)(outcome)
+        elif isinstance(outcome, Failure) and outcome.check(PkgrepoError):
+            log.info("refused after the one who asked had left: {error}", error=str(outcome.value))
         elif isinstance(outcome, Failure):
             log.failure("failed after the one who asked had left", failure=outcome)
 

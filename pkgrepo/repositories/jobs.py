@@ -19,6 +19,7 @@ from pkgrepo.storage.catalog import jobs
 from pkgrepo.storage.catalog.jobs import Job
 
 from .clock import Clock
+from .flight import shield
 
 log = Logger()
 
@@ -36,23 +37,31 @@ class Jobs(Service):
         self._clock = clock
         self._reactor = reactor
         self._holder = secrets.token_hex(8)
+        self._stopping = False
         self._running: dict[str, Deferred[None]] = {}
+        self._work: dict[str, Deferred[Mapping[str, Any]]] = {}
         self._waiting: dict[str, list[Deferred[None]]] = {}
 
     def stopService(self) -> Deferred[Any]:
         """Break off what runs; each is noted as failed."""
         super().stopService()  # type: ignore[no-untyped-call]
+        self._stopping = True
         running = list(self._running.values())
-        for each in running:
-            each.cancel()
+        for work in list(self._work.values()):  # alone: noting how a job ended must not be broken off
+            work.cancel()
         return DeferredList(running)
 
     async def begin(self, kind: str, key: str, data: Mapping[str, Any], work: Work) -> str:
         """
         Start some work, whose result is kept with the job; the job's id.
 
+        A caller that leaves meanwhile has begun it all the same.
+
         :raises JobRunning: one of the same kind and key runs, here or elsewhere
         """
+        return await shield(self._begin(kind, key, data, work))
+
+    async def _begin(self, kind: str, key: str, data: Mapping[str, Any], work: Work) -> str:
         uid = str(uuid.uuid4())
         now_ms = self._clock.now_ms()
         await self._catalog.write(
@@ -69,6 +78,8 @@ class Jobs(Service):
         self._running[uid] = Deferred.fromCoroutine(self._run(uid, work))
         self._running[uid].addErrback(lambda failure: log.failure("a job's end could not be noted", failure=failure))
         self._running[uid].addBoth(self._ended, uid)
+        if self._stopping and uid in self._work:
+            self._work[uid].cancel()
         return uid
 
     async def wait(self, uid: str, seconds: float | None = None) -> Job:
@@ -101,7 +112,8 @@ class Jobs(Service):
         renewal.start(RENEW_S, now=False).addErrback(lambda _: None)  # what fails here fails at the end too
         state, result = "failed", dict[str, Any]()
         try:
-            result = dict(await work())
+            self._work[uid] = Deferred.fromCoroutine(_result(work))
+            result = dict(await self._work[uid])
             state = "done"
         except CancelledError:
             result = {"errors": ["the server was stopped"]}
@@ -111,6 +123,7 @@ class Jobs(Service):
             log.failure("job {uid} failed", uid=uid)
             result = {"errors": [f"internal error: {type(error).__name__}"]}
         finally:
+            del self._work[uid]
             renewal.stop()
         await self._catalog.write(jobs.end_job, uid, self._holder, state, result, self._clock.now_ms())
 
@@ -128,3 +141,7 @@ class Jobs(Service):
         if mine in waiting:
             waiting.remove(mine)
             mine.callback(None)
+
+
+async def _result(work: Work) -> Mapping[str, Any]:
+    return await work()

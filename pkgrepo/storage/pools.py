@@ -52,7 +52,7 @@ class Pool:
         self._threads = _Threads(0, size, f"pkgrepo-{name}")
         self._running = False
         self._busy = 0
-        self._idle: Deferred[None] | None = None
+        self._resting: list[Deferred[None]] = []
 
     def start(self) -> None:
         """Take work from now on."""
@@ -64,10 +64,17 @@ class Pool:
         if not self._running:
             return
         self._running = False
-        if self._busy:
-            self._idle = Deferred()
-            await self._idle
+        await self.rest()
         self._threads.stop()
+
+    async def rest(self) -> bool:
+        """Wait until nothing of what was taken is under way; whether there was anything."""
+        if not self._busy:
+            return False
+        idle: Deferred[None] = Deferred()
+        self._resting.append(idle)
+        await idle
+        return True
 
     def __call__(self, func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """
@@ -86,9 +93,10 @@ class Pool:
 
     def _done(self, result: Any) -> Any:
         self._busy -= 1
-        if self._idle is not None and not self._busy:
-            self._idle.callback(None)
-            self._idle = None
+        if not self._busy:
+            resting, self._resting = self._resting, []
+            for idle in resting:
+                idle.callback(None)
         return result
 
 
@@ -123,3 +131,7 @@ class Pools:
         self._running = False
         for pool in reversed(self._pools):
             await pool.stop()
+
+    async def rest(self) -> bool:
+        """Wait for every pool to have nothing under way, one after the other; whether any had."""
+        return any([await pool.rest() for pool in self._pools])

@@ -180,6 +180,17 @@ async def test_stopping_answers_every_command_that_was_taken(case, catalog):
 
 
 @pytest_twisted.ensureDeferred
+async def test_the_engine_tells_when_everything_is_answered(catalog):
+    assert not await catalog.rest()
+    writes = [catalog.write(settings.grow, "serial") for _ in range(20)]
+    scan = catalog.scan(settings.get, "serial")
+    assert await catalog.rest()
+    assert all(each.called for each in (*writes, scan))
+    await gatherResults([*writes, scan])
+    assert not await catalog.rest()
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_stopped_catalog_refuses_work(case, catalog):
     await catalog.stop()
     with pytest.raises(RuntimeError):

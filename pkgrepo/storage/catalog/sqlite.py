@@ -78,6 +78,10 @@ class SqliteCatalog:
             raise
         self._writer.start()
 
+    async def rest(self) -> bool:
+        """Wait until every command and query that was taken is answered; whether there was any."""
+        return any([await self._writer.rest(), await self._scanners.rest()])
+
     async def stop(self) -> None:
         """Answer every command that was taken, then close the database."""
         view = self._view

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -88,6 +88,9 @@ class Writer:
         self._turns = Turns(path)
         self._view: WriteView | None = None
         self._log_pages = 0
+        # of the reactor's thread:
+        self._unanswered = 0
+        self._resting: list[Deferred[None]] = []
 
     def start(self) -> None:
         """Begin to work; the database has been made and upgraded before."""
@@ -105,8 +108,18 @@ class Writer:
         if not self._running:
             return fail(RuntimeError("the catalog does not run"))
         outcome: Deferred[T] = Deferred()
+        self._unanswered += 1
         self._queue.put(_Command(lambda tx: command(tx, *args, **kwargs), outcome))
         return outcome
+
+    async def rest(self) -> bool:
+        """Wait until every command that was taken is answered; whether there was any."""
+        if not self._unanswered:
+            return False
+        idle: Deferred[None] = Deferred()
+        self._resting.append(idle)
+        await idle
+        return True
 
     def drain(self) -> Deferred[None]:
         """Take nothing more; fires when everything taken was answered."""
@@ -145,7 +158,7 @@ class Writer:
         try:
             with self._turns.turn():
                 self._transaction(first, taken)
-                self._reactor.callFromThread(_answer, taken)
+                self._reactor.callFromThread(self._answer, taken)
                 if self._log_pages >= CHECKPOINT_BUSY:
                     self._copy_log_back()
         except (apsw.Error, OSError) as error:
@@ -155,7 +168,16 @@ class Writer:
             explained = explain(error)
             for command in taken or [first]:
                 command.error = command.error or explained
-            self._reactor.callFromThread(_answer, taken or [first])
+            self._reactor.callFromThread(self._answer, taken or [first])
+
+    def _answer(self, commands: Sequence[_Command]) -> None:
+        for command in commands:
+            command.answer()
+        self._unanswered -= len(commands)
+        if not self._unanswered:
+            resting, self._resting = self._resting, []
+            for idle in resting:
+                idle.callback(None)
 
     def _transaction(self, first: _Command, taken: list[_Command]) -> None:
         view = self._connect()
@@ -237,8 +259,3 @@ def _run(view: WriteView, command: _Command) -> None:
         command.error = error
         view.execute("ROLLBACK TO command")
     view.execute("RELEASE command")
-
-
-def _answer(commands: list[_Command]) -> None:
-    for command in commands:
-        command.answer()

@@ -5,6 +5,7 @@ import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import globalLogPublisher
 
+from pkgrepo.errors import Conflict
 from pkgrepo.repositories.flight import SingleFlight, shield
 
 
@@ -136,6 +137,16 @@ def test_the_failure_of_shielded_work_is_logged_when_nobody_waits(logged):
     result_of(waiting)
     work.runs[0].errback(ValueError("lost"))
     assert [str(each) for each in failures(logged)] == ["lost"]
+
+
+def test_what_is_refused_when_nobody_waits_is_no_failure(logged):
+    work = Work()
+    waiting = Deferred.fromCoroutine(shield(work()))
+    waiting.cancel()
+    result_of(waiting)
+    work.runs[0].errback(Conflict("it is there already"))
+    assert failures(logged) == []
+    assert [str(event["error"]) for event in logged if "error" in event] == ["it is there already"]
 
 
 @pytest_twisted.ensureDeferred

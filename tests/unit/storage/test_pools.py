@@ -92,6 +92,19 @@ async def test_cancelling_drops_the_result_and_stop_still_waits_for_the_work():
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_pool_tells_when_it_has_nothing_to_do(pools):
+    assert not await pools.rest()
+    gate = threading.Event()
+    work = pools.disk(gate.wait, 30)
+    resting = [ensureDeferred(pools.rest()) for _ in range(2)]
+    assert not any(each.called for each in resting)
+    gate.set()
+    assert [await each for each in resting] == [True, True]
+    assert not await pools.rest()
+    assert await work
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_pool_that_does_not_run_refuses_work():
     pool = Pool(reactor, "test", 1)
     with pytest.raises(RuntimeError, match="test"):

@@ -1,0 +1,100 @@
+"""Stops that come while something is under way for clients that have left already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+from twisted.internet.error import ConnectionDone
+from twisted.python.failure import Failure
+
+from tests.support.images import Registry
+from tests.support.management import ClosingTransport, Stack
+from tests.support.pyprojects import make_wheel
+from tests.support.server import no_failures, turn
+
+pytestmark = pytest.mark.faults
+
+TURNS = (0, 1, 3, 8, 20)  # of the reactor, so that the stop meets different steps
+GC = "/api/repository/main%2Fimages/gc?wait=0"
+
+
+@pytest_twisted.async_yield_fixture
+async def make_stack(tmp_path: Path) -> Any:
+    """Starts servers on one folder, with the repositories ``main/py`` and ``main/images``; nothing may fail."""
+
+    async def make() -> Stack:
+        stack = Stack(tmp_path)
+        await stack.start()
+        if stack.assembly.core.registry.find("main", "py") is None:
+            await stack.add_repository("py")
+            await stack.add_repository("images", format="docker")
+        return stack
+
+    with no_failures():
+        yield make
+        await turn()
+
+
+async def ask_and_leave(stack: Stack, method: str, path: str, data: bytes, sent: int, turns: int) -> None:
+    """Send a request with a part of its body, and leave after some turns of the reactor."""
+    channel = stack.assembly.site.buildProtocol(None)
+    channel.makeConnection(ClosingTransport())
+    head = (
+        f"{method} {path} HTTP/1.1",
+        "Host: a",
+        f"Authorization: {stack.authorization('admin')}",
+        f"Content-Length: {len(data)}",
+    )
+    channel.dataReceived("\r\n".join((*head, "", "")).encode() + data[:sent])
+    for _ in range(turns):
+        await turn()
+    channel.connectionLost(Failure(ConnectionDone()))
+
+
+@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize("part", [0.5, 1])
+@pytest_twisted.ensureDeferred
+async def test_an_upload_is_published_or_leaves_nothing(
+    make_stack: Any, tmp_path: Path, part: float, turns: int
+) -> None:
+    stack = await make_stack()
+    filename, data = make_wheel("demo", "1.0", pad=600_000)
+    path = f"/repositories/main/py/demo/1.0/{filename}"
+    await ask_and_leave(stack, "PUT", path, data, int(len(data) * part), turns)
+    await stack.stop()
+    store = tmp_path / "data" / "storages" / "main"
+    assert list((store / "uploads").iterdir()) == []
+    copies = [each for each in (store / "blobs").rglob("*") if each.is_file()]
+    stack = await make_stack()
+    found = await stack.call("GET", f"/repositories/main/py/packages/{filename}")
+    assert (found.status, len(copies)) in ((200, 2), (404, 0))
+    await stack.stop()
+
+
+@pytest.mark.parametrize("turns", TURNS)
+@pytest_twisted.ensureDeferred
+async def test_what_arrived_of_a_layer_is_kept(make_stack: Any, turns: int) -> None:
+    stack = await make_stack()
+    started = await Registry(stack).start()
+    await ask_and_leave(stack, "PATCH", started.headers["location"], bytes(600_000), 300_000, turns)
+    await stack.stop()
+    stack = await make_stack()
+    status = await Registry(stack).go_on(started, "GET")
+    assert (status.status, status.headers["range"]) in ((204, "0-299999"), (204, "0-0"))
+    if turns:
+        assert status.headers["range"] == "0-299999"
+    await stack.stop()
+
+
+@pytest.mark.parametrize("turns", TURNS)
+@pytest_twisted.ensureDeferred
+async def test_a_job_that_was_begun_has_an_end(make_stack: Any, turns: int) -> None:
+    stack = await make_stack()
+    await ask_and_leave(stack, "POST", GC, b"{}", 2, turns)
+    await stack.stop()
+    stack = await make_stack()
+    assert (await stack.call("POST", GC)).status == 202  # none is said to run still
+    await stack.stop()
