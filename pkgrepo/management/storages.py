@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
 from msgspec import UNSET
 from twisted.logger import Logger
 
@@ -108,7 +109,7 @@ class Storages:
         aliases=[("PUT", "/storage/<id>")],
     )
     async def change(self, call: Call, body: StorageChange, id: str) -> StorageRecord:
-        """Name, whether it is active, and, while it is empty, where it is."""
+        """Name, whether it is active, and, while no repository lives there, where it is."""
         storage = self._find(id)
         before = await self._shown(storage)
         call.check_unchanged(before)
@@ -122,8 +123,10 @@ class Storages:
             changes["settings"] = await self._moved(storage, Path(path), before)
         if changes:
             entry = call.entry(storage.name, changes)
-            storage = await call.write(entry, storages.update_storage, storage.id, now_ms=call.now_ms, **changes)
-            self._services.stores.forget(storage.id)
+            try:
+                storage = await call.write(entry, storages.update_storage, storage.id, now_ms=call.now_ms, **changes)
+            finally:
+                self._services.stores.forget(storage.id)
         return await self._shown(storage)
 
     @table.route(
@@ -140,9 +143,7 @@ class Storages:
         """Refused while repositories live there; its files stay on disk."""
         storage = self._find(id)
         call.check_unchanged(await self._shown(storage))
-        users = [each.path for each in self._services.registry.all() if each.storage_id == storage.id]
-        if users:
-            raise Conflict(f"storage {storage.name!r} is used by {', '.join(users[:5])}")
+        self._check_unused(storage)
         if call.flag("dry_run"):
             return
         await call.write(call.entry(storage.name), storages.remove_storage, storage.id)
@@ -202,11 +203,23 @@ class Storages:
         return data / "storages" / body.name if given is None else data / given
 
     async def _moved(self, storage: Storage, path: Path, before: StorageRecord) -> dict[str, str]:
+        """The settings with the new path, once the folder there has been opened; whatever is wrong with it raises."""
+        self._check_unused(storage)
         if before.usage.blobs:
             raise Conflict(f"storage {storage.name!r} holds {before.usage.blobs} blobs, so its path cannot change")
         path = self._services.settings.data_dir / path
         await self._check_path(path, storage)
-        return {"path": str(path)}
+        settings = {"path": str(path)}
+        try:
+            await self._services.stores.check(evolve(storage, settings=settings))
+        except (PkgrepoError, OSError) as error:
+            raise Invalid(f"the folder cannot be used: {error}", "/settings/path") from error
+        return settings
+
+    def _check_unused(self, storage: Storage) -> None:
+        users = [each.path for each in self._services.registry.all() if each.storage_id == storage.id]
+        if users:
+            raise Conflict(f"storage {storage.name!r} is used by {', '.join(users[:5])}")
 
     async def _check_path(self, path: Path, storage: Storage | None) -> None:
         if "\0" in str(path):

@@ -32,10 +32,18 @@ class Stores:
             self._open[storage.id] = found
         return found
 
+    async def check(self, storage: Storage) -> None:
+        """
+        Open a storage as it is about to be, beside what it is now.
+
+        :raises StorageFailed: it cannot be opened
+        """
+        await self._opener(storage)
+
     def opened(self, storage_id: int) -> IBlobStore | None:
         """The store if it has been opened before, without waiting."""
         return self._open.get(storage_id)
 
     def forget(self, storage_id: int) -> None:
-        """Let go of a storage that was removed."""
+        """Let go of a storage that was removed, or is elsewhere now."""
         self._open.pop(storage_id, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import pytest_twisted
 
+from pkgrepo.storage.known import KnownStorages
 from tests.support.management import Stack
 
 
@@ -84,15 +85,35 @@ async def test_a_storage_in_use_is_not_removed(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_storage_moves_only_while_it_is_empty(stack: Stack) -> None:
+async def test_a_storage_moves_only_while_nothing_lives_there(stack: Stack) -> None:
     await stack.ok("POST", "/storage", {"name": "second"})
     path = str(stack.folder / "moved")
     moved = await stack.ok("PATCH", "/storage/second", {"path": path, "name": "third"})
     assert (moved["name"], moved["settings"]) == ("third", {"path": path})
-    await stack.add_repository(storage="third")
+    made = await stack.add_repository(storage="third")
+    refused = await stack.api("PATCH", "/storage/third", {"settings": {"path": path + "2"}})
+    assert (refused.status, refused.json["detail"]) == (409, "storage 'third' is used by third/py")
     await stack.publish("third/py", "demo", "1.0")
-    assert (await stack.api("PATCH", "/storage/third", {"settings": {"path": path + "2"}})).status == 409
     assert (await stack.ok("GET", "/storage/third"))["usage"]["blobs"] == 2
+    await stack.ok("DELETE", f"/repository/{made['id']}?confirm=py&purge=true")
+    refused = await stack.api("PATCH", "/storage/third", {"settings": {"path": path + "2"}})
+    assert (refused.status, "2 blobs" in refused.json["detail"]) == (409, True)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_does_not_move_to_where_it_cannot_be(stack: Stack) -> None:
+    made = await stack.ok("POST", "/storage", {"name": "second"})
+    full = stack.folder / "full"
+    full.mkdir()
+    (full / "somebody's").write_text("")
+    for path in ("/proc/nowhere", str(full)):
+        refused = await stack.api("PATCH", "/storage/second", {"path": path, "name": "third"})
+        assert (refused.status, refused.pointer) == (422, "/settings/path")
+    taken = await stack.api("PATCH", "/storage/second", {"path": str(stack.folder / "free"), "name": "main"})
+    assert taken.status == 409
+    known = KnownStorages(stack.folder / "data")
+    assert (await stack.ok("POST", "/storage/second/check"))["ok"]
+    assert [each.path for each in known.list() if each.uid == made["id"]] == [made["settings"]["path"]]
 
 
 @pytest_twisted.ensureDeferred
