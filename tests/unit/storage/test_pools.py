@@ -3,7 +3,7 @@ import threading
 import pytest
 import pytest_twisted
 from twisted.internet import reactor
-from twisted.internet.defer import CancelledError, ensureDeferred
+from twisted.internet.defer import CancelledError, ensureDeferred, gatherResults
 
 from pkgrepo.storage.pools import Pool, Pools
 
@@ -53,6 +53,23 @@ async def test_a_pool_uses_no_more_threads_than_it_was_given(pools):
     for each in work_in_progress:
         await each
     assert most == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_every_one_of_many_results_at_once_is_delivered_in_the_reactor_thread(pools):
+    threads = set()
+
+    def note(number: int) -> int:
+        threads.add(threading.get_ident())
+        return number
+
+    assert await gatherResults([pools.disk(int, n).addCallback(note) for n in range(2000)]) == list(range(2000))
+    assert threads == {threading.get_ident()}
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_a_result_sets_going_is_answered_too(pools):
+    assert await pools.disk(int, "3").addCallback(lambda n: pools.disk(pow, n, 2)) == 9
 
 
 @pytest_twisted.ensureDeferred
