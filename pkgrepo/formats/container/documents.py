@@ -54,7 +54,7 @@ _KEYS = {
 }
 
 # Layers that no program runs: signatures, statements and bills of material. A manifest of nothing else may be seen by
-# readers before anybody has signed it.
+# readers before anybody has signed it, if its layers hold what their types say.
 _EVIDENCE = re.compile(
     r"application/vnd\.dev\.cosign\.simplesigning\.v1\+json|application/vnd\.dev\.sigstore\.bundle[A-Za-z0-9.+=;-]*"
     r"|application/(vnd\.dsse\.envelope\.v1|vnd\.in-toto|vnd\.cyclonedx|spdx|vnd\.syft|jose)\+json"
@@ -71,7 +71,7 @@ class Document:
     A manifest, read. ``required`` must be there, ``references`` are all that can be, as (digest, kind).
 
     ``artifact_type`` is what lists of referrers say: its own, else an image's type of configuration. ``evidence`` says
-    that all of its layers are signatures or statements about something else.
+    that all of its layers call themselves signatures or statements about something else.
     """
 
     media_type: str

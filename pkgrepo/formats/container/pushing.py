@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from attrs import evolve
+
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
@@ -17,6 +19,7 @@ from pkgrepo.storage.catalog.manifests import NewManifest
 from .admission import Target
 from .configuration import kept_tags, policy
 from .documents import Document, parse_document
+from .evidence import is_evidence
 from .names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
 from .refusals import VERSION
 from .trust import Trust
@@ -54,6 +57,7 @@ class Pushing:
             document = await self._services.pools.cpu(
                 parse_document, data, content_type, other_types=rules.other_media_types
             )
+        document = evolve(document, evidence=await is_evidence(self._services, target, document))
         async with self._services.publisher.stage(target.repository) as staged:
             blob = await staged.store(data)
             name = f"sha256:{blob.sha256}" if digest is None else str(digest)
