@@ -28,6 +28,7 @@ from pkgrepo.storage.catalog.tokens import find_token
 
 CATALOG_SCOPE = "registry:catalog:*"
 TOKEN_PATH = "/api/auth/token"  # noqa: S105 - an address
+CONTAINERD = b"containerd/"
 
 _WORDS = {Action.READ: "pull", Action.WRITE: "pull,push", Action.DELETE: "delete"}
 
@@ -120,6 +121,18 @@ class Admission:
             return self._services.access.may(identity, Action.READ, repository)
 
         return Refusal(404, self._addresses.explain(name, visible), "NAME_UNKNOWN", detail={"name": name})
+
+    def question(self, request: Request, target: Target) -> None:
+        """
+        Have containerd name itself when it asks whether a blob is there, which only those who push do.
+
+        The layers of a push may all be there already. The manifest would then be the first to be answered 401, and
+        containerd 1.6 may wait for ever after that, since it has to send a body again.
+
+        :raises Refusal: the challenge; other clients, and whoever shows credentials, pass
+        """
+        if request.header(b"authorization") is None and (request.header(b"user-agent") or b"").startswith(CONTAINERD):
+            raise self.challenge(request, scope_of(target.scope, Action.READ), str(AuthenticationRequired()))
 
     def unbound(self, identity: Identity) -> Identity:
         """The caller without the bounds of the short-lived token; those of the token behind it stay."""

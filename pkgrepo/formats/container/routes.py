@@ -136,6 +136,8 @@ class RegistrySite:
         identity, target = await self._admit(request, place, action, base.decode("ascii"))
         if action is Action.WRITE:
             self._gate.check(identity, target)
+        elif (place.kind, method) == (Kind.BLOB, "HEAD"):
+            self._admission.question(request, target)
         return await self._handlers[place.kind, method](request, target, identity, place.rest)
 
     async def _admit(self, request: Request, place: Place, action: Action, base: str) -> tuple[Identity, Target]:

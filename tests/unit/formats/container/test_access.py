@@ -265,6 +265,22 @@ async def test_tags_of_signatures_and_exempt_ones_may_move(make_registry: Any) -
 
 
 @pytest_twisted.ensureDeferred
+async def test_containerd_names_itself_before_it_sends_anything(registry: Registry) -> None:
+    await registry.push(make_image(), "v1")
+    blob = f"blobs/{digest_of(make_image().blobs[0])}"
+
+    async def status(method: str, path: str, who: str | None, agent: str = "containerd/1.6.20") -> int:
+        return (await registry.below(method, path, who=who, User_Agent=agent)).status
+
+    assert await status("HEAD", blob, None) == 401
+    assert await status("HEAD", blob, None, "curl/8.1") == 200
+    for who in ("admin", await bearer(registry, f"repository:{APP}:pull", who=None)):
+        assert await status("HEAD", blob, who) == 200
+    for method, path in (("GET", blob), ("HEAD", "manifests/v1"), ("GET", "manifests/v1")):
+        assert await status(method, path, None) == 200, "to pull needs no token"
+
+
+@pytest_twisted.ensureDeferred
 async def test_pushes_can_be_bound_to_access_tokens(make_registry: Any) -> None:
     registry = await make_registry(rules={"must_use_auth_token_for_push": True})
     image = make_image()
