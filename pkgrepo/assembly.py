@@ -266,6 +266,7 @@ class Assembly:
                 clock=core.clock,
                 collector=core.collector,
                 jobs=core.jobs,
+                image_keys={core.containers.name: core.containers.trusted_keys},
                 settings=_management_settings(config),
                 images=images,
                 audit_sink=None if config.log.audit_file is None else LineFile(config.log.audit_file).append,

@@ -62,6 +62,6 @@ class EarlyReads:
         request.principal = identity.username
         request.repository = repository.path
         request.cache = "hot"
-        if entry.file is not None and sends_all(request, prepared.answer):
-            self._downloads.note(entry.file, identity)
+        if entry.item is not None and sends_all(request, prepared.answer):
+            self._downloads.note(entry.item, identity)
         return prepared

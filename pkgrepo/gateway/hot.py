@@ -13,7 +13,8 @@ from attrs import Factory, define
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.hot import Prepared, ResponseCache, prepare
 from pkgrepo.http.request import Request
-from pkgrepo.model import File, Repository
+from pkgrepo.model import Repository
+from pkgrepo.repositories.downloads import Item
 
 VARIANTS = 32  # spellings of the negotiating header fields that are remembered for one entry
 
@@ -25,7 +26,7 @@ class Entry:
 
     ``repository`` is the repository as it was configured then: answers say who may keep them. ``package`` is the key
     that token globs are held against. ``fresh`` asks the catalog whether what is kept still holds. ``negotiate`` makes
-    the answer for a request; ``file`` is set when sending it counts as a download. ``by_address`` says that answers
+    the answer for a request; ``item`` is set when sending it counts as a download. ``by_address`` says that answers
     differ by the address that the client used, for they hold absolute links.
     """
 
@@ -34,7 +35,7 @@ class Entry:
     negotiate: Callable[[Request], Answer | None]
     fresh: Callable[[], bool]
     generation: int
-    file: File | None = None
+    item: Item | None = None
     by_address: bool = False
     heads: bool = True
     variants: dict[tuple[bytes | None, bytes | None, str], Prepared] = Factory(dict)
@@ -56,7 +57,7 @@ class HotAnswers:
         fresh: Callable[[], bool],
         size: int,
         generation: int,
-        file: File | None = None,
+        item: Item | None = None,
         by_address: bool = False,
         heads: bool = True,
     ) -> None:
@@ -75,7 +76,7 @@ class HotAnswers:
             negotiate=negotiate,
             fresh=fresh,
             generation=generation,
-            file=file,
+            item=item,
             by_address=by_address,
             heads=heads,
         )

@@ -16,6 +16,7 @@ from pkgrepo.storage.catalog.summaries import (
 )
 
 from .call import Call
+from .images import Images
 from .package_records import package_record, repository_url, version_record, version_summary_record
 from .pages import MAX_LIMIT, Page, Wanted
 from .route import Parameter, Table
@@ -37,6 +38,7 @@ class Packages:
     def __init__(self, services: ManagementServices) -> None:
         self._services = services
         self._catalog: ICatalog = services.catalog
+        self._images = Images(services)
 
     @table.route(
         "GET",
@@ -92,8 +94,10 @@ class Packages:
         paged=True,
     )
     async def versions(self, call: Call) -> Page[VersionSummaryRecord]:
-        """The highest first, as the format orders them."""
+        """The highest first, as the format orders them; of images what was pushed last."""
         package, wanted = find_package(self._catalog, call), call.wanted
+        if self._images.holds(call.repository):
+            return await self._images.versions(call, package)
         before = _position(wanted.after(""))
         found = await self._catalog.scan(list_version_summaries, package.id, before=before, limit=wanted.limit + 1)
         total = await self._catalog.scan(count_versions, package.id) if wanted.count else None
@@ -108,6 +112,8 @@ class Packages:
     )
     async def version(self, call: Call, version: str) -> VersionRecord:
         """Files, dependencies, licence, links, tags, and what else the format knows."""
+        if self._images.holds(call.repository):
+            return await self._images.version(call, find_package(self._catalog, call), version)
         package, found = find_version(self._services, call, version)
         held, names = await self._catalog.scan(_below, package.id, found.id)
         return version_record(package.name, found, held, names, repository_url(call.base_url, call.repository))

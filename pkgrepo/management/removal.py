@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import Invalid, NotFound, PkgrepoError
+from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, File, Package, Repository, VersionState
 from pkgrepo.repositories import remove
@@ -10,6 +10,7 @@ from pkgrepo.storage.catalog import files, packages, versions
 from pkgrepo.storage.catalog.summaries import place_of_file
 
 from .call import Call
+from .images import Images
 from .packages import find_package, find_version
 from .route import Table
 from .schemas import packages as schemas
@@ -31,6 +32,7 @@ class Removal:
     def __init__(self, services: ManagementServices) -> None:
         self._services = services
         self._catalog: ICatalog = services.catalog
+        self._images = Images(services)
 
     @table.route(
         "DELETE",
@@ -42,7 +44,10 @@ class Removal:
         audit="version.delete",
     )
     async def delete_version(self, call: Call, version: str) -> DeletedVersion:
-        """With all its files; a package without versions goes too."""
+        """With all its files; a package without versions goes too. The tag of an image goes alone."""
+        if self._images.holds(call.repository):
+            image, dry = find_package(self._catalog, call), call.flag("dry_run")
+            return DeletedVersion(deleted=await self._images.delete(call, image, version, dry_run=dry), dry_run=dry)
         package, found = find_version(self._services, call, version)
         if call.flag("dry_run"):
             held = self._catalog.look(files.files_of_version, found.id)
@@ -62,6 +67,9 @@ class Removal:
         """With all its versions, one after the other."""
         package = find_package(self._catalog, call)
         call.object = f"{call.repository.path}/{package.key}"
+        if self._images.holds(call.repository):
+            dry = call.flag("dry_run")
+            return DeletedVersion(deleted=await self._images.delete_image(call, package, dry_run=dry), dry_run=dry)
         if call.flag("dry_run"):
             held = await self._catalog.scan(files.files_of_package, package.id)
             return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
@@ -119,6 +127,8 @@ class Removal:
     # Below
 
     async def _set_state(self, call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
+        if self._images.holds(call.repository):
+            raise Conflict("images cannot be withdrawn; delete the tag, or the manifest by its digest")
         package, found = find_version(self._services, call, version)
         indexer = self._services.formats[call.repository.format].index
         reason = " ".join(reason.split())
@@ -141,13 +151,19 @@ class Removal:
         found = self._find_package(repository, path)
         if found is not None:
             self._require_delete(call, found.key)
-            await self._remove_package(call, found.id, found.key)
+            if self._images.holds(repository):
+                await self._images.delete_image(call, found)
+            else:
+                await self._remove_package(call, found.id, found.key)
             return
         name, _, version = path.rpartition("/")
         found = self._find_package(repository, name)
         if found is None:
             raise NotFound("path", path)
         self._require_delete(call, found.key)
+        if self._images.holds(repository):
+            await self._images.delete(call, found, version)
+            return
         await self._remove(call, found.key, self._version_key(repository, version), None)
 
     def _with_companions(self, file: File) -> list[str]:

@@ -14,12 +14,14 @@ from pkgrepo.auth.permissions import Authorizer
 from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.images import ImageAddresses
 from pkgrepo.interfaces import ICatalog, IFormat
+from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.gc import GarbageCollector
 from pkgrepo.repositories.jobs import Jobs
 from pkgrepo.repositories.publish import Observer, Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.catalog.trust import Keys
 from pkgrepo.storage.known import KnownStorages
 from pkgrepo.storage.pools import Pools
 
@@ -49,7 +51,9 @@ class ManagementServices:
     The collaborators, as the composition root put them together; ``formats`` are by name.
 
     ``audit_sink`` gets each line of the audit log as JSON, for a copy outside of the catalog. ``images`` tells which
-    repository the name of an image belongs to. ``observer`` is told of repositories that came, changed or went.
+    repository the name of an image belongs to. ``image_keys`` are the formats whose packages are images, each with a
+    function that tells whose signatures readers of a repository need. ``observer`` is told of repositories that came,
+    changed or went.
     """
 
     catalog: ICatalog
@@ -68,6 +72,7 @@ class ManagementServices:
     clock: Clock
     collector: GarbageCollector
     jobs: Jobs
+    image_keys: Mapping[str, Callable[[Repository], Keys]]
     settings: ManagementSettings
     audit_sink: Callable[[bytes], None] | None = None
     images: ImageAddresses = Factory(lambda self: ImageAddresses(self.registry), takes_self=True)

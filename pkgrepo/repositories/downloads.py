@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from attrs import frozen
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -9,7 +12,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import File, Identity
+from pkgrepo.model import Identity
 from pkgrepo.storage.catalog import downloads
 
 from .clock import Clock
@@ -18,6 +21,36 @@ log = Logger()
 
 FLUSH_S = 10.0  # at most this many seconds of downloads are forgotten by a crash
 FLUSH_ROWS = 5000
+
+
+class Item(Protocol):
+    """What counts as downloaded when it was sent whole: a file, as a rule."""
+
+    @property
+    def id(self) -> int:
+        """Its catalog key."""
+
+    @property
+    def repository_id(self) -> int:
+        """That of its repository."""
+
+    @property
+    def package_id(self) -> int | None:
+        """That of its package, if it has one."""
+
+    @property
+    def path(self) -> str:
+        """Where it is, below its repository."""
+
+
+@frozen
+class Pull:
+    """The manifest of an image: to get it is to pull the image, whatever layers the client has already."""
+
+    id: int
+    repository_id: int
+    package_id: int
+    path: str
 
 
 class DownloadRecorder(Service):
@@ -30,14 +63,15 @@ class DownloadRecorder(Service):
         self._loop = LoopingCall(self.flush)
         self._loop.clock = reactor
 
-    def note(self, file: File, identity: Identity) -> None:
-        """One whole file was sent to this identity."""
+    def note(self, item: Item, identity: Identity) -> None:
+        """One whole file, or manifest, was sent to this identity."""
         self._pending.append(
             downloads.Download(
-                file_id=file.id,
-                repository_id=file.repository_id,
-                package_id=file.package_id,
-                path=file.path,
+                kind="manifest" if isinstance(item, Pull) else "file",
+                item_id=item.id,
+                repository_id=item.repository_id,
+                package_id=item.package_id,
+                path=item.path,
                 user_id=identity.user_id,
                 token_id=identity.token_id,
                 at_ms=self._clock.now_ms(),

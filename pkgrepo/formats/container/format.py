@@ -14,11 +14,13 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
 from pkgrepo.repositories.index import Change, PackageIndex
+from pkgrepo.storage.catalog.trust import Keys
 
 from .configuration import schema, validate
 from .names import NameInvalid, TagInvalid, parse_name, parse_tag
 from .routes import RegistrySite
 from .setup import snippets
+from .trust import trusted_keys
 
 
 @implementer(IFormat)
@@ -54,6 +56,10 @@ class ContainerFormat:
     def site(self, services: Services, addresses: ImageAddresses, token: IResource | None = None) -> IResource:
         """Every repository, at the address that container clients know; ``token`` is the token service."""
         return RegistrySite(services, addresses, service=self._service, ping=self._ping, token=token).resource()
+
+    def trusted_keys(self, repository: Repository) -> Keys:
+        """The keys by which readers of a repository see its content, or None where all of it is shown."""
+        return trusted_keys(repository)
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """Nothing is rendered ahead of time: lists are read from the catalog as they are asked for."""

@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 from pkgrepo.errors import NotFound
 from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control
+from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity
 from pkgrepo.repositories import images
+from pkgrepo.repositories.downloads import Pull
 from pkgrepo.storage.catalog.blobs import TOUCH_MS
-from pkgrepo.storage.catalog.manifests import Manifest, find_manifest, find_tagged
+from pkgrepo.storage.catalog.manifests import Manifest, find_manifest, find_tagged, is_part
 from pkgrepo.storage.catalog.trust import Keys
 
 from .admission import Target
@@ -64,6 +65,12 @@ class Manifests:
             headers=headers,
         )
 
+        # the parts of an index are fetched after it, and that was one pull already
+        part = services.catalog.look(is_part, found.package_id, found.digest)
+        item = None if part else Pull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
+        if item is not None and sends_all(request, answer):
+            services.downloads.note(item, identity)
+
         def fresh() -> bool:
             return self._is_for_all(target, reference, view, found)
 
@@ -77,6 +84,7 @@ class Manifests:
                 size=len(answer.body) if isinstance(answer.body, bytes) else 0,
                 generation=generation,
                 heads=not by_digest,
+                item=item,
             )
         return answer
 

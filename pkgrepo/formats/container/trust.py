@@ -13,8 +13,9 @@ waiting               who may push to the image              a signature by a li
 trusted               every reader                           its key is listed no more: hidden
 hidden                who may push to the image              a signature by a listed key: trusted. It is not removed:
                                                              it was served once, or is older than the rule
-evidence              every reader                           nothing: signatures and statements run nowhere, and
-                                                             readers need them to check for themselves
+evidence              every reader                           nothing: signatures and statements run nowhere (their
+                                                             bytes are looked at), and readers need them to check for
+                                                             themselves
 ====================  =====================================  ==========================================================
 
 Whose signatures a manifest bears is written down; whether those keys are listed is asked at each read, so taking a key
@@ -215,6 +216,12 @@ def untrusted(reference: str) -> Refusal:
     """The refusal for a manifest that is there, and that this caller may not see yet."""
     sentence = f"manifest {reference[:200]} is {UNTRUSTED}"
     return Refusal(404, sentence, "MANIFEST_UNKNOWN", detail=UNTRUSTED)
+
+
+def trusted_keys(repository: Repository) -> Keys:
+    """The keys by which readers see the content of a repository, named as in the catalog; None where it needs none."""
+    policy = trust_policy(repository)
+    return None if policy is None else _key_ids(_keys(policy))
 
 
 def _evidence_of(r: Reader, repository: Repository, image: str, digest: str) -> tuple[list[str], bool]:

@@ -135,7 +135,7 @@ class Reading:
             fresh=fresh,
             size=len(answer.body) if isinstance(answer.body, bytes) else 0,
             generation=generation,
-            file=file,
+            item=file,
         )
         self._count(request, identity, file, answer)
         return answer

@@ -141,7 +141,7 @@ class Reading:
             fresh=fresh,
             size=len(answer.body) if isinstance(answer.body, bytes) else 0,
             generation=generation,
-            file=file if companion_of(file) is None else None,
+            item=file if companion_of(file) is None else None,
         )
         self._count(request, identity, file, answer)
         return answer

@@ -56,7 +56,11 @@ class Hits(Record):
 
 
 class VersionSummaryRecord(Record):
-    """A version in a list; size in bytes."""
+    """
+    A version in a list; size in bytes.
+
+    Versions of images are tags, and digests of manifests that nothing else names; digest is that of the manifest.
+    """
 
     version: str
     state: str
@@ -65,6 +69,7 @@ class VersionSummaryRecord(Record):
     publisher: str
     files: int
     size: int
+    digest: str | None = None
 
 
 class FileRecord(Record):
@@ -95,6 +100,7 @@ class VersionRecord(Record):
     tags: list[str]
     files: list[FileRecord]
     metadata: dict[str, Any]
+    digest: str | None = None
 
 
 class DeletedVersion(Record):

@@ -17,15 +17,16 @@ DAY_MS = 86_400_000
 
 @frozen
 class Download:
-    """One whole file that was sent."""
+    """One whole thing that was sent; ``kind`` is file, or manifest for an image that was pulled."""
 
-    file_id: int
+    item_id: int
     repository_id: int
     package_id: int | None
     path: str
     user_id: int | None
     token_id: int | None
     at_ms: int
+    kind: str = "file"
 
 
 @frozen
@@ -43,24 +44,28 @@ class TokenDownload:
 
 def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
     """Count a batch of downloads, and log those that a token was used for."""
-    counts = Counter((each.file_id, each.at_ms // DAY_MS, each.repository_id, each.package_id) for each in batch)
-    for (file_id, day, repository_id, package_id), count in counts.items():
+    counts = Counter(
+        (each.kind, each.item_id, each.at_ms // DAY_MS, each.repository_id, each.package_id) for each in batch
+    )
+    for (kind, item_id, day, repository_id, package_id), count in counts.items():
         tx.execute(
             """
-            INSERT INTO download_count (file_id, day, repository_id, package_id, count) VALUES (?, ?, ?, ?, ?)
-            ON CONFLICT (file_id, day) DO UPDATE SET count = download_count.count + excluded.count
+            INSERT INTO download_count (kind, item_id, day, repository_id, package_id, count)
+            VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT (kind, item_id, day) DO UPDATE SET count = download_count.count + excluded.count
             """,
-            (file_id, day, repository_id, package_id, count),
+            (kind, item_id, day, repository_id, package_id, count),
         )
     for each in batch:
         if each.token_id is not None:
             tx.execute(
                 """
-                INSERT INTO download (file_id, repository_id, package_id, path, user_id, token_id, at)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO download (kind, item_id, repository_id, package_id, path, user_id, token_id, at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 (
-                    each.file_id,
+                    each.kind,
+                    each.item_id,
                     each.repository_id,
                     each.package_id,
                     each.path,

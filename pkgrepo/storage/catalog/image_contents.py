@@ -114,6 +114,13 @@ def read_image(r: Reader, repository_id: int, package_key: str) -> ImageContents
     )
 
 
+def content_digests(r: Reader, package_id: int) -> tuple[list[str], list[str]]:
+    """The digests of an image's manifests, and those of its blobs, which are always sha256."""
+    manifests = r.all("SELECT digest FROM manifest WHERE package_id = ? ORDER BY digest", (package_id,))
+    blobs = r.all("SELECT sha256 FROM package_blob WHERE package_id = ? ORDER BY sha256", (package_id,))
+    return [row[0] for row in manifests], [f"sha256:{row[0].hex()}" for row in blobs]
+
+
 def _blobs(r: Reader, package_id: int, manifests: tuple[StoredManifest, ...]) -> tuple[StoredBlob, ...]:
     needed = {digest for each in manifests for digest, _ in each.references}
     found = []

@@ -104,6 +104,12 @@ def manifest_size(r: Reader, package_id: int, digest: str) -> int | None:
     return None if row is None else int(row[0])
 
 
+def is_part(r: Reader, package_id: int, digest: str) -> bool:
+    """Whether another manifest of the image names this one, as an index does."""
+    sql = "SELECT 1 FROM manifest_ref WHERE package_id = ? AND digest = ? AND kind = 'manifest' LIMIT 1"
+    return r.one(sql, (package_id, digest)) is not None
+
+
 def has_manifests(r: Reader, package_id: int) -> bool:
     """Whether an image has any manifest."""
     return r.one("SELECT 1 FROM manifest WHERE package_id = ? LIMIT 1", (package_id,)) is not None

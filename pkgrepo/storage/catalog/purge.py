@@ -38,8 +38,8 @@ _OF_REPOSITORY = (
     """,
     "DELETE FROM upload WHERE uid IN (SELECT uid FROM upload WHERE repository_id = ? LIMIT ?)",
     """
-    DELETE FROM download_count WHERE (file_id, day) IN
-        (SELECT file_id, day FROM download_count WHERE repository_id = ? LIMIT ?)
+    DELETE FROM download_count WHERE (kind, item_id, day) IN
+        (SELECT kind, item_id, day FROM download_count WHERE repository_id = ? LIMIT ?)
     """,
 )
 

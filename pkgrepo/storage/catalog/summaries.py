@@ -18,8 +18,9 @@ class PackageSummary:
     """
     A package with its figures; ``size`` in bytes.
 
-    ``latest`` is the version that the format calls so, else the highest one that is live; ``withdrawn`` counts the
-    versions that are yanked, ``deprecated`` those that are deprecated.
+    ``latest`` is the version that the format calls so, else the highest one that is live, of images the tag of that
+    name or else the one that was set last; ``withdrawn`` counts the versions that are yanked, ``deprecated`` those
+    that are deprecated. Images have tags for versions, and blobs for files.
     """
 
     key: str
@@ -55,12 +56,20 @@ _CHUNK = 500  # repositories in one query
 _PACKAGE = """
     SELECT p.key, p.name,
            COALESCE(p.latest, (SELECT v.text FROM version v WHERE v.package_id = p.id AND v.state = 'live'
-                               ORDER BY v.sort DESC, v.key DESC LIMIT 1)),
-           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id),
+                               ORDER BY v.sort DESC, v.key DESC LIMIT 1),
+                    (SELECT t.name FROM tag t WHERE t.package_id = p.id AND t.digest IS NOT NULL
+                     AND (t.expires_at IS NULL OR t.served IS NOT NULL)
+                     ORDER BY CASE t.name WHEN 'latest' THEN 0 ELSE 1 END, t.updated_at DESC, t.name LIMIT 1)),
+           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id)
+           + (SELECT COUNT(*) FROM tag t WHERE t.package_id = p.id AND t.digest IS NOT NULL),
            (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state = 'yanked'),
            (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state = 'deprecated'),
-           (SELECT COUNT(*) FROM file f WHERE f.package_id = p.id),
-           (SELECT COALESCE(SUM(f.size), 0) FROM file f WHERE f.package_id = p.id),
+           (SELECT COUNT(*) FROM file f WHERE f.package_id = p.id)
+           + (SELECT COUNT(*) FROM package_blob x WHERE x.package_id = p.id),
+           (SELECT COALESCE(SUM(f.size), 0) FROM file f WHERE f.package_id = p.id)
+           + (SELECT COALESCE(SUM(m.size), 0) FROM manifest m WHERE m.package_id = p.id)
+           + (SELECT COALESCE(SUM(b.size), 0) FROM package_blob x JOIN repository r ON r.id = p.repository_id
+              JOIN blob b ON b.storage_id = r.storage_id AND b.sha256 = x.sha256 WHERE x.package_id = p.id),
            (SELECT COALESCE(SUM(d.count), 0) FROM download_count d WHERE d.package_id = p.id),
            p.created_at, p.updated_at
     FROM package p

@@ -235,7 +235,7 @@ def test_endless_spellings_take_a_bounded_room(scene):
 
 
 def test_whole_downloads_are_noted_and_nothing_else(scene):
-    scene.keep(Asked(), file=scene.file)
+    scene.keep(Asked(), item=scene.file)
     tag = '"-"'
     assert scene.body(Asked(method=b"HEAD")) == b"-"
     assert scene.body(Asked(if_none_match=tag)) == b"-"

@@ -391,7 +391,8 @@ CREATE INDEX event_package ON event (package_id, seq);
 -- Who fetched what with which token; written in batches.
 CREATE TABLE download (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    file_id INTEGER NOT NULL,
+    kind TEXT NOT NULL,                         -- file, manifest
+    item_id INTEGER NOT NULL,
     repository_id INTEGER NOT NULL,
     package_id INTEGER,
     path TEXT NOT NULL,
@@ -402,12 +403,13 @@ CREATE TABLE download (
 CREATE INDEX download_token ON download (token_id, seq);
 
 CREATE TABLE download_count (
-    file_id INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    item_id INTEGER NOT NULL,
     day INTEGER NOT NULL,                       -- days since the epoch
     repository_id INTEGER NOT NULL,
     package_id INTEGER,
     count INTEGER NOT NULL,
-    PRIMARY KEY (file_id, day)
+    PRIMARY KEY (kind, item_id, day)
 ) WITHOUT ROWID;
 CREATE INDEX download_count_repository ON download_count (repository_id, day);
 CREATE INDEX download_count_package ON download_count (package_id, day);

@@ -4,15 +4,15 @@ from pkgrepo.storage.catalog import downloads
 from pkgrepo.storage.catalog.downloads import DAY_MS, Download
 from tests.support.catalog import MemoryCatalog
 
-ONE = Download(file_id=1, repository_id=1, package_id=5, path="a", user_id=None, token_id=None, at_ms=10 * DAY_MS)
+ONE = Download(item_id=1, repository_id=1, package_id=5, path="a", user_id=None, token_id=None, at_ms=10 * DAY_MS)
 
 
 def test_downloads_are_counted_by_day_across_batches():
     catalog = MemoryCatalog()
     later = evolve(ONE, at_ms=ONE.at_ms + 1)
-    next_day = evolve(ONE, at_ms=11 * DAY_MS, file_id=2)
+    next_day = evolve(ONE, at_ms=11 * DAY_MS, item_id=2)
     catalog.do(downloads.record_downloads, [ONE, later, next_day])
-    catalog.do(downloads.record_downloads, [ONE, evolve(ONE, repository_id=2, package_id=6, file_id=3)])
+    catalog.do(downloads.record_downloads, [ONE, evolve(ONE, repository_id=2, package_id=6, item_id=3)])
     assert catalog.look(downloads.downloads_by_day, 1, 10, 12) == [(10, 3), (11, 1)]
     assert catalog.look(downloads.downloads_by_day, 1, 11, 12) == [(11, 1)]
     assert catalog.look(downloads.downloads_of_package, 5) == 4

@@ -1,0 +1,184 @@
+"""Images in the management API: tags and manifests as versions, listed, looked into, deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from tests.support.images import OCI_INDEX, Image, Registry, make_image, make_index
+from tests.support.management import Stack
+from tests.support.signing import Signer, sign_simply, signature_tag
+
+ONE, TWO = make_image("one"), make_image("two", architecture="arm64")
+BOTH = make_index([ONE, TWO])
+LOOSE = make_image("loose")
+PACKAGES = "/repository/main%2Fimages/packages"
+APP = "/package/main%2Fimages/app"
+
+
+def size_of(*images: Image) -> int:
+    """What images take, everything once."""
+    return sum(map(len, {data for image in images for data in (image.manifest, *image.blobs)}))
+
+
+@pytest_twisted.async_yield_fixture
+async def registry(stack: Stack) -> Any:
+    """An index of two images by two tags, one of the images by another, and a manifest by its digest only."""
+    await stack.add_repository("images", format="docker")
+    found = Registry(stack)
+    for image in (ONE, TWO, LOOSE):
+        await found.push(image)
+    await found.push(BOTH, "v1")
+    await found.push(BOTH, "latest")
+    await found.push(ONE, "amd64")
+    yield found
+
+
+async def names(stack: Stack) -> list[str]:
+    return [each["version"] for each in (await stack.ok("GET", f"{APP}/versions"))["items"]]
+
+
+@pytest_twisted.ensureDeferred
+async def test_tags_are_listed_with_what_they_stand_for(registry: Registry) -> None:
+    stack = registry.stack
+    (package,) = (await stack.ok("GET", PACKAGES))["items"]
+    assert (package["name"], package["latest"], package["versions"], package["files"]) == ("app", "latest", 3, 6)
+    assert package["size"] == size_of(ONE, TWO, BOTH, LOOSE)
+    listed = await stack.ok("GET", f"{APP}/versions?count=true")
+    assert listed["total"] == 4
+    found = {each["version"]: each for each in listed["items"]}
+    assert set(found) == {"v1", "latest", "amd64", LOOSE.digest}  # parts of an index are none of their own
+    assert (found["v1"]["digest"], found["v1"]["publisher"], found["v1"]["state"]) == (BOTH.digest, "admin", "live")
+    assert (found["v1"]["size"], found["v1"]["files"]) == (size_of(ONE, TWO, BOTH), 7)
+    assert (found["amd64"]["size"], found["amd64"]["files"]) == (size_of(ONE), 3)
+    times = [each["published_at"] for each in listed["items"]]
+    assert times == sorted(times, reverse=True)
+    paged: list[str] = []
+    after = ""
+    while True:
+        page = await stack.ok("GET", f"{APP}/versions?limit=1{after}")
+        paged += [each["version"] for each in page["items"]]
+        if page["next"] is None:
+            break
+        after = f"&cursor={page['next']}"
+    assert paged == [each["version"] for each in listed["items"]]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_version_shows_everything_that_it_consists_of(registry: Registry) -> None:
+    stack = registry.stack
+    shown = await stack.ok("GET", f"{APP}/versions/v1")
+    assert (shown["digest"], shown["tags"]) == (BOTH.digest, ["latest", "v1"])
+    assert shown["metadata"]["media_type"] == OCI_INDEX
+    by_digest = {each["name"]: each for each in shown["files"]}
+    assert set(by_digest) >= {BOTH.digest, ONE.digest, TWO.digest}
+    assert sum(each["size"] for each in shown["files"]) == size_of(ONE, TWO, BOTH)
+    for each in shown["files"]:  # every address is one that answers
+        path = each["url"].partition("registry.example")[2]
+        assert len((await stack.call("GET", path)).body) == each["size"]
+    assert (await stack.ok("GET", f"{APP}/versions/{TWO.digest}"))["version"] == TWO.digest
+    for missing in ("v2", "sha256:" + "0" * 64, "..."):
+        assert (await stack.api("GET", f"{APP}/versions/{missing}")).status == 404
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_tag_goes_alone_and_a_manifest_with_its_tags(registry: Registry) -> None:
+    stack = registry.stack
+    dry = await stack.ok("DELETE", f"{APP}/versions/{BOTH.digest}?dry_run=true")
+    assert dry == {"deleted": [BOTH.digest, "latest", "v1"], "dry_run": True}
+    assert await stack.ok("DELETE", f"{APP}/versions/amd64") == {"deleted": ["amd64"], "dry_run": False}
+    assert (await registry.below("GET", "manifests/amd64")).status == 404
+    assert (await registry.below("GET", f"manifests/{ONE.digest}")).status == 200
+    gone = await stack.ok("DELETE", f"{APP}/versions/{BOTH.digest}")
+    assert gone["deleted"] == [BOTH.digest, "latest", "v1"]
+    assert (await registry.below("GET", "manifests/latest")).status == 404
+    assert sorted(await names(stack)) == sorted([ONE.digest, TWO.digest, LOOSE.digest])
+    objects = [each["object"] for each in await stack.audited(action="version.delete")]
+    assert f"main/images/app@{BOTH.digest}" in objects
+    assert "main/images/app:amd64" in objects
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_image_goes_with_everything(registry: Registry) -> None:
+    stack = registry.stack
+    await registry.push_blob(b"no manifest names this")
+    assert len((await stack.ok("DELETE", f"{APP}?dry_run=true"))["deleted"]) == 11
+    assert len((await stack.ok("DELETE", APP))["deleted"]) == 11
+    assert (await stack.api("GET", APP)).status == 404
+    assert (await stack.ok("GET", PACKAGES))["items"] == []
+    stats = await stack.ok("GET", "/repository/main%2Fimages/stats")
+    assert (stats["logical_bytes"], stats["total_blobs"]) == (0, 0)
+
+
+@pytest_twisted.ensureDeferred
+async def test_paths_of_images_are_deleted_by_tag_or_digest(registry: Registry) -> None:
+    stack = registry.stack
+    await registry.push(ONE, "v1", name="main/images/team/tool")
+    paths = ["app/v1", f"app/{LOOSE.digest}", "app/never", "team/tool"]
+    done = await stack.ok("DELETE", PACKAGES, {"paths": paths})
+    assert (done["deleted"], done["missing"]) == (["app/v1", f"app/{LOOSE.digest}", "team/tool"], ["app/never"])
+    assert sorted(await names(stack)) == ["amd64", "latest"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_where_nothing_is_deleted_the_api_deletes_nothing_either(registry: Registry) -> None:
+    stack = registry.stack
+    config = {"type": "Hosted", "policy": {"allow_delete": False}}
+    await stack.ok("PUT", "/repository/main%2Fimages/config", config)
+    for path in (APP, f"{APP}/versions/v1"):
+        refused = await stack.api("DELETE", path)
+        assert (refused.status, "allow_delete" in refused.json["detail"]) == (409, True)
+    assert (await stack.api("POST", f"{APP}/versions/v1/yank", {})).status == 409
+
+
+@pytest_twisted.ensureDeferred
+async def test_readers_are_not_shown_what_waits_for_a_signature(registry: Registry) -> None:
+    stack = registry.stack
+    await stack.add_user("reader")
+    signer = Signer()
+    rules = {"require_content_trust": True}
+    config = {"type": "Hosted", "push_rules": rules, "trust": {"keys": [signer.pem]}}
+    await stack.ok("PUT", "/repository/main%2Fimages/config", config)
+    await registry.push(make_image("unsigned"), "v2")
+    states = {each["version"]: each["state"] for each in (await stack.ok("GET", f"{APP}/versions"))["items"]}
+    assert (states["v2"], states["v1"]) == ("waiting", "live")
+    assert (await stack.ok("GET", f"{APP}/versions", who="reader"))["items"] == []
+    assert (await stack.api("GET", f"{APP}/versions/v2", who="reader")).status == 404
+    assert (await stack.ok("GET", APP))["latest"] == "latest"
+    await registry.push(sign_simply(signer, BOTH.digest), signature_tag(BOTH.digest))
+    seen = {each["version"] for each in (await stack.ok("GET", f"{APP}/versions", who="reader"))["items"]}
+    assert seen == {"v1", "latest", "amd64", signature_tag(BOTH.digest)}
+
+
+@pytest.mark.parametrize("cursor", ["x", "-1/v1", "12"])
+@pytest_twisted.ensureDeferred
+async def test_a_made_up_cursor_does_no_harm(registry: Registry, cursor: str) -> None:
+    reply = await registry.stack.api("GET", f"{APP}/versions?cursor={cursor}")
+    assert reply.status in (200, 422)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_pull_counts_once_whatever_it_takes(registry: Registry) -> None:
+    stack = registry.stack
+
+    async def downloads() -> int:
+        await stack.assembly.core.downloads.flush()
+        stats = await stack.ok("GET", "/repository/main%2Fimages/stats")
+        assert stats["top_packages"][0]["downloads"] == stats["downloads"]["total"]
+        return int(stats["downloads"]["total"])
+
+    assert await downloads() == 0
+    for _ in range(2):  # the second time from memory
+        await registry.below("HEAD", "manifests/v1")
+        assert (await registry.below("GET", "manifests/v1")).status == 200
+        assert (await registry.below("GET", f"manifests/{ONE.digest}")).status == 200
+        for data in ONE.blobs:
+            await registry.push_blob(data)
+    same = {"If_None_Match": f'"{BOTH.digest}"'}
+    assert (await registry.below("GET", "manifests/v1", **same)).status == 304
+    assert await downloads() == 2
+    await registry.below("GET", f"manifests/{LOOSE.digest}")
+    assert await downloads() == 3
+    assert (await stack.ok("GET", APP))["downloads"] == 3
