@@ -1,0 +1,148 @@
+"""containerd by ctr: push, fetch and pull, also by a host that mirrors another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.clients import program
+from tests.support.daemons import containerd
+from tests.support.images import make_image, make_index
+from tests.support.processes import ServerProcess
+from tests.support.registries import ADMIN, BOB, Clients, add_bob, host_of, push_image, registry_process
+from tests.support.relay import Relay
+from tests.support.wire import Wire
+
+CONFIG = """
+[[bootstrap.repositories]]
+name = "images"
+format = "docker"
+
+[[bootstrap.repositories]]
+name = "private"
+format = "docker"
+visibility = "private"
+"""
+MIRROR = """
+server = "https://images.example"
+
+[host."http://{host}/v2/main/images"]
+capabilities = ["pull", "resolve"]
+override_path = true
+"""
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Path]:
+    with containerd() as socket:
+        yield socket
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with registry_process(tmp_path_factory.mktemp("server"), CONFIG) as process:
+        add_bob(Wire(process.url, ADMIN), "main/images")
+        yield process
+
+
+@pytest.fixture
+def wire(server: ServerProcess) -> Wire:
+    return Wire(server.url, ADMIN)
+
+
+class Ctr(Clients):
+    """ctr at one containerd."""
+
+    def __init__(self, folder: Path, host: str, socket: Path) -> None:
+        super().__init__(folder, host)
+        self.socket = socket
+
+    def __call__(self, *arguments: str | Path, status: int | None = 0) -> str:
+        return self.call(program("ctr"), "--address", self.socket, *arguments, status=status)
+
+    def images(self) -> dict[str, str]:
+        """Names and digests of what containerd has."""
+        rows = [line.split() for line in self("image", "list").splitlines()[1:]]
+        return {row[0]: row[2] for row in rows}
+
+    def content(self) -> set[str]:
+        """The digests of what containerd keeps."""
+        return set(self("content", "list", "-q").split())
+
+
+@pytest.fixture
+def ctr(tmp_path: Path, server: ServerProcess, daemon: Path) -> Ctr:
+    return Ctr(tmp_path, host_of(server), daemon)
+
+
+def fetch(ctr: Ctr, image: str, *options: str | Path, status: int | None = 0) -> str:
+    return ctr("content", "fetch", "--plain-http", *options, f"{ctr.host}/{image}", status=status)
+
+
+def test_ctr_fetches_an_image_and_pushes_it_elsewhere(ctr: Ctr, wire: Wire, server: ServerProcess) -> None:
+    image = make_image("moved by ctr")
+    push_image(wire, "main/images/seed", image, "v1")
+    fetch(ctr, "main/images/seed:v1", "--platform=linux/amd64")
+    assert ctr.images()[f"{ctr.host}/main/images/seed:v1"] == image.digest
+    target = f"{ctr.host}/main/images/pushed:v1"
+    push = ("image", "push", "--plain-http", "-u", ":".join(BOB), target, f"{ctr.host}/main/images/seed:v1")
+    ctr(*push)
+    assert wire.as_user().get("/v2/main/images/pushed/manifests/v1").body == image.manifest
+    ctr(*push)
+    assert len(server.lines("HEAD /v2/main/images/pushed/manifests/v1", 2)) >= 2
+    assert server.output.count("PUT /v2/main/images/pushed/manifests/") == 1, "the second push finds it there"
+
+
+def test_ctr_shows_why_a_push_is_refused(ctr: Ctr, wire: Wire) -> None:
+    for content, tag in (("first", "v1"), ("second", "v2")):
+        push_image(wire, "main/images/refused", make_image(content), tag)
+        fetch(ctr, f"main/images/refused:{tag}")
+    name = f"{ctr.host}/main/images/refused"
+    push = ("image", "push", "--plain-http")
+    shown = ctr(*push, "-u", ":".join(BOB), f"{name}:v1", f"{name}:v2", status=1)
+    assert "403 Forbidden" in shown
+    other = f"{ctr.host}/main/images/other:v1"
+    assert "401 Unauthorized" in ctr(*push, "-u", f"{BOB[0]}:wrong", other, f"{name}:v1", status=1)
+    ctr(*push, other, f"{name}:v1", status=1)
+    assert wire.head("/v2/main/images/other/manifests/v1").status == 404
+
+
+def test_ctr_logs_in_to_fetch_what_is_private(ctr: Ctr, wire: Wire) -> None:
+    image = make_image("private to ctr")
+    push_image(wire, "main/private/app", image, "v1")
+    fetch(ctr, "main/private/app:v1", status=1)
+    fetch(ctr, "main/private/app:v1", "-u", ":".join(BOB), status=1)
+    fetch(ctr, "main/private/app:v1", "-u", ":".join(ADMIN))
+    fetch(ctr, f"main/private/app@{image.digest}", "-u", ":".join(ADMIN))
+
+
+def test_ctr_takes_one_platform_of_an_index_or_all(ctr: Ctr, wire: Wire) -> None:
+    images = {each: make_image(f"{each} by ctr", architecture=each) for each in ("amd64", "arm64")}
+    index = make_index(list(images.values()))
+    for image in images.values():
+        push_image(wire, "main/images/platforms", image)
+    push_image(wire, "main/images/platforms", index, "v1")
+    fetch(ctr, "main/images/platforms:v1", "--platform=linux/arm64")
+    assert images["arm64"].digest in ctr.content()
+    assert images["amd64"].digest not in ctr.content()
+    fetch(ctr, "main/images/platforms:v1", "--all-platforms")
+    assert {index.digest, *(image.digest for image in images.values())} <= ctr.content()
+    target = f"{ctr.host}/main/images/platforms/copy:v1"
+    ctr("image", "push", "--plain-http", "-u", ":".join(BOB), target, f"{ctr.host}/main/images/platforms:v1")
+    assert wire.get("/v2/main/images/platforms/copy/manifests/v1").body == index.manifest
+
+
+def test_a_repository_mirrors_another_host(ctr: Ctr, wire: Wire) -> None:
+    image = make_image("mirrored")
+    push_image(wire, "main/images/team/app", image, "v1")
+    folder = ctr.folder / "hosts" / "images.example"
+    folder.mkdir(parents=True)
+    with Relay((wire.parts.hostname or "", wire.parts.port or 0)).running() as relay:
+        (folder / "hosts.toml").write_text(MIRROR.format(host=relay.host))
+        ctr("content", "fetch", "--hosts-dir", folder.parent, "images.example/team/app:v1")
+    assert ctr.images()["images.example/team/app:v1"] == image.digest
+    asked = relay.asked("/v2/main/images/team/app/")
+    assert len(asked) >= 4
+    assert all("?ns=images.example " in head.line for head in asked)

@@ -1,0 +1,77 @@
+"""Downloads of layers that are cut off half way: docker and containerd go on where they were."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.clients import program
+from tests.support.daemons import containerd, dockerd
+from tests.support.images import Image, digest_of, make_image
+from tests.support.processes import ServerProcess
+from tests.support.registries import ADMIN, Clients, push_image, registry_process
+from tests.support.relay import Relay
+from tests.support.wire import Wire
+
+SIZE = 4 * 1024 * 1024
+CONFIG = '[[bootstrap.repositories]]\nname = "images"\nformat = "docker"\n'
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with registry_process(tmp_path_factory.mktemp("server"), CONFIG) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def image(server: ServerProcess) -> Image:
+    """An image in the server whose layer does not compress."""
+    made = make_image(random.Random(1).randbytes(SIZE).hex())
+    push_image(Wire(server.url, ADMIN), "main/images/big", made, "v1")
+    return made
+
+
+@pytest.fixture
+def relay(server: ServerProcess, image: Image) -> Iterator[Relay]:
+    """The server behind a connection that breaks in the middle of the layer."""
+    parts = urlsplit(server.url)
+    layer = image.blobs[1]
+    made = Relay((parts.hostname or "", parts.port or 0), cut=f"/blobs/{digest_of(layer)}", after=len(layer) // 2)
+    with made.running():
+        yield made
+
+
+def assert_went_on(relay: Relay, image: Image) -> None:
+    """The layer was asked for again, from where the connection broke."""
+    first, *others = relay.asked(f"/blobs/{digest_of(image.blobs[1])}")
+    assert relay.was_cut
+    assert "range" not in first.fields
+    assert others
+    begin = int(others[0].fields["range"].removeprefix("bytes=").partition("-")[0])
+    assert 0 < begin <= len(image.blobs[1]) // 2
+
+
+def test_docker_goes_on_with_a_layer(relay: Relay, image: Image, tmp_path: Path) -> None:
+    clients = Clients(tmp_path, relay.host)
+    with dockerd() as address:
+        docker = (program("docker"), "--host", address)
+        clients.call(*docker, "pull", f"{relay.host}/main/images/big:v1")
+        shown = clients.call(
+            *docker, "image", "inspect", "--format", "{{.RepoDigests}}", f"{relay.host}/main/images/big:v1"
+        )
+    assert image.digest in shown
+    assert_went_on(relay, image)
+
+
+def test_containerd_goes_on_with_a_layer(relay: Relay, image: Image, tmp_path: Path) -> None:
+    clients = Clients(tmp_path, relay.host)
+    with containerd() as socket:
+        ctr = (program("ctr"), "--address", socket)
+        clients.call(*ctr, "content", "fetch", "--plain-http", f"{relay.host}/main/images/big:v1")
+        kept = clients.call(*ctr, "content", "list", "-q").split()
+    assert digest_of(image.blobs[1]) in kept
+    assert_went_on(relay, image)

@@ -1,0 +1,116 @@
+"""Between a client and a server: what passes is told, and a download is cut off once."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from attrs import frozen
+
+CHUNK = 16 * 1024
+
+
+@frozen
+class Head:
+    """The head of a request; ``fields`` by lower-case name."""
+
+    line: str
+    fields: Mapping[str, str]
+
+
+class Relay:
+    """
+    Passes connections on to the server at ``target`` and notes the heads of requests, which must have no bodies.
+
+    The first connection that asks for something with ``cut`` in its request line is closed after ``after`` bytes more
+    have come from the server.
+    """
+
+    def __init__(self, target: tuple[str, int], cut: str = "", after: int = 0) -> None:
+        self.heads: list[Head] = []
+        self.was_cut = False
+        self._target = target
+        self._cut = cut
+        self._after = after
+        self._lock = threading.Lock()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.host = "{}:{}".format(*self._listener.getsockname())
+
+    def asked(self, text: str) -> list[Head]:
+        """The requests with this in their lines, in their order."""
+        with self._lock:
+            return [head for head in self.heads if text in head.line]
+
+    @contextmanager
+    def running(self) -> Iterator[Relay]:
+        threading.Thread(target=self._accept, daemon=True).start()
+        try:
+            yield self
+        finally:
+            self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._target)
+            connection = _Connection(self, client, server)
+            for work in (connection.up, connection.down):
+                threading.Thread(target=work, daemon=True).start()
+
+    def note(self, raw: bytes) -> int | None:
+        """Note a request; how many bytes may still come for it, if it is the one to be cut off."""
+        line, *rest = raw.decode("latin-1").split("\r\n")
+        pairs = (field.partition(":") for field in rest)
+        head = Head(line, {name.lower(): value.strip() for name, _, value in pairs})
+        with self._lock:
+            self.heads.append(head)
+            if not self._cut or self.was_cut or self._cut not in line:
+                return None
+            self.was_cut = True
+            return self._after
+
+
+class _Connection:
+    def __init__(self, relay: Relay, client: socket.socket, server: socket.socket) -> None:
+        self._relay = relay
+        self._client = client
+        self._server = server
+        self._left: int | None = None
+
+    def up(self) -> None:
+        """From the client to the server, head by head."""
+        pending = b""
+        with suppress(OSError):
+            while data := self._client.recv(CHUNK):
+                pending += data
+                *heads, pending = pending.split(b"\r\n\r\n")
+                for head in heads:
+                    left = self._relay.note(head)
+                    if left is not None:
+                        self._left = left
+                    self._server.sendall(head + b"\r\n\r\n")
+        self._close()
+
+    def down(self) -> None:
+        """From the server to the client, as far as it may go."""
+        with suppress(OSError):
+            while data := self._server.recv(CHUNK):
+                if self._left is not None:
+                    data = data[: self._left]
+                    self._left -= len(data)
+                self._client.sendall(data)
+                if self._left == 0:
+                    break
+        self._close()
+
+    def _close(self) -> None:
+        for each in (self._client, self._server):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
