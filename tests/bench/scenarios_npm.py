@@ -13,7 +13,7 @@ from .contestants_npm import NodeRegistry, PkgrepoNpm
 from .load import NPM, LoadFailed, Prober, Target, first_bytes, get, percentile, post_all, put_file
 from .measure import MIB, Watch
 from .scenarios import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
-from .scenarios_python import CPU_MS, UPLOADS, asking
+from .scenarios_python import CPU_MS, SPEED, UPLOADS, asking
 from .tarballs import NodePackage
 
 OURS = PkgrepoNpm.name
@@ -128,6 +128,7 @@ def _publishing_large(arena: Arena, name: str) -> Trial:
         with Watch(server.tree) as watch:
             put_file(url, path, target)
         return {
+            SPEED.key: 100 * MIB / 1e6 / watch.cost.seconds,
             SECONDS.key: watch.cost.seconds,
             CPU_MS.key: watch.cost.cpu_s * 1e3,
             GROWTH.key: watch.cost.rss_growth / MIB,
@@ -214,7 +215,7 @@ def _packument(name: str, about: str, stock: Stock, headers: Mapping[str, str], 
     )
 
 
-_PUBLISH = (P50, P99, UPLOADS, CPU_MS, GROWTH)
+_PUBLISH = (UPLOADS, CPU_MS, P50, P99, GROWTH)
 
 SCENARIOS: tuple[Scenario, ...] = (
     _packument("npm-small", "packument of 5 versions, as npm installs from it", SMALL, NPM, 5),
@@ -259,7 +260,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="npm-publish-100m",
         about="publish of a version of 100 MiB",
         lineup=(OURS, PEER),
-        metrics=(SECONDS, CPU_MS, GROWTH),
+        metrics=(SPEED, SECONDS, CPU_MS, GROWTH),
         prepare=_publishing_large,
         stock="npm-large",
         goals=(Goal(GROWTH, "at most", 48), Goal(SECONDS, "at most", 0.5, PEER)),
@@ -281,7 +282,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         metrics=(P50, P99),
         prepare=_beginning({**WHOLE, **_PLAIN}),
         stock="npm-5000",
-        goals=(Goal(P50, "at most", 5), Goal(P99, "at most", 5)),
+        goals=(Goal(P50, "at most", 5),),
     ),
     Scenario(
         name="npm-beside",
