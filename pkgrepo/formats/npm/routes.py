@@ -80,7 +80,7 @@ class NpmSite:
             return await self._api.answer(request, path.parts)
         handler = self._handler(request.method, path)
         if handler is None:
-            raise Refusal(405, "this address does not take this method", "method_not_allowed")
+            raise self._not_allowed(path)
         return await handler(request, path)
 
     def _choose(self, found: Sequence[Path]) -> Path:
@@ -97,7 +97,10 @@ class NpmSite:
 
     def _handler(self, method: bytes, path: Path) -> Handler | None:
         verb = "GET" if method in READS else method.decode("ascii")
-        handlers: dict[tuple[str, type], Handler] = {
+        return self._handlers().get((verb, type(path)))
+
+    def _handlers(self) -> dict[tuple[str, type], Handler]:
+        return {
             ("GET", RootPath): self._info,
             ("GET", PackagePath): self._packument,
             ("GET", VersionPath): self._version,
@@ -108,7 +111,12 @@ class NpmSite:
             ("DELETE", PackagePath): self._remove_package,
             ("DELETE", TarballPath): self._remove_version,
         }
-        return handlers.get((verb, type(path)))
+
+    def _not_allowed(self, path: Path, why: str = "this address does not take this method") -> Refusal:
+        """The refusal of a method; it names those that are taken (RFC 9110 section 15.5.6)."""
+        verbs = [verb for verb, kind in self._handlers() if isinstance(path, kind)]
+        allowed = ", ".join(["GET", "HEAD", *verbs[1:]]).encode("ascii")
+        return Refusal(405, why, "method_not_allowed", headers=((b"Allow", allowed),))
 
     # Reading
 
@@ -169,7 +177,7 @@ class NpmSite:
 
     async def _remove_package(self, request: Request, path: PackagePath) -> Answer:
         if not path.revision:
-            raise Refusal(405, "a package is removed at a revision of it: DELETE .../-rev/<rev>", "method_not_allowed")
+            raise self._not_allowed(path, "a package is removed at a revision of it: DELETE .../-rev/<rev>")
         identity = await self._services.access.admit(request, Action.DELETE, self._repository, path.name)
         return await self._changing.remove_package(path.name, path.revision, actor_of(request, identity))
 

@@ -213,3 +213,17 @@ def test_a_private_repository_names_nothing_to_those_who_may_not_see(registry, p
 def test_other_methods_are_refused_in_json(npm, method):
     reply = npm.ask(method, "/x")
     assert (reply.status, reply.headers["content-type"]) == (405, "application/json")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/x", "GET, HEAD, PUT, DELETE"),
+        ("DELETE", "/x", "GET, HEAD, PUT, DELETE"),  # without the revision that it is removed at
+        ("PUT", "/x/-/x-1.0.0.tgz", "GET, HEAD, DELETE"),
+        ("DELETE", "/", "GET, HEAD, PUT"),
+    ],
+)
+def test_who_uses_another_method_is_told_which_there_are(npm, method, path, allowed):
+    reply = npm.ask(method, path)
+    assert (reply.status, reply.headers["allow"]) == (405, allowed)
