@@ -1,0 +1,114 @@
+"""
+Garbage collection under pushes of crane, and what crane then says of every image.
+
+``PKGREPO_GC_RACES_S`` lets them go on for so many seconds, rather than for the few rounds that every run can afford.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.support.clients import client
+from tests.support.images import Image, digest_of, make_image, write_layout
+from tests.support.processes import ServerProcess
+from tests.support.registries import ADMIN, Clients, host_of, ok, registry_process
+from tests.support.wire import Wire
+
+CONFIG = '[[bootstrap.repositories]]\nname = "images"\nformat = "docker"\n'
+GC = "/api/repository/main%2Fimages/gc?wait=true"
+PUSHERS = 8
+ROUNDS = 5  # of each pusher
+TRIES = 20
+SECONDS = float(os.environ.get("PKGREPO_GC_RACES_S", "0"))
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    with registry_process(tmp_path, CONFIG) as process:
+        yield process
+
+
+class Pusher(Clients):
+    """
+    Pushes images by crane and deletes every other one again.
+
+    ``kept`` are those that were acknowledged and not deleted since. Layers are shared among all pushers, and come
+    again after they were garbage.
+    """
+
+    def __init__(self, folder: Path, host: str, number: int) -> None:
+        folder.mkdir()
+        super().__init__(folder, host)
+        self.log_in(*ADMIN)
+        self.number = number
+        self.name = f"{host}/main/images/pusher-{number}"
+        self.kept: dict[str, Image] = {}
+
+    def step(self, index: int) -> None:
+        image = make_image(f"layer {(self.number + index) % 5}", annotations={"image": f"{self.number}-{index}"})
+        layout = write_layout(self.folder / str(index), image)
+        self.push(layout, f"{self.name}:{index}")
+        if index % 2:
+            self.run("crane", "delete", f"{self.name}@{image.digest}")
+        else:
+            self.kept[f"{self.name}:{index}"] = image
+
+    def push(self, layout: Path, image: str) -> None:
+        """With so little grace a blob can be gone before its manifest comes: that is told, and a push repeated."""
+        for _ in range(TRIES):
+            shown = self.run("crane", "push", layout, image, status=None)
+            if "BLOB_UNKNOWN" not in shown:
+                break
+        self.run("crane", "digest", image)
+
+
+def collect_until(wire: Wire, over: threading.Event) -> int:
+    """Collect again and again; how many blobs went."""
+    removed = 0
+    while not over.is_set():
+        found = ok(wire.post_json(GC, {"grace_seconds": 1, "delete_untagged": True})).json
+        assert found["errors"] == []
+        removed += found["removed"]["blobs"]
+    return removed
+
+
+def work(pusher: Pusher, goes_on: Callable[[int], bool]) -> None:
+    index = 0
+    while goes_on(index):
+        pusher.step(index)
+        index += 1
+
+
+def test_every_acknowledged_image_is_whole_and_no_other_byte_stays(server: ServerProcess, tmp_path: Path) -> None:
+    client("crane")  # or skip at once
+    wire, over = Wire(server.url, ADMIN), threading.Event()
+    pushers = [Pusher(tmp_path / f"pusher-{number}", host_of(server), number) for number in range(PUSHERS)]
+    until = time.monotonic() + SECONDS
+    goes_on = (lambda _: time.monotonic() < until) if SECONDS else (lambda index: index < ROUNDS)
+    with ThreadPoolExecutor(PUSHERS + 1) as threads:
+        collecting = threads.submit(collect_until, wire, over)
+        try:
+            for each in [threads.submit(work, pusher, goes_on) for pusher in pushers]:
+                each.result()
+        finally:
+            over.set()
+        removed = collecting.result()
+    kept = {name: image for pusher in pushers for name, image in pusher.kept.items()}
+    assert kept
+    for name, image in kept.items():
+        assert pushers[0].run("crane", "digest", name).strip() == image.digest
+        pushers[0].run("crane", "validate", "--remote", name)
+
+    last = ok(wire.post_json(GC, {"grace_seconds": 0, "delete_untagged": True})).json
+    assert removed + last["removed"]["blobs"] > 0
+    expected = {digest_of(data) for image in kept.values() for data in (*image.blobs, image.manifest)}
+    stored = [path for path in (tmp_path / "data/storages/main/blobs").rglob("*") if path.is_file()]
+    assert {digest_of(path.read_bytes()) for path in stored} == expected
+    assert len(stored) == len(expected)
