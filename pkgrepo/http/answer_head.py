@@ -56,6 +56,7 @@ def render_head(answer: Answer, status: int, start: int, end: int) -> bytes:
         for name, value in answer.headers
         if not (status == 304 or unserved) or name.lower() in _IN_304
     ]
+    lines += [name + b": " + value for name, value in answer.always]
     head = b"\r\n".join(lines)
     if head.count(b"\n") != max(len(lines) - 1, 0) or head.count(b"\r") != max(len(lines) - 1, 0) or b"\0" in head:
         raise ValueError("an answer's header field holds a control byte")

@@ -40,13 +40,15 @@ class Answer:
 
     ``etag`` is strong and quoted as on the wire, ``last_modified`` in Unix seconds. ``reason`` is a sentence for the
     status line, which is all that some upload tools print; it may hold text of users and is made harmless when sent.
-    With ``ranges`` single byte ranges are served (RFC 9110 section 14).
+    With ``ranges`` single byte ranges are served (RFC 9110 section 14). A 304, and a 416 for a range of the body, say
+    only those of the ``headers`` that caches need; what is in ``always`` they say too.
     """
 
     status: int = 200
     body: bytes | Content = b""
     content_type: bytes | None = None
     headers: Fields = ()
+    always: Fields = ()
     etag: bytes | None = None
     last_modified: int | None = None
     reason: str | None = None

@@ -249,6 +249,9 @@ def delete_blob(tx: Transaction, repository: Repository, image: str, digest: str
     """
     Take a blob out of an image; other images keep it.
 
+    A digest is an address of the blob, which is the content (OCI distribution 1.1, "Definitions"): it goes under each
+    of its digests, whichever it was called by, or what was deleted could still be had.
+
     :raises NotFound: the image does not have it; :raises StillNeeded: a manifest of the image refers to it
     """
     package = _get(tx, repository, image)

@@ -39,7 +39,6 @@ class Blobs:
         if request.method == b"HEAD":
             await self._promise(target, found, digest)
         headers: Fields = (
-            *VERSION,
             (b"Docker-Content-Digest", str(digest).encode("ascii")),
             (b"Cache-Control", file_cache_control(repository)),
             *SAFE,
@@ -49,6 +48,7 @@ class Blobs:
             content_type=OCTETS,
             etag=f'"{digest}"'.encode("ascii"),
             headers=headers,
+            always=VERSION,
             ranges=True,
         )
         if request.method == b"GET":

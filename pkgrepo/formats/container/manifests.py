@@ -52,7 +52,6 @@ class Manifests:
         fixed = by_digest and len(view.audiences) == 1
         control = file_cache_control(repository) if fixed else document_cache_control(repository)
         headers: Fields = (
-            *VERSION,
             (b"Docker-Content-Digest", digest),
             (b"Cache-Control", control if for_all else b"private, no-cache"),
             (b"Vary", b"Accept"),
@@ -63,6 +62,7 @@ class Manifests:
             content_type=found.media_type.encode("ascii"),
             etag=b'"%s"' % digest,
             headers=headers,
+            always=VERSION,
         )
 
         # the parts of an index are fetched after it, and that was one pull already

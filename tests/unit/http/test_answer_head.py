@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pkgrepo.http.answer_head import render_head
 from pkgrepo.http.answers import Answer
 
@@ -12,3 +14,11 @@ def test_a_handlers_own_416_keeps_its_length_and_fields() -> None:
     assert b"Content-Length: 3\r\n" in head
     assert b"Location: /here\r\n" in head
     assert b"Content-Range" not in head
+
+
+@pytest.mark.parametrize("status", [200, 206, 304, 416])
+def test_some_fields_are_said_with_every_status(status: int) -> None:
+    answer = Answer(200, b"body", headers=((b"X-Some", b"1"),), always=((b"X-Every", b"2"),), ranges=True)
+    head = render_head(answer, status, 1, 2)
+    assert b"X-Every: 2\r\n" in head
+    assert (b"X-Some" in head) == (status in (200, 206))

@@ -151,6 +151,7 @@ async def test_part_of_a_blob_is_read(registry: Registry, wanted: str, status: i
     for _ in range(2):  # the second is answered from memory
         reply = await registry.below("GET", f"blobs/{digest}", Range=wanted)
         assert (reply.status, reply.body) == (status, body)
+        assert reply.headers["docker-distribution-api-version"] == "registry/2.0"
         if status == 416:
             assert reply.headers["content-range"] == f"bytes */{len(DATA)}"
 
@@ -158,8 +159,24 @@ async def test_part_of_a_blob_is_read(registry: Registry, wanted: str, status: i
 @pytest_twisted.ensureDeferred
 async def test_a_current_copy_is_not_sent_again(registry: Registry) -> None:
     digest = await registry.push_blob(DATA)
-    reply = await registry.below("GET", f"blobs/{digest}", If_None_Match=f'"{digest}"')
-    assert reply.status == 304
+    for _ in range(2):  # the second is answered from memory
+        reply = await registry.below("GET", f"blobs/{digest}", If_None_Match=f'"{digest}"')
+        assert reply.status == 304
+        assert reply.headers["docker-distribution-api-version"] == "registry/2.0"
+
+
+@pytest.mark.parametrize("called", ["sha256", "sha512"])
+@pytest_twisted.ensureDeferred
+async def test_a_deleted_blob_is_to_be_had_by_none_of_its_digests(registry: Registry, called: str) -> None:
+    names = {algorithm: digest_of(DATA, algorithm) for algorithm in ("sha256", "sha512")}
+    for digest in names.values():
+        started = await registry.start()
+        assert (await registry.go_on(started, "PUT", DATA, f"?digest={digest}")).status == 201
+    for digest in names.values():
+        assert (await registry.below("GET", f"blobs/{digest}")).body == DATA
+    assert (await registry.below("DELETE", f"blobs/{names[called]}")).status == 202
+    for digest in names.values():
+        assert (await registry.below("GET", f"blobs/{digest}")).status == 404
 
 
 @pytest_twisted.ensureDeferred
