@@ -37,7 +37,9 @@ def image_directory(key: str) -> str:
 
 
 class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
-    """Holds what an image is against its directory; an image is shown as a whole, whatever of it changed."""
+    """Holds what an image is against its directory."""
+
+    shows_packages = True
 
     def read(self, reader: Reader, package_key: str, _version_key: str) -> ImageContents | None:
         """See L{LayoutWriter.read}."""

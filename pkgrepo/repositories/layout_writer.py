@@ -78,9 +78,16 @@ class LayoutWriter(ABC, Generic[S]):
     Every method blocks, so call it in a thread: ``read`` and ``entries`` in one that reads the catalog.
     """
 
+    shows_packages = False  # whether a package is shown as a whole, whatever of it changed
+
     def __init__(self, layout: ReadableLayout, repository: Repository) -> None:
         self._layout = layout
         self._repository = repository
+
+    @property
+    def repository(self) -> Repository:
+        """Whose packages they are."""
+        return self._repository
 
     @abstractmethod
     def read(self, reader: Reader, package_key: str, version_key: str) -> S:

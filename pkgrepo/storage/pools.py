@@ -32,7 +32,7 @@ class Pool:
     interrupted, so whoever cancels must not free what the function still uses.
 
     The threads are daemons: when a start fails half-way nobody stops the pools, and whatever runs on them must stand a
-    crash anyway. They are not Twisted's: when eight calls come at once, a hop costs 8 to 19 us of processor time through
+    crash anyway. They are not Twisted's: when eight calls come at once, a hop costs 8 to 19 us of processor time with
     a ``SimpleQueue`` and one wake-up for all results, against 33 us.
     """
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from pkgrepo.errors import Invalid
 
@@ -30,7 +31,8 @@ class ReadableLayout:
     def is_linked(self, locator: str, path: str) -> bool:
         """Whether ``path`` is the blob at ``locator``, or a copy of its size where links were refused."""
         try:
-            source, target = (self._blobs / locator).stat(), self._path(path).stat()
+            # The one that may be missing first.
+            target, source = os.stat(self._path(path)), os.stat(f"{self._blobs}/{locator}")
         except FileNotFoundError:
             return False
         return os.path.samestat(source, target) or (target.st_nlink == 1 and target.st_size == source.st_size)
@@ -41,24 +43,24 @@ class ReadableLayout:
 
         :raises FileNotFoundError: there is no such blob
         """
-        source = self._blobs / locator
+        source = f"{self._blobs}/{locator}"
         target = self._path(path)
-        temporary = self._temporary(target)
+        temporary = self._temporary()
         try:
-            os.link(source, temporary)
+            self._into(os.link, source, temporary)
         except OSError as error:
             if error.errno not in (errno.EMLINK, errno.EPERM, errno.EXDEV):
                 raise
-            shutil.copyfile(source, temporary)
-            temporary.chmod(0o444)
-        temporary.replace(target)
+            self._into(shutil.copyfile, source, temporary)
+            os.chmod(temporary, 0o444)
+        self._into(os.replace, temporary, target)
 
     def write(self, path: str, data: bytes) -> None:
         """Put a document under ``path``, whole or not at all."""
         target = self._path(path)
-        temporary = self._temporary(target)
-        temporary.write_bytes(data)
-        temporary.replace(target)
+        temporary = self._temporary()
+        self._into(_write, data, temporary)
+        self._into(os.replace, temporary, target)
 
     def read(self, path: str) -> bytes | None:
         """The document under ``path``, or None."""
@@ -116,9 +118,9 @@ class ReadableLayout:
         source = self._path(folder)
         if not os.path.lexists(source):
             return
-        aside = self._temporary(source)
-        source.rename(aside)
-        _remove_all(aside)
+        aside = self._temporary()
+        self._into(os.rename, str(source), aside)
+        _remove_all(Path(aside))
 
     def shows(self, locator: str) -> bool:
         """Whether the blob at ``locator`` is linked from anywhere in the layout."""
@@ -147,11 +149,24 @@ class ReadableLayout:
             raise Invalid(f"{path!r} is no path of a readable layout")
         return self.root.joinpath(*parts)
 
-    def _temporary(self, target: Path) -> Path:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        folder = self.root / TEMPORARY
-        folder.mkdir(exist_ok=True)
-        return folder / os.urandom(8).hex()
+    def _temporary(self) -> str:
+        return f"{self.root}/{TEMPORARY}/{os.urandom(8).hex()}"
+
+    def _into(self, act: Callable[[Any, Any], None], source: str | bytes, target: str | Path) -> None:
+        """Make something at ``target``, and the directories above it only when they turn out to be missing."""
+        try:
+            act(source, target)
+        except FileNotFoundError:
+            folder = os.path.dirname(target)
+            if os.path.isdir(folder):
+                raise
+            os.makedirs(folder, exist_ok=True)
+            act(source, target)
+
+
+def _write(data: bytes, path: str) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
 
 
 def _remove_all(path: Path) -> bool:

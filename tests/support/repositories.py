@@ -212,14 +212,11 @@ async def chunks(data: bytes, size: int = 64 * 1024) -> AsyncIterator[bytes]:
 class InlinePool:
     """A pool without threads: everything is done at once."""
 
-    def __init__(self) -> None:
-        self.reactor = self
-
     def __call__(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Deferred[Any]:
         return maybeDeferred(func, *args, **kwargs)
 
-    def callFromThread(self, func: Callable[..., Any], *args: Any) -> None:
-        func(*args)
+    def deliver(self, outcome: Deferred[Any], result: Any) -> None:
+        outcome.callback(result)
 
 
 class InlinePools:

@@ -3,9 +3,13 @@
 import os
 
 import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.defer import maybeDeferred
+from twisted.internet.task import deferLater
 from twisted.logger import globalLogPublisher
 
 from pkgrepo.model import SYSTEM, VersionState
+from pkgrepo.repositories import readable
 from pkgrepo.repositories.readable import CURSOR
 from pkgrepo.repositories.remove import remove_files, set_package_meta, set_version_state
 from pkgrepo.repositories.sidecar import PackageSidecar, RepositorySidecar, VersionSidecar, decode
@@ -15,6 +19,12 @@ from tests.support.pyprojects import make_sdist, make_wheel
 WHEEL = make_wheel("Demo.Pkg", "1.0+x")
 DIRECTORY = "py/demo-pkg/1.0+x"
 SIDECAR = f"{DIRECTORY}/demo-pkg-1.0+x.json"
+
+
+async def until(true):
+    """Let the reactor go round until something is so; the test's own time limit ends a vain wait."""
+    while not true():
+        await deferLater(reactor, 0.001)
 
 
 async def remove(world, paths=None):
@@ -116,3 +126,43 @@ async def test_a_lost_copy_is_told_and_the_rest_is_shown(world):
     globalLogPublisher.removeObserver(events.append)
     assert [event["package"] for event in events if "log_failure" in event] == ["demo-pkg"]
     assert any(path.startswith("py/other/1.0/") for path in world.shown())
+
+
+@pytest_twisted.ensureDeferred
+async def test_changes_that_gathered_are_shown_by_one_call_in_a_thread(world, monkeypatch):
+    for number in range(5):
+        await world.publish(*make_wheel("demo", f"1.{number}"))
+        await world.publish(*make_wheel("other", f"1.{number}"))
+    disk, calls = world.pools.disk, []
+
+    def counting(func, *args):
+        calls.append(func.__name__)
+        return disk(func, *args)
+
+    monkeypatch.setattr(world.pools, "disk", counting)
+    await world.follow()
+    assert calls == ["show_repository", "_show"]
+    assert [path for path in world.shown() if path.endswith(".whl")] == [
+        f"py/{name}/1.{number}/{name}-1.{number}-py3-none-any.whl" for name in ("demo", "other") for number in range(5)
+    ]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_comes_while_something_is_followed_is_followed_too(world):
+    await world.publish(*WHEEL)
+    world.follower.startService()
+    await world.publish(*make_wheel("other", "1.0"))
+    world.follower.poke()
+    await world.follower._following
+    assert "py/other/1.0/other-1.0-py3-none-any.whl" in world.shown()
+
+
+@pytest_twisted.ensureDeferred
+async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
+    monkeypatch.setattr(readable, "PAUSE_S", 3600)
+    await world.publish(*WHEEL)
+    world.follower.startService()
+    world.follower.poke()
+    await until(lambda: world.follower._pausing is not None)
+    await maybeDeferred(world.follower.stopService)
+    assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
