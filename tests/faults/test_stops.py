@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
+from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
+from pkgrepo.formats.container.sessions import ASK_S
 from tests.support.images import Registry
-from tests.support.management import ClosingTransport, Stack
+from tests.support.management import ClosingTransport, Stack, reactor
 from tests.support.pyprojects import make_wheel
 from tests.support.server import no_failures, turn
 
@@ -38,8 +41,8 @@ async def make_stack(tmp_path: Path) -> Any:
         await turn()
 
 
-async def ask_and_leave(stack: Stack, method: str, path: str, data: bytes, sent: int, turns: int) -> None:
-    """Send a request with a part of its body, and leave after some turns of the reactor."""
+def begin(stack: Stack, method: str, path: str, data: bytes, sent: int) -> Any:
+    """Send a request with a part of its body; the server's end of the connection."""
     channel = stack.assembly.site.buildProtocol(None)
     channel.makeConnection(ClosingTransport())
     head = (
@@ -49,6 +52,12 @@ async def ask_and_leave(stack: Stack, method: str, path: str, data: bytes, sent:
         f"Content-Length: {len(data)}",
     )
     channel.dataReceived("\r\n".join((*head, "", "")).encode() + data[:sent])
+    return channel
+
+
+async def ask_and_leave(stack: Stack, method: str, path: str, data: bytes, sent: int, turns: int) -> None:
+    """The same, and leave after some turns of the reactor."""
+    channel = begin(stack, method, path, data, sent)
     for _ in range(turns):
         await turn()
     channel.connectionLost(Failure(ConnectionDone()))
@@ -87,6 +96,32 @@ async def test_what_arrived_of_a_layer_is_kept(make_stack: Any, turns: int) -> N
     if turns:
         assert status.headers["range"] == "0-299999"
     await stack.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_waited_for_an_upload_of_somebody_else_has_left_it_alone(make_stack: Any) -> None:
+    stack = await make_stack()
+    started = await Registry(stack).start()
+    path = started.headers["location"]
+    first = begin(stack, "PATCH", path, bytes(600_000), 300_000)
+    core = stack.assembly.core
+    while not core.catalog.look(lambda r: r.one("SELECT 1 FROM upload WHERE lease_by IS NOT NULL")):
+        await turn()
+    second = begin(stack, "PATCH", path, b"more", 4)
+    await core.catalog.write(lambda _tx: None)  # it has found the upload in other hands
+    await turn()
+    for each in (first, second):
+        each.connectionLost(Failure(ConnectionDone()))
+    await stack.stop()
+    await asked_again()
+    stack = await make_stack()
+    assert (await Registry(stack).go_on(started, "GET")).headers["range"] == "0-299999"
+    await stack.stop()
+
+
+def asked_again() -> Deferred[None]:
+    """Fires once whoever waits for an upload has looked whether it is free."""
+    return deferLater(reactor, 2 * ASK_S)
 
 
 @pytest.mark.parametrize("turns", TURNS)

@@ -20,6 +20,7 @@ from pkgrepo.errors import BlobMissing, Conflict, PkgrepoError
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.body import Body, BodyLost
+from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.repositories.flight import shield
 from pkgrepo.repositories.publish import Staged
@@ -43,16 +44,17 @@ class Sessions:
         self._services = services
 
     @asynccontextmanager
-    async def hold(self, uid: str) -> AsyncIterator[tuple[UploadSession, str]]:
+    async def hold(self, uid: str, request: Request) -> AsyncIterator[tuple[UploadSession, str]]:
         """
-        The upload, the caller's alone within the block, and the name under which it is held.
+        The upload, the request's alone within the block, and the name under which it is held.
 
         The block ends with ``keep``, ``end`` or an error, which leaves the upload as it was.
 
-        :raises Refusal: it is gone; :raises Conflict: somebody else works on it all the time
+        :raises Refusal: it is gone; :raises Conflict: somebody else works on it all the time, or the client has left
+        before it was its turn
         """
         holder = secrets.token_hex(8)
-        session = await self._lease(uid, holder)
+        session = await self._lease(uid, holder, request)
         renewal = LoopingCall(self._renew, uid, holder)
         renewal.start(RENEW_S, now=False).addErrback(lambda _: None)  # what fails here fails at the end too
         try:
@@ -63,7 +65,7 @@ class Sessions:
         finally:
             renewal.stop()
 
-    async def _lease(self, uid: str, holder: str) -> UploadSession:
+    async def _lease(self, uid: str, holder: str, request: Request) -> UploadSession:
         clock = self._services.clock
         give_up = clock.now_ms() + WAIT_S * 1000
         while True:
@@ -78,6 +80,8 @@ class Sessions:
             if now_ms > give_up:
                 raise Conflict("another request is writing to this upload")
             await deferLater(_reactor, ASK_S)
+            if request.gone:
+                raise Conflict("the client has left while it waited for its turn")
 
     def _renew(self, uid: str, holder: str) -> Deferred[bool]:
         now_ms = self._services.clock.now_ms()

@@ -118,10 +118,10 @@ class Uploads:
         await to_the_end(self._finish(request, target, uid, digest))
         return created(target, digest)
 
-    async def cancel(self, _request: Request, target: Target, identity: Identity, uid: str) -> Answer:
+    async def cancel(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
         """Give up an upload; its bytes go at once. :raises Refusal: there is no such upload of the caller"""
         self._find(target, identity, uid)
-        await to_the_end(self._cancel(target, uid))
+        await to_the_end(self._cancel(request, target, uid))
         return Answer(204, headers=VERSION)
 
     # Below
@@ -142,7 +142,7 @@ class Uploads:
     async def _append(self, request: Request, target: Target, uid: str) -> int:
         wanted = parse_chunk_range(request.header(b"content-range"))
         async with (
-            self._sessions.hold(uid) as (session, holder),
+            self._sessions.hold(uid, request) as (session, holder),
             self._services.publisher.stage(target.repository) as staged,
         ):
             check_start(wanted, session, progress(target, uid, session.position))
@@ -159,7 +159,7 @@ class Uploads:
     async def _finish(self, request: Request, target: Target, uid: str, digest: Digest) -> None:
         wanted = parse_chunk_range(request.header(b"content-range"))
         async with (
-            self._sessions.hold(uid) as (session, holder),
+            self._sessions.hold(uid, request) as (session, holder),
             self._services.publisher.stage(target.repository) as staged,
         ):
             check_start(wanted, session, progress(target, uid, session.position))
@@ -179,9 +179,9 @@ class Uploads:
                 raise
             await self._link(target, staged, blob, digest, uid)
 
-    async def _cancel(self, target: Target, uid: str) -> None:
+    async def _cancel(self, request: Request, target: Target, uid: str) -> None:
         async with (
-            self._sessions.hold(uid) as (session, _),
+            self._sessions.hold(uid, request) as (session, _),
             self._services.publisher.stage(target.repository) as staged,
         ):
             await self._sessions.end(uid)
