@@ -42,21 +42,24 @@ class Child:
 
     def __init__(self, root, name, wrapper=(), *how):
         command = [*wrapper, sys.executable, "-m", "tests.support.catalog_child", str(root), name, *how]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.errors = root / f"{name}.stderr"  # in a pipe that nobody reads there is no room for many tracebacks
+        with self.errors.open("wb") as errors:
+            self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors)
         self.lines = []
 
     def read(self, count):
         for _ in range(count):
             line = self.process.stdout.readline()
-            assert line, self.process.stderr.read().decode()
+            assert line, self.errors.read_text()
             self.lines.append(json.loads(line))
         return self.lines[-1]
 
     def kill(self):
         os.kill(self.lines[0]["started"], signal.SIGKILL)
-        rest, _ = self.process.communicate()
+        with self.process:  # not communicate(): that would pass over what readline() has read ahead
+            rest = self.process.stdout.readlines()
         # Only whole lines are promises: the last one may have been cut by the signal.
-        self.lines += [json.loads(line) for line in rest.splitlines(keepends=True) if line.endswith(b"\n")]
+        self.lines += [json.loads(line) for line in rest if line.endswith(b"\n")]
 
     @property
     def promised(self):
