@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from tests.support.audit import Data, pkgrepo
+from tests.support.audit import Data, pkgrepo, wait_for
 from tests.support.index import JSON, PASSWORD, USER
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import twistd_process
 from tests.support.pyprojects import make_wheel
 from tests.support.wire import Wire
@@ -68,7 +69,7 @@ class Uploader:
                 project, filename, body = wheel
                 try:
                     address = f"{url}/repositories/main/py/{project}/1.0/{filename}"
-                    answer = session.put(address, data=body, timeout=60)
+                    answer = session.put(address, data=body, timeout=PATIENCE_S)
                     assert answer.status_code in (200, 201), answer.text
                 except requests.RequestException:
                     with self.lock:
@@ -83,12 +84,6 @@ class Uploader:
         with ThreadPoolExecutor(THREADS) as pool:
             for done in [pool.submit(work) for _ in range(THREADS)]:
                 done.result()
-
-
-def wait_for(true, server):
-    """Ask the server for something until a thing is so; the test's time limit ends a vain wait."""
-    while not true():
-        assert requests.get(server.url + "/", timeout=60).status_code == 200
 
 
 def test_kills_lose_nothing_that_was_acknowledged_and_show_nothing_that_is_not_whole(run, data):
@@ -118,12 +113,9 @@ def test_kills_lose_nothing_that_was_acknowledged_and_show_nothing_that_is_not_w
     for (project, filename), digest in uploader.acknowledged.items():
         reply = index.get(f"/packages/{project}/1.0/{filename}")
         assert (reply.status, hashlib.sha256(reply.body).hexdigest()) == (200, digest), (seed, filename)
-    wait_for(lambda: set(data.copies()) == data.named(), server)
-    assert list(data.uploads.iterdir()) == []
-    last = data.rows("SELECT MAX(seq) FROM event")[0][0]
-    cursor = "SELECT value FROM setting WHERE key = 'readable_layout_cursor'"
-    wait_for(lambda: data.rows(cursor) == [(str(last),)], server)
-    assert not [path for path in data.shown() if path.startswith(".tmp")]
+    wait_for(lambda: set(data.copies()) == data.named() and not any(data.uploads.iterdir()), server)
+    wait_for(data.is_in_step, server)
+    wait_for(lambda: not any(path.startswith(".tmp") for path in data.shown()), server)
     assert server.stop() in (0, -15)
     checked = pkgrepo(data, "verify")
     assert (checked.returncode, checked.stderr.count("differs")) == (0, 0), (seed, checked.stderr)
@@ -167,9 +159,8 @@ def test_a_client_cut_off_midway_leaves_nothing(run, data, share):
         connection.sendall(head + body[: int(len(body) * share)])
         held = f"/proc/{server.pid}/fd"
         wait_for(lambda: is_receiving(held, data), server)
-    wait_for(lambda: not is_receiving(held, data), server)
+    wait_for(lambda: not is_receiving(held, data) and not any(data.uploads.iterdir()), server)
     assert data.copies() == {}
-    assert list(data.uploads.iterdir()) == []
     assert py.get("/simple/cut/").status == 404
 
 

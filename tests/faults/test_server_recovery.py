@@ -7,9 +7,10 @@ import time
 import pytest
 import requests
 
-from tests.support.audit import Data, pkgrepo
+from tests.support.audit import Data, pkgrepo, stop_in_step
 from tests.support.forms import uv
 from tests.support.index import JSON, PASSWORD, USER
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import twistd_process
 from tests.support.pyprojects import make_sdist, make_wheel
 from tests.support.wire import Wire
@@ -71,15 +72,6 @@ def filled(run, data):
     return data
 
 
-def stop_in_step(server, data):
-    """Stop a server once its readable layout shows everything."""
-    last = data.rows("SELECT MAX(seq) FROM event")[0][0]
-    cursor = "SELECT value FROM setting WHERE key = 'readable_layout_cursor'"
-    while data.rows(cursor) != [(str(last),)]:
-        assert requests.get(server.url + "/", timeout=60).status_code == 200
-    server.stop()
-
-
 def pages(url):
     """What readers see of everything, without the serials that count changes."""
     found = {}
@@ -117,8 +109,8 @@ def test_a_lost_database_is_built_again_with_the_same_pages(run, filled, served_
     filled.forget_catalog()
     if served_between:  # somebody starts the server first, which finds nothing and must keep everything
         empty = run(declared=False)
-        assert "reindex" in empty.output
-        stop = requests.get(empty.url + "/repositories/main/py/simple/", timeout=60)
+        assert empty.lines("pkgrepo reindex", 1)
+        stop = requests.get(empty.url + "/repositories/main/py/simple/", timeout=PATIENCE_S)
         assert stop.status_code == 404
         empty.stop()
         assert set(filled.copies()) >= needed
@@ -129,7 +121,7 @@ def test_a_lost_database_is_built_again_with_the_same_pages(run, filled, served_
     assert (again.returncode, "took in 0 repositories, 0 versions, 0 files" in again.stdout) == (0, True)
     server = run(declared=False)
     assert pages(server.url) == before
-    anonymous = requests.get(f"{server.url}/repositories/main/closed/simple/", timeout=60)
+    anonymous = requests.get(f"{server.url}/repositories/main/closed/simple/", timeout=PATIENCE_S)
     assert anonymous.status_code == 401  # it is as private as it was
     py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     assert py.get("/", Accept="application/json").json["description"] == "our own"
@@ -246,9 +238,9 @@ def test_a_lost_copy_is_restored_from_the_layout(run, filled):
 def test_a_repository_that_was_removed_does_not_come_back(run, filled, purge):
     server = run(declared=False)
     api = f"{server.url}/api/repository"
-    uid = requests.get(f"{api}/find-id/main/py", auth=(USER, PASSWORD), timeout=60).json()["id"]
+    uid = requests.get(f"{api}/find-id/main/py", auth=(USER, PASSWORD), timeout=PATIENCE_S).json()["id"]
     query = {"confirm": "main/py", "purge": purge}
-    assert requests.delete(f"{api}/{uid}", params=query, auth=(USER, PASSWORD), timeout=60).status_code == 200
+    assert requests.delete(f"{api}/{uid}", params=query, auth=(USER, PASSWORD), timeout=PATIENCE_S).status_code == 200
     stop_in_step(server, filled)
     assert {path.split("/")[0] for path in filled.shown()} == {"closed"}
     assert pkgrepo(filled, "verify").returncode == 0

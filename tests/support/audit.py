@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import apsw
+import requests
 
-from tests.support.processes import ROOT, clean_environment
-
-COMMAND_S = 120  # a bound for a command that hangs, not an expectation
+from tests.support.patience import PATIENCE_S
+from tests.support.processes import ROOT, ServerProcess, clean_environment
 
 
 class Data:
@@ -49,10 +49,27 @@ class Data:
         """Every path of the readable layout, temporaries too."""
         return {p.relative_to(self.layout).as_posix() for p in self.layout.rglob("*") if p.is_file()}
 
+    def is_in_step(self) -> bool:
+        """Whether the readable layout shows all that has happened."""
+        last = self.rows("SELECT COALESCE(MAX(seq), 0) FROM event")[0][0]
+        return self.rows("SELECT value FROM setting WHERE key = 'readable_layout_cursor'") == [(str(last),)]
+
     def forget_catalog(self) -> None:
         """Lose the database."""
         for path in self.folder.glob("pkgrepo.db*"):
             path.unlink()
+
+
+def wait_for(true: Callable[[], bool], server: ServerProcess) -> None:
+    """Ask the server for something until a thing is so; the test's time limit ends a vain wait."""
+    while not true():
+        assert requests.get(server.url + "/", timeout=PATIENCE_S).status_code == 200
+
+
+def stop_in_step(server: ServerProcess, data: Data) -> int:
+    """Stop a server once its readable layout shows everything; its exit status."""
+    wait_for(data.is_in_step, server)
+    return server.stop()
 
 
 def sha256_of(path: Path) -> str:
@@ -69,6 +86,6 @@ def pkgrepo(data: Data, *arguments: str, environ: Mapping[str, str] | None = Non
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=COMMAND_S,
+        timeout=PATIENCE_S,
         check=False,
     )
