@@ -11,11 +11,21 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, Image, describe, digest_of, make_index
+from attrs import define
 
-TIMEOUT_S = 60  # a bound for a server that hangs
+from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, Image, describe, digest_of, make_index
+from tests.support.patience import PATIENCE_S
+
 IMAGES = ("app", "base", "deep/er")
-TRIES = 20  # of a push; the gc may take what was just sent, which clients answer by sending it again
+TRIES = 30  # of a push; the gc may take what was just sent, which clients answer by sending it again
+LENIENCE = 3  # failures after which the machine is held to be too slow for the grace time
+
+
+@define
+class Grace:
+    """How many seconds the gc leaves alone what was touched; clients ask for more when they cannot push in it."""
+
+    seconds: int = 1
 
 
 def make_pool(seed: int, count: int = 60) -> list[bytes]:
@@ -28,17 +38,20 @@ class Churner:
     """
     One client. ``promised`` maps image and tag to what was acknowledged for them and not taken back since.
 
-    Nobody else moves its tags, nor makes the same manifests; layers and images are everybody's.
+    Nobody else moves its tags, nor makes the same manifests; layers, images and the gc's ``grace`` are everybody's.
     """
 
-    def __init__(self, url: str, auth: tuple[str, str], number: int, pool: Sequence[bytes], repository: str) -> None:
+    def __init__(
+        self, url: str, auth: tuple[str, str], number: int, *, pool: Sequence[bytes], repository: str, grace: Grace
+    ) -> None:
         parts = urlsplit(url)
-        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE_S)
         self._authorization = "Basic " + b64encode(":".join(auth).encode()).decode()
         self._chance = random.Random(number)
         self._number = number
         self._pool = pool
         self._repository = repository
+        self._grace = grace
         self.promised: dict[tuple[str, str], tuple[Image, ...]] = {}
         self.counts: Counter[str] = Counter()
 
@@ -57,12 +70,14 @@ class Churner:
         parts = [self._make() for _ in range(self._chance.choice((1, 1, 1, 2)))]
         if len(parts) > 1:
             parts.append(make_index(parts))
-        for _ in range(TRIES):
+        for number in range(1, TRIES + 1):
             if self._push(image, tag, parts):
                 self.promised[image, tag] = tuple(parts)
                 self.counts["pushed"] += 1
                 return
             self.counts["pushed again"] += 1
+            if number % LENIENCE == 0:
+                self._grace.seconds *= 2
         raise AssertionError(f"{image}:{tag} was refused {TRIES} times")
 
     def delete(self) -> None:
