@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from hypothesis import HealthCheck, settings
 
 from tests.support.processes import ServerProcess, twistd_process
 from tests.support.server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
+
+# What an example takes is no property of ours: on a busy machine any of them may be late, and making them may be slow.
+settings.register_profile("pkgrepo", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("pkgrepo")
 
 
 @pytest_twisted.async_yield_fixture

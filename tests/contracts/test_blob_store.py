@@ -655,7 +655,7 @@ chunkings = st.lists(st.integers(0, 400 * KIB), max_size=12)
     suspends=st.sets(st.integers(0, 11), max_size=3),
     data=st.binary(min_size=1, max_size=50),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_any_chunking_with_any_suspends_gives_the_same_blob(tmp_path_factory, kind, sizes, suspends, data):
     # Not parametrised by the fixtures: pytest-twisted would run each example once more for every earlier parameter.
     async def scenario():

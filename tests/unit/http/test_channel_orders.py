@@ -80,7 +80,7 @@ class Scene:
         return parse_answers(self.connection.take())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     kinds=st.lists(st.integers(0, len(REQUESTS) - 1), max_size=8),
     events=st.lists(st.integers(-2, 60), max_size=60),
