@@ -9,6 +9,7 @@ import requests
 
 from tests.support.clients import client
 from tests.support.index import PASSWORD, USER, Bench, PythonIndex
+from tests.support.patience import PATIENCE_S
 
 LOGIN = ("-u", USER, "-p", PASSWORD)
 
@@ -81,7 +82,9 @@ def test_a_signature_is_kept_and_served(index: PythonIndex, bench: Bench) -> Non
     bench.run(client("twine-6.1"), "upload", "--repository-url", index.legacy, *LOGIN, wheel, signature)
     file = index.page("twine-signed")["files"][0]
     assert file["gpg-sig"] is True
-    served = requests.get(requests.compat.urljoin(f"{index.simple}twine-signed/", file["url"] + ".asc"), timeout=60)
+    served = requests.get(
+        requests.compat.urljoin(f"{index.simple}twine-signed/", file["url"] + ".asc"), timeout=PATIENCE_S
+    )
     assert served.text == signature.read_text()
 
 

@@ -12,6 +12,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.storage.catalog import settings
 from tests.support.catalogs import SqliteCase
+from tests.support.patience import PATIENCE_S
 
 CASES = {"sqlite": SqliteCase}
 
@@ -134,7 +135,7 @@ async def test_a_query_sees_one_state_from_its_begin_to_its_end(case, catalog):
     def slow(view):
         seen.append(settings.get(view, "serial"))
         reactor.callFromThread(first_read.callback, None)
-        assert written.wait(30)
+        assert written.wait(PATIENCE_S)
         seen.append(settings.get(view, "serial"))
 
     scan = catalog.scan(slow)

@@ -8,6 +8,7 @@ import requests
 from pkgrepo.storage.known import NAME
 from tests.support.audit import Data, pkgrepo
 from tests.support.index import PASSWORD, USER
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import twistd_process
 from tests.support.pyprojects import make_sdist
 from tests.support.wire import Wire
@@ -32,7 +33,7 @@ def run(tmp_path):
 
 
 def api(server, method, path, body=None):
-    reply = requests.request(method, f"{server.url}/api{path}", json=body, auth=(USER, PASSWORD), timeout=60)
+    reply = requests.request(method, f"{server.url}/api{path}", json=body, auth=(USER, PASSWORD), timeout=PATIENCE_S)
     assert reply.status_code < 300, reply.text
     return reply
 
@@ -49,7 +50,7 @@ def test_storages_are_found_again(run, tmp_path):
     py = Wire(f"{server.url}/repositories/remote/py", (USER, PASSWORD))
     assert py.put(f"/demo/1.0/{FILE[0]}", FILE[1]).status == 201
     while not (far / "repositories" / "py" / "demo" / ".package.json").exists():
-        assert requests.get(server.url + "/", timeout=60).status_code == 200
+        assert requests.get(server.url + "/", timeout=PATIENCE_S).status_code == 200
     server.stop()
 
     data.forget_catalog()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import ROOT, clean_environment
 
 pytestmark = pytest.mark.server
@@ -34,7 +35,7 @@ def pkgrepo(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 def login(url: str, user: str, password: str) -> int:
-    return requests.get(url + "/api/user/me", auth=(user, password), timeout=30).status_code
+    return requests.get(url + "/api/user/me", auth=(user, password), timeout=PATIENCE_S).status_code
 
 
 def test_an_admin_made_before_the_first_start_is_the_one_that_serves(pkgrepo, run_twistd):

@@ -8,13 +8,15 @@ import signal
 import pytest
 import requests
 
+from tests.support.patience import PATIENCE_S
+
 pytestmark = pytest.mark.server
 
 ENDED_BY_SIGTERM = (0, -signal.SIGTERM)  # twistd ends itself with the signal that stopped it
 
 
 def answers(url: str) -> bool:
-    return requests.get(url + "/", timeout=30).headers["Server"].startswith("pkgrepo/")
+    return requests.get(url + "/", timeout=PATIENCE_S).headers["Server"].startswith("pkgrepo/")
 
 
 def test_twistd_serves_from_a_file_and_stops_when_asked(run_twistd, tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import ROOT, ServerProcess, clean_environment
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
@@ -39,7 +40,7 @@ def serve(command: list[str], folder: Path) -> ServerProcess:
 
 def assert_serves(server: ServerProcess) -> None:
     try:
-        answer = requests.get(server.wait_ready() + "/", timeout=30)
+        answer = requests.get(server.wait_ready() + "/", timeout=PATIENCE_S)
         assert answer.headers["Server"].startswith("pkgrepo/")
     finally:
         server.stop()

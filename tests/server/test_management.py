@@ -14,6 +14,7 @@ import pytest_twisted
 import requests
 from twisted.internet.threads import deferToThread
 
+from tests.support.patience import PATIENCE_S
 from tests.support.pyprojects import make_wheel
 
 pytestmark = pytest.mark.server
@@ -22,7 +23,16 @@ pytestmark = pytest.mark.server
 def curl(*arguments: str) -> tuple[int, bytes]:
     """Status and body of one run of curl."""
     done = subprocess.run(
-        ["curl", "--silent", "--show-error", "--max-time", "20", "--write-out", "%{stderr}%{http_code}", *arguments],
+        [
+            "curl",
+            "--silent",
+            "--show-error",
+            "--max-time",
+            str(PATIENCE_S),
+            "--write-out",
+            "%{stderr}%{http_code}",
+            *arguments,
+        ],
         capture_output=True,
         check=True,
     )
@@ -55,7 +65,10 @@ async def test_a_server_is_set_up_with_three_lines_of_curl(server: Any) -> None:
 
     def upload() -> int:
         return requests.put(
-            f"{repository['url']}/demo/1.0/{filename}", data=data, auth=("__token__", token["token"]), timeout=20
+            f"{repository['url']}/demo/1.0/{filename}",
+            data=data,
+            auth=("__token__", token["token"]),
+            timeout=PATIENCE_S,
         ).status_code
 
     assert await deferToThread(upload) == 201
@@ -82,6 +95,8 @@ async def test_an_unauthorised_body_is_refused_before_it_is_sent(server: Any, tm
             "-sv",
             "-H",
             "Expect: 100-continue",
+            "--expect100-timeout",
+            str(PATIENCE_S),  # it would send the body after a second
             "-T",
             str(tmp_path / "big"),
             f"{server.url}/api/users/x/password",
@@ -98,7 +113,9 @@ async def test_an_unauthorised_body_is_refused_before_it_is_sent(server: Any, tm
 async def test_many_callers_at_once_make_each_name_once(server: Any) -> None:
     def make(number: int) -> int:
         body = {"name": f"r{number % 5}", "storage": "main", "format": "python"}
-        return requests.post(f"{server.url}/api/repository", json=body, auth=server.admin, timeout=60).status_code
+        return requests.post(
+            f"{server.url}/api/repository", json=body, auth=server.admin, timeout=PATIENCE_S
+        ).status_code
 
     def everybody() -> list[int]:
         with ThreadPoolExecutor(10) as pool:

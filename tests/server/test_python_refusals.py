@@ -11,6 +11,7 @@ import pytest
 
 from tests.server.conftest import MAX_UPLOAD
 from tests.support import forms
+from tests.support.patience import PATIENCE_S
 from tests.support.pyprojects import make_metadata, make_sdist, make_tar_gz, make_wheel, make_zip
 from tests.support.wire import BOUNDARY, basic, form_body, read_reply
 
@@ -314,7 +315,7 @@ def test_a_client_that_ignores_the_answer_until_it_has_sent_all_still_reads_it(p
     content_type = f"multipart/form-data; boundary={BOUNDARY}"
     data = form_body([("content", "refused-1.0.tar.gz", bytes(8 * 1024 * 1024))])
     headers = {"Content-Type": content_type, **basic(user._auth)}
-    reply = requests.post(user.url + "/legacy/", data=data[: MAX_UPLOAD + 1000], headers=headers, timeout=60)
+    reply = requests.post(user.url + "/legacy/", data=data[: MAX_UPLOAD + 1000], headers=headers, timeout=PATIENCE_S)
     assert reply.status_code == (401 if who == "nobody" else 403)
     assert reply.reason
 

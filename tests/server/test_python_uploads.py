@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.support import forms
+from tests.support.patience import PATIENCE_S
 from tests.support.pyprojects import make_sdist, make_wheel
 from tests.support.wire import basic
 
@@ -196,7 +197,7 @@ def test_an_upload_with_a_big_file_and_one_with_none_share_a_connection(py):
     import http.client
 
     filename, data = make_wheel("kept-alive", "1.0", pad=100_000)
-    connection = http.client.HTTPConnection(py.parts.hostname, py.parts.port, timeout=60)
+    connection = http.client.HTTPConnection(py.parts.hostname, py.parts.port, timeout=PATIENCE_S)
     for _ in range(2):
         connection.request("PUT", py.target(f"/kept-alive/1.0/{filename}"), data, basic(py._auth))
         reply = connection.getresponse()

@@ -11,9 +11,10 @@ from typing import NoReturn
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / ".cache" / "clients"
-RUN_S = 300  # a bound for a client that hangs
 
 
 def client(name: str, program: str | None = None) -> Path:
@@ -90,7 +91,7 @@ def run_client(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        timeout=RUN_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     if status is not None and result.returncode != status:

@@ -10,6 +10,7 @@ from typing import Any
 import requests
 
 from tests.support.clients import client_environment, make_venv, pip_into, run_client
+from tests.support.patience import PATIENCE_S
 from tests.support.pyprojects import make_sdist, make_wheel
 
 USER = "admin"
@@ -56,7 +57,7 @@ class PythonIndex:
     def put(self, filename: str, data: bytes, project: str, version: str) -> None:
         """Publish a file as a raw body."""
         answer = requests.put(
-            f"{self.url}/{project}/{version}/{filename}", data=data, auth=(USER, PASSWORD), timeout=60
+            f"{self.url}/{project}/{version}/{filename}", data=data, auth=(USER, PASSWORD), timeout=PATIENCE_S
         )
         assert answer.status_code in (200, 201), answer.text
 
@@ -67,7 +68,9 @@ class PythonIndex:
 
     def page(self, project: str) -> Mapping[str, Any]:
         """A project's page as JSON."""
-        answer = requests.get(f"{self.simple}{project}/", headers={"Accept": JSON}, auth=(USER, PASSWORD), timeout=60)
+        answer = requests.get(
+            f"{self.simple}{project}/", headers={"Accept": JSON}, auth=(USER, PASSWORD), timeout=PATIENCE_S
+        )
         assert answer.status_code == 200, answer.text
         document: Mapping[str, Any] = answer.json()
         return document
@@ -78,7 +81,7 @@ class PythonIndex:
 
     def post(self, path: str, **options: Any) -> requests.Response:
         """A POST as the admin."""
-        return requests.post(f"{self.url}/{path}", auth=(USER, PASSWORD), timeout=60, **options)
+        return requests.post(f"{self.url}/{path}", auth=(USER, PASSWORD), timeout=PATIENCE_S, **options)
 
 
 class Bench:

@@ -12,10 +12,10 @@ import requests
 
 from tests.support.clients import client, client_environment, program, run_client
 from tests.support.index import PASSWORD, USER
+from tests.support.patience import PATIENCE_S
 
 NPMS = ("npm-9", "npm-10", "npm-11")
 CLIENTS = (*NPMS, "pnpm", "yarn-1", "yarn-4", "bun")
-TIMEOUT_S = 60
 
 
 class Registry:
@@ -51,7 +51,7 @@ class Registry:
         """A request as the admin, unless ``headers`` say otherwise; refusals fail the test."""
         if "headers" not in options:
             options["auth"] = (USER, PASSWORD)
-        answer = requests.request(method, self.url + path, timeout=TIMEOUT_S, **options)
+        answer = requests.request(method, self.url + path, timeout=PATIENCE_S, **options)
         assert answer.ok, answer.text
         return answer
 

@@ -11,10 +11,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_S
+
 ADDRESS = re.compile(r"answers at (\S+?)/? ")
 TWISTD = Path(sys.executable).with_name("twistd")
 ROOT = Path(__file__).parents[2]
-START_S = 60  # a bound for a broken start, not an expectation
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
@@ -58,7 +59,7 @@ class ServerProcess:
 
     def wait_ready(self) -> str:
         """The address, once it was announced; an AssertionError with the output when the process ends before that."""
-        self._announced.wait(START_S)
+        self._announced.wait(PATIENCE_S)
         found = ADDRESS.search(self.output)
         if found is None:
             self.kill()
@@ -72,7 +73,7 @@ class ServerProcess:
     def lines(self, text: str, count: int) -> list[str]:
         """The lines of its output that hold ``text``, once there are ``count`` of them (the log is flushed in time)."""
         with self._grown:
-            self._grown.wait_for(lambda: self.output.count(text) >= count, START_S)
+            self._grown.wait_for(lambda: self.output.count(text) >= count, PATIENCE_S)
         return [line for line in self.output.splitlines() if text in line]
 
     def stop(self) -> int:
@@ -87,14 +88,14 @@ class ServerProcess:
         """Send the signal unless it has ended already; its exit status, negative for a signal."""
         if self._process.poll() is None:
             self._process.send_signal(number)
-        status = self._process.wait(START_S)
-        self._reader.join(START_S)
+        status = self._process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
         return status
 
     def wait(self) -> int:
         """Its exit status, once it ends by itself."""
-        status = self._process.wait(START_S)
-        self._reader.join(START_S)
+        status = self._process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
         return status
 
     def _read(self) -> None:

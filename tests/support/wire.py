@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
-TIMEOUT_S = 60  # a bound for a server that hangs, not an expectation
+from tests.support.patience import PATIENCE_S
+
 BOUNDARY = "0d9f3c5e7a"
 
 Field = tuple[str, str] | tuple[str, str, bytes]
@@ -64,7 +65,7 @@ class Wire:
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """The answer to one request; ``headers`` come after the credentials and may replace them."""
-        connection = http.client.HTTPConnection(self.parts.hostname or "", self.parts.port, timeout=TIMEOUT_S)
+        connection = http.client.HTTPConnection(self.parts.hostname or "", self.parts.port, timeout=PATIENCE_S)
         fields = {**basic(self._auth), **(headers or {})}
         try:
             connection.putrequest(method, self.target(path), skip_host="Host" in fields, skip_accept_encoding=True)
@@ -109,7 +110,7 @@ class Wire:
 
     def connect(self) -> socket.socket:
         """A bare connection, for requests that no library would send."""
-        return socket.create_connection((self.parts.hostname or "", self.parts.port or 80), TIMEOUT_S)
+        return socket.create_connection((self.parts.hostname or "", self.parts.port or 80), PATIENCE_S)
 
     def target(self, path: str) -> str:
         return f"{self.parts.path}{path}" or "/"

@@ -15,6 +15,7 @@ import requests
 from tests.support.clients import client
 from tests.support.index import PASSWORD, USER
 from tests.support.nodeclients import NPMS, NodeBench, Registry
+from tests.support.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -50,7 +51,7 @@ class Terminal:
             except AssertionError:
                 break
         os.close(self._master)
-        return self._process.wait(60)
+        return self._process.wait(PATIENCE_S)
 
     def _read(self) -> str:
         try:
@@ -80,8 +81,8 @@ def test_a_login_through_a_browser(open_bench: Callable[..., NodeBench], npm: st
     bench = open_bench(token=None)
     terminal = Terminal(bench, npm, "login", "--auth-type=web", "--browser=false")
     page = terminal.read_until(r"(http://\S+/-/v1/login\?session=\S+)")[1]
-    assert requests.get(page, timeout=60).status_code == 200
-    approved = requests.post(page, data={"username": USER, "password": PASSWORD}, timeout=60)
+    assert requests.get(page, timeout=PATIENCE_S).status_code == 200
+    approved = requests.post(page, data={"username": USER, "password": PASSWORD}, timeout=PATIENCE_S)
     assert approved.status_code == 200, approved.text
     assert terminal.wait() == 0, terminal.output
     assert bench.run(npm, "whoami").strip() == USER

@@ -18,6 +18,7 @@ from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from tests.support.certificates import make_certificate, write_certificate
 from tests.support.http import parse_answers
 from tests.support.http_server import Server, blocking, read_to_end
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.server
 
@@ -35,7 +36,7 @@ def connect(server: Server, **versions: ssl.TLSVersion) -> ssl.SSLSocket:
     context.set_alpn_protocols(["h2", "http/1.1"])
     for name, version in versions.items():
         setattr(context, name, version)
-    return context.wrap_socket(socket.create_connection(server.address, timeout=20))
+    return context.wrap_socket(socket.create_connection(server.address, timeout=PATIENCE_S))
 
 
 def name_of(server: Server) -> str:

@@ -21,6 +21,7 @@ from pkgrepo.http.request import Request
 from tests.support.certificates import make_certificate
 from tests.support.http import parse_answers
 from tests.support.http_server import Server, blocking, descriptors_of, read_to_end, talk, turn
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.server
 
@@ -85,7 +86,7 @@ async def server(road: str, file: str, tmp_path: Path) -> AsyncIterator[Server]:
 
 
 def connect(server: Server) -> socket.socket:
-    client = socket.create_connection(server.address, timeout=20)
+    client = socket.create_connection(server.address, timeout=PATIENCE_S)
     if server.url.startswith("https"):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
@@ -142,7 +143,7 @@ async def test_reader_with_a_tiny_window_gets_everything(data: bytes, file: str)
     def read_slowly() -> bytes:
         with socket.socket() as plain:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            plain.settimeout(20)
+            plain.settimeout(PATIENCE_S)
             plain.connect(server.address)
             plain.sendall(get(fields=CLOSE))
             return read_to_end(plain)
@@ -213,7 +214,7 @@ async def test_reader_that_takes_nothing_is_cut_off(tmp_path: Path, file: str) -
     with open(file, "ab") as grown:
         grown.truncate(200_000_000)  # more than the kernel buffers
     server = Server(files, limits=HttpLimits(write_stall_s=1))
-    with socket.create_connection(server.address, timeout=20) as client:
+    with socket.create_connection(server.address, timeout=PATIENCE_S) as client:
         client.sendall(get(b"/claims/200000000"))
         await files.gone
     assert descriptors_of(file) == 0

@@ -12,12 +12,15 @@ import pytest_twisted
 import requests
 
 from pkgrepo.http.answers import Answer, Refusal, text_answer
+from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
 from tests.support.http_server import Server, blocking
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.server
 
 MIB = 1024 * 1024
+WAITING = ("-H", "Expect: 100-continue", "--expect100-timeout", str(PATIENCE_S))  # it sends after a second otherwise
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
 
@@ -34,7 +37,8 @@ async def handle(request: Request) -> Answer:
 
 @pytest_twisted.async_yield_fixture
 async def server() -> AsyncIterator[Server]:
-    server = Server(handle)
+    # A busy machine may keep the programs from sending for long; what becomes of such clients is not of interest here.
+    server = Server(handle, limits=HttpLimits(drain_s=PATIENCE_S, drain_idle_s=PATIENCE_S))
     yield server
     await server.stop()
 
@@ -52,8 +56,8 @@ async def test_requests_uploads_with_a_length_and_in_chunks(server: Server) -> N
     def upload() -> list[str]:
         with requests.Session() as session:
             return [
-                session.put(server.url, data=bytes(20 * MIB), timeout=20).text,
-                session.put(server.url, data=zeros(20), timeout=20).text,
+                session.put(server.url, data=bytes(20 * MIB), timeout=PATIENCE_S).text,
+                session.put(server.url, data=zeros(20), timeout=PATIENCE_S).text,
             ]
 
     assert await blocking(upload) == [DIGEST_OF_20_MIB] * 2
@@ -69,7 +73,7 @@ async def test_requests_reads_the_refusal_of_an_upload_it_is_still_sending(
         answers = []
         for _ in range(3):
             data = zeros(40) if chunked else bytes(40 * MIB)
-            answer = requests.put(server.url + path, data=data, timeout=20)
+            answer = requests.put(server.url + path, data=data, timeout=PATIENCE_S)
             answers.append((answer.status_code, answer.reason))
         return answers
 
@@ -83,21 +87,19 @@ async def test_requests_reads_the_refusal_of_an_upload_it_is_still_sending(
 
 def curl(*arguments: str) -> str:
     return subprocess.run(
-        ["curl", "-s", "-m", "20", *arguments], input=bytes(20 * MIB), check=True, capture_output=True
+        ["curl", "-s", "-m", str(PATIENCE_S), *arguments], input=bytes(20 * MIB), check=True, capture_output=True
     ).stdout.decode()
 
 
 @needs_curl
 @pytest_twisted.ensureDeferred
 async def test_curl_waits_for_the_invitation_and_uploads(server: Server) -> None:
-    for fields in (["-H", "Expect: 100-continue"], ["-H", "Expect:"]):
+    for fields in (WAITING, ["-H", "Expect:"]):
         assert await blocking(curl, *fields, "-T", "-", server.url) == DIGEST_OF_20_MIB
 
 
 @needs_curl
 @pytest_twisted.ensureDeferred
 async def test_curl_sends_nothing_of_a_refused_upload(server: Server) -> None:
-    report = await blocking(
-        curl, "-H", "Expect: 100-continue", "-w", " %{http_code} %{size_upload}", "-T", "-", server.url + "/refused"
-    )
+    report = await blocking(curl, *WAITING, "-w", " %{http_code} %{size_upload}", "-T", "-", server.url + "/refused")
     assert report == "a token is needed here 401 0"

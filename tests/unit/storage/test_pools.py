@@ -6,6 +6,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, ensureDeferred, gatherResults
 
 from pkgrepo.storage.pools import Pool, Pools
+from tests.support.patience import PATIENCE_S
 
 
 @pytest_twisted.async_yield_fixture
@@ -42,13 +43,13 @@ async def test_a_pool_uses_no_more_threads_than_it_was_given(pools):
             inside += 1
             most = max(most, inside)
         entered.release()
-        gate.wait(30)
+        gate.wait(PATIENCE_S)
         with lock:
             inside -= 1
 
     work_in_progress = [pools.disk(work) for _ in range(5)]
     for _ in range(2):
-        assert await pools.cpu(entered.acquire, timeout=30)
+        assert await pools.cpu(entered.acquire, timeout=PATIENCE_S)
     gate.set()
     for each in work_in_progress:
         await each
@@ -75,7 +76,7 @@ async def test_what_a_result_sets_going_is_answered_too(pools):
 @pytest_twisted.ensureDeferred
 async def test_a_full_pool_does_not_hold_up_another(pools):
     gate = threading.Event()
-    blocked = [pools.disk(gate.wait, 30) for _ in range(3)]
+    blocked = [pools.disk(gate.wait, PATIENCE_S) for _ in range(3)]
     assert await pools.cpu(int, "3") == 3
     gate.set()
     for each in blocked:
@@ -94,7 +95,7 @@ async def test_cancelling_drops_the_result_and_stop_still_waits_for_the_work():
     gate, ended = threading.Event(), []
 
     def work() -> None:
-        gate.wait(30)
+        gate.wait(PATIENCE_S)
         ended.append(True)
 
     outcome = pool(work)
@@ -112,7 +113,7 @@ async def test_cancelling_drops_the_result_and_stop_still_waits_for_the_work():
 async def test_a_pool_tells_when_it_has_nothing_to_do(pools):
     assert not await pools.rest()
     gate = threading.Event()
-    work = pools.disk(gate.wait, 30)
+    work = pools.disk(gate.wait, PATIENCE_S)
     resting = [ensureDeferred(pools.rest()) for _ in range(2)]
     assert not any(each.called for each in resting)
     gate.set()

@@ -7,6 +7,7 @@ from twisted.internet.defer import CancelledError, gatherResults
 
 from pkgrepo.storage.blobs.lane import Lane
 from pkgrepo.storage.pools import Pool
+from tests.support.patience import PATIENCE_S
 
 
 @pytest_twisted.async_yield_fixture
@@ -43,7 +44,7 @@ async def test_a_failing_call_does_not_stop_those_behind_it(pool):
 @pytest_twisted.ensureDeferred
 async def test_a_cancelled_call_runs_all_the_same(pool):
     lane, gate, ran = Lane(pool), threading.Event(), []
-    first = lane.run(gate.wait, 30)
+    first = lane.run(gate.wait, PATIENCE_S)
     second = lane.run(ran.append, 1)
     second.cancel()
     with pytest.raises(CancelledError):
