@@ -10,7 +10,6 @@ from .gc import ADMINS
 from .job_records import job_record
 from .route import Table
 from .schemas.stats import (
-    CacheFigures,
     DownloadFigures,
     RepositoryStats,
     TopImage,
@@ -68,7 +67,6 @@ class Statistics:
                 total=found.downloads[0], day=found.downloads[1], week=found.downloads[2], month=found.downloads[3]
             ),
             uploads=UploadFigures(total=found.uploads[0], day=found.uploads[1]),
-            cache=CacheFigures(),
             top_packages=[
                 TopPackageRecord(
                     name=each.name,

@@ -41,15 +41,6 @@ class UploadFigures(Record):
     day: int
 
 
-class CacheFigures(Record):
-    """What a proxy had already; nought for other repositories."""
-
-    hits: int = 0
-    misses: int = 0
-    stale_served: int = 0
-    saved_bytes: int = 0
-
-
 class RepositoryStats(Record):
     """
     A repository in numbers; storage_used is storage_used_bytes for people.
@@ -79,6 +70,5 @@ class RepositoryStats(Record):
     pending_uploads: int
     downloads: DownloadFigures
     uploads: UploadFigures
-    cache: CacheFigures
     top_packages: list[TopPackageRecord]
     gc: JobRecord | None
