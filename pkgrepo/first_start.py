@@ -15,8 +15,10 @@ from twisted.logger import Logger
 
 from pkgrepo.auth.bootstrap import ensure_admin
 from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.gateway.images import check_hides_nothing
 from pkgrepo.interfaces import IFormat, Transaction
+from pkgrepo.management.formats import find_format
 from pkgrepo.model import Action, RepositoryScope, TokenKind, TokenLimits, Visibility
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.blobs.paths import find_storage_id
@@ -40,9 +42,9 @@ async def prepare(core: Core, config: Config) -> str | None:
     """
     await ensure_storages(core, config)
     password = await _ensure_admin(core, config)
-    now_ms = core.clock.now_ms()
+    now_ms, default = core.clock.now_ms(), config.container.default_repository
     for repository in config.bootstrap.repositories:
-        await core.catalog.write(_ensure_repository, repository, core.formats, now_ms)
+        await core.catalog.write(_ensure_repository, repository, core.formats, default, now_ms)
     for token in config.bootstrap.tokens:
         await core.catalog.write(_ensure_token, token, now_ms)
     return password
@@ -99,17 +101,24 @@ async def _ensure_admin(core: Core, config: Config) -> str | None:
     return made_up if added is not None else None
 
 
-def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, formats: dict[str, IFormat], now_ms: int) -> None:
+def _ensure_repository(
+    tx: Transaction, wanted: BootstrapRepository, formats: dict[str, IFormat], default: str, now_ms: int
+) -> None:
     where = f"bootstrap.repositories: {wanted.storage}/{wanted.name}"
     storage = storages.find_storage(tx, wanted.storage)
     if storage is None:
         raise Invalid(f"{where}: there is no storage {wanted.storage!r}")
-    format_ = find_format(formats, wanted.format)
-    if format_ is None:
-        raise Invalid(f"{where}: there is no format {wanted.format!r}")
     if repositories.find_by_path(tx, storage.name.casefold(), wanted.name.casefold()) is not None:
         return
-    config, settings = format_.validate(wanted.config)
+    try:
+        format_ = find_format(formats, wanted.format)
+        format_.check_place(storage.name, wanted.name)
+        check_hides_nothing(tx, default, format_.name, storage.name, wanted.name)
+        config, settings = format_.validate(wanted.config)
+    except Invalid as error:
+        raise Invalid(f"{where}: {error}") from None
+    except Conflict as error:
+        raise Conflict(f"{where}: {error}") from None
     repositories.add_repository(
         tx,
         storage_id=storage.id,
@@ -123,14 +132,6 @@ def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, formats: di
         settings=settings,
         now_ms=now_ms,
     )
-
-
-def find_format(formats: dict[str, IFormat], name: str) -> IFormat | None:
-    """The format of this name or alias, or None."""
-    for format_ in formats.values():
-        if name.casefold() in (format_.name, *format_.aliases):
-            return format_
-    return None
 
 
 def _ensure_token(tx: Transaction, wanted: BootstrapToken, now_ms: int) -> None:

@@ -243,6 +243,13 @@ class IFormat(Interface):
         :raises Invalid: with the JSON pointer of what is wrong
         """
 
+    def check_place(storage: str, repository: str) -> None:
+        """
+        Let a repository of this name be in a storage of that one.
+
+        :raises Invalid: clients could not address it; with the JSON pointer ``/name`` or ``/storage``
+        """
+
     def schema() -> Mapping[str, Any]:
         """JSON Schema 2020-12 of the repository configuration."""
 

@@ -20,9 +20,12 @@ from urllib.parse import unquote
 
 from attrs import frozen
 
+from pkgrepo.errors import Conflict
 from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.registry import Registry
+from pkgrepo.storage.catalog import packages, repositories
 
 FORMAT = "docker"
 PREFIX = b"/v2/"
@@ -45,7 +48,7 @@ class ImageAddresses:
 
     def __init__(self, registry: Registry, *, default: str = "", hosts: Iterable[str] = ()) -> None:
         self._registry = registry
-        self._default = default
+        self.default = default
         self._hosts = {host.lower(): path for host, _, path in (each.partition("=") for each in hosts)}
 
     def find(self, authority: bytes | None, name: str) -> ImageAddress | None:
@@ -63,7 +66,7 @@ class ImageAddresses:
 
     def find_default(self, authority: bytes | None, name: str) -> ImageAddress | None:
         """What a name means where its first segments name no repository."""
-        default = None if self.of_host(authority) is not None else self._find(self._default)
+        default = None if self.of_host(authority) is not None else self._find(self.default)
         return None if default is None else ImageAddress(default, name)
 
     def explain(self, name: str, visible: Callable[[Repository], bool]) -> str:
@@ -85,7 +88,8 @@ class ImageAddresses:
         bound = self.of_host(authority)
         if bound is not None:
             return [("", bound)]
-        every = [(f"{each.path}/", each) for each in self._registry.all() if each.format == FORMAT]
+        # clients only take lower-case names, and any case is found
+        every = [(f"{each.path.lower()}/", each) for each in self._registry.all() if each.format == FORMAT]
         return sorted(every, key=lambda item: item[0])
 
     def of_request(self, request: Request) -> Repository | None:
@@ -104,6 +108,26 @@ class ImageAddresses:
         storage, _, name = path.partition("/")
         found = self._registry.find(storage, name) if name else None
         return found if found is not None and found.format == FORMAT else None
+
+
+def check_hides_nothing(r: Reader, default: str, format_name: str, storage: str, name: str) -> None:
+    """
+    Let a repository be at ``storage/name``, which comes before the default repository when images are looked up.
+
+    :raises Conflict: images of the default repository would be found no more
+    """
+    if format_name != FORMAT or not default:
+        return
+    prefix = f"{storage}/{name}/".casefold()
+    home = repositories.find_by_path(r, *default.casefold().split("/", 1)) if "/" in default else None
+    if home is None or prefix == f"{home.path}/".casefold():
+        return
+    found = packages.list_packages(r, home.id, after=prefix, limit=1)
+    if found and found[0].key.startswith(prefix):
+        raise Conflict(
+            f"the default container repository {home.path} has the image {found[0].key}, which a container repository "
+            f"called {name!r} in storage {storage!r} would hide; choose another name"
+        )
 
 
 def _may_name_digest(raw: bytes) -> bool:

@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.gateway.access import missing
+from pkgrepo.gateway.images import check_hides_nothing
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
 from pkgrepo.storage.catalog import repositories, storages
@@ -97,6 +98,9 @@ class Repositories:
             fixed, settings = validated(format_, joined(format_, body.configs), "/configs")
         else:
             fixed, settings = validated(format_, body.config or {"type": "Hosted"}, "/config")
+        format_.check_place(storage.name, body.name)
+        default = self._services.images.default
+        self._catalog.look(check_hides_nothing, default, format_.name, storage.name, body.name)
         visibility = visibility_of(body.visibility)
         call.object = f"{storage.name}/{body.name}"
         entry = call.entry(detail={"format": format_.name, "visibility": visibility, "config": sorted(settings)})

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from twisted.logger import Logger
 
 from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError
+from pkgrepo.gateway.images import check_hides_nothing
 from pkgrepo.interfaces import IBlobStore, ICatalog
 from pkgrepo.model import Storage
 from pkgrepo.storage.catalog import storages
@@ -115,6 +116,7 @@ class Storages:
         call.check_unchanged(before)
         changes: dict[str, Any] = {}
         if body.name is not UNSET:
+            self._check_name(storage, body.name)
             changes["name"] = body.name
         if body.active is not UNSET:
             changes["active"] = body.active
@@ -215,6 +217,17 @@ class Storages:
         except (PkgrepoError, OSError) as error:
             raise Invalid(f"the folder cannot be used: {error}", "/settings/path") from error
         return settings
+
+    def _check_name(self, storage: Storage, name: str) -> None:
+        """Let a storage be called so, as far as its repositories are concerned, whose addresses begin with it."""
+        services = self._services
+        for each in services.registry.all():
+            if each.storage_id == storage.id and name != storage.name:
+                try:
+                    services.formats[each.format].check_place(name, each.name)
+                except Invalid as error:
+                    raise Invalid(f"{error.message} (it has the repository {each.name!r})", "/name") from None
+                self._catalog.look(check_hides_nothing, services.images.default, each.format, name, each.name)
 
     def _check_unused(self, storage: Storage) -> None:
         users = [each.path for each in self._services.registry.all() if each.storage_id == storage.id]

@@ -17,7 +17,7 @@ from pkgrepo.repositories.index import Change, PackageIndex
 from pkgrepo.storage.catalog.trust import Keys
 
 from .configuration import schema, validate
-from .names import NameInvalid, TagInvalid, parse_name, parse_tag
+from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .routes import RegistrySite
 from .setup import snippets
 from .trust import trusted_keys
@@ -41,6 +41,10 @@ class ContainerFormat:
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See L{IFormat.validate}."""
         return validate(config)
+
+    def check_place(self, storage: str, repository: str) -> None:
+        """See L{IFormat.check_place}."""
+        check_place(storage, repository)
 
     def schema(self) -> Mapping[str, Any]:
         """See L{IFormat.schema}."""

@@ -7,13 +7,15 @@ import re
 
 from attrs import frozen
 
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.errors import Invalid, PkgrepoError
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _NAME = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
 _TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}")
 _DIGEST = re.compile(r"[a-z0-9]+(?:[+._-][a-z0-9]+)*:[a-zA-Z0-9=_-]+")
 _HEX = re.compile(r"[0-9a-f]+")
+
+TOKEN = "token"  # noqa: S105 - the first segment of an address
 
 MAX_NAME = 255  # characters; clients allow as many for host and name together
 HEX_LENGTHS = {"sha256": 64, "sha512": 128}
@@ -65,6 +67,23 @@ def parse_name(text: str) -> str:
     if not is_image_name(text):
         raise NameInvalid(text)
     return text
+
+
+def check_place(storage: str, repository: str) -> None:
+    """
+    Let images be called ``storage/repository/image``.
+
+    :raises Invalid: no client takes that, with the JSON pointer of the name that is why
+    """
+    for pointer, kind, name in (("/storage", "storage", storage), ("/name", "repository", repository)):
+        if re.fullmatch(_COMPONENT, name) is None:
+            raise Invalid(
+                f"{name!r} cannot be part of the names of images, which clients want in lower-case letters and digits "
+                f"with single separators between them; choose another {kind}",
+                pointer,
+            )
+    if storage == TOKEN:
+        raise Invalid(f"/v2/{TOKEN} is the token service, so no image can be in a storage of this name", "/storage")
 
 
 def parse_tag(text: str) -> str:

@@ -32,6 +32,9 @@ class PythonFormat:
         """See L{IFormat.validate}."""
         return validate(config)
 
+    def check_place(self, storage: str, repository: str) -> None:
+        """Every place will do. See L{IFormat.check_place}."""
+
     def schema(self) -> Mapping[str, Any]:
         """See L{IFormat.schema}."""
         return schema()
