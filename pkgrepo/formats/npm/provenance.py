@@ -1,7 +1,7 @@
 """
 Provenance bundles: what a build service says of a tarball, signed by it.
 
-They are kept and given out as they came, once it is clear that they do not speak of other bytes. Their signatures are
+They are kept and given out as they came, once it is clear that they speak of what they came with. Their signatures are
 left to the clients, which have the roots of trust for that.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from attrs import frozen
@@ -17,10 +17,27 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.content import SMALL
 
+from . import semver
 from .envelope import Bundle
 from .strict_json import decode_as
+from .wording import shown
 
-DEFAULT_PREDICATE: Final = "https://slsa.dev/provenance/v1"
+_PURL: Final = "pkg:npm/"
+
+
+class _Signature(msgspec.Struct, frozen=True):
+    sig: str
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    payload: str
+    signatures: list[_Signature]
+
+
+class _Bundle(msgspec.Struct, frozen=True):
+    """A signed statement (DSSE); npm knows no other content of a bundle."""
+
+    dsseEnvelope: _Envelope
 
 
 class _Subject(msgspec.Struct, frozen=True):
@@ -31,8 +48,8 @@ class _Subject(msgspec.Struct, frozen=True):
 class _Statement(msgspec.Struct, frozen=True):
     """An in-toto statement, of which further keys are not read."""
 
-    predicateType: str = DEFAULT_PREDICATE
-    subject: list[_Subject] = []
+    predicateType: str
+    subject: list[_Subject]
 
 
 @frozen
@@ -43,19 +60,31 @@ class Attested:
     predicate_type: str
 
 
-def read_bundle(bundle: Bundle, sha512: str) -> Attested:
+def read_bundle(bundle: Bundle, name: str, version: semver.Version, sha512: str) -> Attested:
     """
-    A bundle that came with a tarball of this digest.
+    A bundle that came with a version whose tarball has this digest.
 
-    :raises Invalid: it is no JSON object, or speaks of other bytes
+    What clients would stumble over when they verify it is refused here: one broken bundle ends the whole audit of a
+    project that has the package.
+
+    :raises Invalid: it has another shape, or speaks of another version or other bytes
     """
     text = bundle.text.encode()
     if len(text) > SMALL:
         raise Invalid(f"the provenance bundle is longer than {SMALL} bytes", "_attachments")
-    value = decode_as(text, dict[str, Any])
-    statement = _statement(value)
-    digests = {each.digest["sha512"].lower() for each in statement.subject if "sha512" in each.digest}
-    if digests and sha512 not in digests:
+    try:
+        statement = _statement(text)
+    except (Invalid, binascii.Error, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Invalid(f"the provenance bundle is none: {error}", "_attachments") from None
+    subject = statement.subject[0] if statement.subject else _Subject()
+    package, _, spelled = subject.name.removeprefix(_PURL).rpartition("@")
+    # npm.toPurl encodes the "@" of a scope and nothing else.
+    named = subject.name.startswith(_PURL) and package == name.replace("@", "%40") and semver.is_same(spelled, version)
+    if not named:
+        raise Invalid(
+            f"the provenance bundle speaks of {shown(subject.name)}, not {name}@{version.text}", "_attachments"
+        )
+    if subject.digest.get("sha512", "").lower() != sha512:
         raise Invalid("the provenance bundle speaks of another tarball", "_attachments")
     return Attested(text=text, predicate_type=statement.predicateType)
 
@@ -65,13 +94,9 @@ def attestations_document(bundle: bytes, predicate_type: str) -> bytes:
     return b'{"attestations":[{"predicateType":%b,"bundle":%b}]}' % (msgspec.json.encode(predicate_type), bundle)
 
 
-def _statement(bundle: dict[str, Any]) -> _Statement:
-    """The statement in the bundle's envelope (DSSE); an empty one where there is none to be read."""
-    envelope = bundle.get("dsseEnvelope")
-    payload = envelope.get("payload") if isinstance(envelope, dict) else None
-    if not isinstance(payload, str):
-        return _Statement()
-    try:
-        return msgspec.json.decode(base64.b64decode(payload, validate=True), type=_Statement)
-    except (binascii.Error, msgspec.MsgspecError):
-        return _Statement()
+def _statement(text: bytes) -> _Statement:
+    """What the bundle signs. :raises Invalid, binascii.Error, msgspec.MsgspecError: it is no bundle, or unsigned"""
+    envelope = decode_as(text, _Bundle, what="it").dsseEnvelope
+    if not envelope.signatures:
+        raise Invalid("it has no signature")
+    return msgspec.json.decode(base64.b64decode(envelope.payload, validate=True), type=_Statement)

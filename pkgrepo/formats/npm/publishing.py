@@ -62,7 +62,7 @@ class Publications:
         new_files: tuple[NewFile, ...] = (tarball_file,)
         provenance = None
         if publication.bundle is not None:
-            attested = read_bundle(publication.bundle, blob.digests["sha512"])
+            attested = read_bundle(publication.bundle, name, version, blob.digests["sha512"])
             provenance = {"predicateType": attested.predicate_type}
             bundle = NewFile(
                 path=bundle_path(name, version.text),

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.index import PASSWORD, USER
-from tests.support.npmpkgs import make_publish, make_tarball
+from tests.support.npmpkgs import make_bundle, make_publish, make_tarball
 from tests.support.processes import ROOT, clean_environment
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.server
 
 CONFIG = '[[bootstrap.repositories]]\nname = "npm"\nformat = "npm"\n'
-BUNDLE = json.dumps({"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json"})
+BUNDLE = make_bundle("@team/tool", "0.1.0", make_tarball("@team/tool", "0.1.0"))
 
 
 def files_below(folder: Path) -> list[str]:
@@ -83,8 +83,8 @@ def test_packages_are_kept_under_the_names_that_people_know(tmp_path, start):
         "plain/1.0.0/plain-1.0.0.tgz",
         "plain/1.1.0/plain-1.1.0.json",
         "plain/1.1.0/plain-1.1.0.tgz",
-        "plain/2.0.0-rc.1+b/plain-2.0.0-rc.1+b.json",
-        "plain/2.0.0-rc.1+b/plain-2.0.0-rc.1+b.tgz",
+        "plain/2.0.0-rc.1/plain-2.0.0-rc.1.json",
+        "plain/2.0.0-rc.1/plain-2.0.0-rc.1.tgz",
     ]
     assert (layout / "@team/tool/0.1.0/tool-0.1.0.tgz").read_bytes() == make_tarball("@team/tool", "0.1.0")
 

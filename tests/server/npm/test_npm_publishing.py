@@ -10,7 +10,7 @@ import pytest
 
 from tests.server.npm.conftest import MAX_UPLOAD
 from tests.support.index import PASSWORD, USER
-from tests.support.npmpkgs import CLIENTS, make_manifest, make_publish, make_tarball, make_tgz
+from tests.support.npmpkgs import CLIENTS, make_bundle, make_manifest, make_publish, make_tarball, make_tgz
 from tests.support.wire import read_reply
 
 pytestmark = pytest.mark.server
@@ -294,14 +294,8 @@ def test_a_body_that_is_no_document_is_refused(npm, publish, body):
 
 def test_provenance_is_kept_and_told(npm, publish):
     data = make_tarball("@prov/x", "1.0.0")
-    statement = {
-        "_type": "https://in-toto.io/Statement/v1",
-        "predicateType": "https://slsa.dev/provenance/v1",
-        "subject": [{"name": "pkg:npm/%40prov/x@1.0.0", "digest": {"sha512": hashlib.sha512(data).hexdigest()}}],
-    }
-    payload = base64.b64encode(json.dumps(statement).encode()).decode()
-    bundle = {"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "dsseEnvelope": {"payload": payload}}
-    publish("@prov/x", bundle=json.dumps(bundle))
+    bundle = make_bundle("@prov/x", "1.0.0", data)
+    publish("@prov/x", bundle=bundle)
     told = npm.get("/@prov%2fx").json["versions"]["1.0.0"]["dist"]["attestations"]
     assert told == {
         "url": f"{npm.url}/-/npm/v1/attestations/@prov/x@1.0.0",
@@ -309,9 +303,32 @@ def test_provenance_is_kept_and_told(npm, publish):
     }
     for path in ("/-/npm/v1/attestations/@prov/x@1.0.0", "/-/npm/v1/attestations/@prov%2fx@1.0.0"):
         served = npm.get(path).json["attestations"]
-        assert served == [{"predicateType": "https://slsa.dev/provenance/v1", "bundle": bundle}]
-    other = make_publish("@prov/x", "1.1.0", bundle=json.dumps(bundle))
-    assert npm.put("/@prov%2fx", other).status == 400
+        assert served == [{"predicateType": "https://slsa.dev/provenance/v1", "bundle": json.loads(bundle)}]
+
+
+@pytest.mark.parametrize(
+    ("bundle", "told"),
+    [
+        (make_bundle("prov", "1.0.0", b"other"), "another tarball"),
+        (make_bundle("prov", "1.0.1", make_tarball("prov", "1.0.0")), "'pkg:npm/prov@1.0.1', not prov@1.0.0"),
+        (make_bundle("@prov/prov", "1.0.0", make_tarball("prov", "1.0.0")), "not prov@1.0.0"),
+        (make_bundle("prov", "1.0.0", b"", subject=[]), "not prov@1.0.0"),
+        (make_bundle("prov", "1.0.0", b"", subject=[{"name": "pkg:npm/prov@1.0.0"}]), "another tarball"),
+        (make_bundle("prov", "1.0.0", b"", predicateType=None), "is none"),
+        ("{}", "is none"),
+        ("[]", "is none"),
+        ("", "is none"),
+        ('{"dsseEnvelope": {"payload": "!", "signatures": [{"sig": ""}]}}', "is none"),
+        ('{"dsseEnvelope": {"payload": "/w==", "signatures": [{"sig": ""}]}}', "is none"),
+        ('{"dsseEnvelope": {"payload": "e30=", "signatures": []}}', "no signature"),
+    ],
+)
+def test_provenance_of_something_else_is_refused(npm, bundle, told):
+    reply = npm.put("/prov", make_publish("prov", "1.0.0", bundle=bundle))
+    assert reply.status == 400
+    assert "provenance bundle" in reply.json["error"]
+    assert told in reply.json["error"]
+    assert npm.get("/prov").status == 404
 
 
 def test_who_loses_their_leave_during_an_upload_does_not_publish(npm):
