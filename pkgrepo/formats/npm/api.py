@@ -49,7 +49,7 @@ class Api:
         self._sharing = Sharing(services, repository, reading)
         self._auditing = Auditing(services, shelf)
 
-    async def answer(self, request: Request, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
+    async def answer(self, request: Request, parts: Sequence[str]) -> Answer:  # noqa: C901, PLR0911 - a table
         """The answer to a request for these decoded parts of a path."""
         verb = "GET" if request.method == b"HEAD" else request.method.decode("ascii")
         match [verb, *parts]:
@@ -69,6 +69,8 @@ class Api:
                 return await self._searching.search(request, self._reading.address(request))
             case ["GET", "all"] | ["GET", "all", "since"]:
                 return await self._searching.listing(request)
+            case ["GET", "_view", "starredByUser"]:
+                return await self._searching.starred(request)
             case ["GET", "org", scope, "package"] | ["GET", "team", scope, _, "package"]:
                 return await self._searching.of_scope(request, scope)
         raise _nothing()

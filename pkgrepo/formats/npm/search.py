@@ -53,6 +53,7 @@ class Row:
     author: str = ""
     license: str = ""
     maintainers: Sequence[Person] = ()
+    stars: Sequence[str] = ()  # names of those who gave one
     links: dict[str, str] = field(factory=dict)
     downloads: int = 0
     deprecated: bool = False

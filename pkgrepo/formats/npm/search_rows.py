@@ -36,6 +36,7 @@ def make_row(package: Package, latest: Version, *, deprecated: bool) -> Row:
         author=_name(meta.get("author")),
         license=_license(meta.get("license")),
         maintainers=[_person(each, "") for each in package.meta.get("maintainers", ())],
+        stars=sorted(package.meta.get("users", ())),
         links=_links(meta),
         deprecated=deprecated,
     )

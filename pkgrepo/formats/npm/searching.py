@@ -56,6 +56,13 @@ class Searching:
         rows = await self._readable(identity, None)
         return self._rights(identity, (r for r in rows if any(each.name == username for each in r.maintainers)))
 
+    async def starred(self, request: Request) -> Answer:
+        """The packages that got a star from the user whom the ``key`` names as a JSON string, for ``npm stars``."""
+        identity = await self._identify(request)
+        username = (_parameter(request, b"key") or "").strip('"')
+        found = [row.name for row in await self._readable(identity, None) if username in row.stars]
+        return json_answer({"rows": [{"key": username, "value": name} for name in found]}, headers=NO_STORE)
+
     def _rights(self, identity: Identity, rows: Iterable[Row]) -> Answer:
         may = self._services.access.may
         rights = {

@@ -77,6 +77,7 @@ def test_a_star_is_given_and_taken_back(bench: NodeBench, registry: Registry) ->
     bench.publish("npm-11", bench.package("starred"))
     bench.run("npm-11", "star", "starred")
     assert registry.document("starred")["users"] == {"admin": True}
+    assert bench.run("npm-11", "stars").split() == ["starred"]
     bench.run("npm-11", "unstar", "starred")
     assert "users" not in registry.document("starred")
 

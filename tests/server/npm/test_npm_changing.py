@@ -184,6 +184,19 @@ def test_a_star_is_given_and_taken_back(npm, publish, document, write):
     assert "users" not in document("starred")
 
 
+def test_somebody_s_stars_are_listed_for_those_who_may_read(npm, publish, registry):
+    private = registry("private")
+    for where in (npm, private):
+        publish("@liked/x", where=where)
+        publish("@liked/y", where=where)
+        where.post_json("/@liked%2fx", {"_id": "@liked/x", "users": {USER: True}}, "PUT")
+    stars = f"/-/_view/starredByUser?key=%22{USER}%22"
+    assert {"key": USER, "value": "@liked/x"} in npm.as_user().get(stars).json["rows"]
+    assert [each["value"] for each in private.get(stars).json["rows"]] == ["@liked/x"]
+    assert private.as_user().get(stars).status == 401
+    assert npm.get("/-/_view/starredByUser?key=%22nobody%22").json == {"rows": []}
+
+
 def test_access_is_told_as_it_is(npm, publish, registry, write):
     publish("@shown/x")
     assert npm.get("/-/package/@shown%2fx/visibility").json == {"public": True}
