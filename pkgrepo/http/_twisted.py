@@ -10,10 +10,8 @@ from typing import Any
 
 from twisted.internet import tcp
 from twisted.internet._producer_helpers import _PullToPush as PullToPush
-from twisted.web.http import _ChunkedTransferDecoder as ChunkedDecoder
-from twisted.web.http import _MalformedChunkedDataError as MalformedChunks
 
-__all__ = ["ChunkedDecoder", "MalformedChunks", "PullToPush", "is_plain_tcp", "socket_of", "unsent"]
+__all__ = ["PullToPush", "is_plain_tcp", "socket_of", "unsent"]
 
 
 def socket_of(transport: Any) -> tcp.Connection | None:

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 import socket
 
-import pytest
 from twisted.internet import reactor, tcp
 from twisted.internet.testing import StringTransport
 
-from pkgrepo.http._twisted import ChunkedDecoder, MalformedChunks, PullToPush, is_plain_tcp, socket_of, unsent
-
-
-def test_chunks_are_decoded_and_what_follows_comes_back() -> None:
-    data: list[bytes] = []
-    rest: list[bytes] = []
-    decoder = ChunkedDecoder(data.append, rest.append)
-    decoder.dataReceived(b"3\r\nabc\r\n0\r\n\r\nmore")
-    assert (data, rest) == ([b"abc"], [b"more"])
-
-
-def test_malformed_chunks_raise() -> None:
-    with pytest.raises(MalformedChunks):
-        ChunkedDecoder(lambda _: None, lambda _: None).dataReceived(b"xyz\r\n")
+from pkgrepo.http._twisted import PullToPush, is_plain_tcp, socket_of, unsent
 
 
 def test_transport_says_what_it_has_not_sent() -> None:

@@ -1,0 +1,122 @@
+"""
+Chunked transfer coding (RFC 9112 section 7.1), taken off a body as it arrives.
+
+=========  ============================================  ==================================
+state      the input is                                  left by
+=========  ============================================  ==================================
+SIZE       a line with the next chunk's size             a size (DATA), zero (TRAILER)
+DATA       the chunk's bytes                             the last of them (CLOSING)
+CLOSING    the line end after them                       it (SIZE)
+TRAILER    fields after the last chunk, dropped          an empty line (ENDED)
+ENDED      not the body's any more
+=========  ============================================  ==================================
+
+What two programs on the way might read differently is refused, so that no request hides in a body: sizes with a sign
+or a blank, line feeds alone, chunks that are longer than they say.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+FREE_CHUNKS = 1000  # in a body; so many may be of any size
+LEAST_AVERAGE = 16  # bytes in a chunk, beyond those; a chunk takes a microsecond or two, whatever is in it
+LINE_LIMIT = 1024  # bytes of a size with its extensions
+TRAILER_LIMIT = 64 * 1024  # bytes of all fields after the body
+
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
+
+
+class MalformedChunks(Exception):  # noqa: N818 - named for what happened
+    """The chunks cannot be told apart, or are far too small."""
+
+
+class State(Enum):
+    """See the module's table."""
+
+    SIZE = 1
+    DATA = 2
+    CLOSING = 3
+    TRAILER = 4
+    ENDED = 5
+
+
+SIZE, DATA, CLOSING, TRAILER, ENDED = State
+
+
+class Chunks:
+    """The chunks of one body. ``ended`` says that the last one is complete, with what follows it."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._state = SIZE
+        self._left = 0  # bytes of the chunk at hand
+        self._line = b""  # the beginning of a line whose end has not come yet
+        self._count = 0
+        self._decoded = 0
+        self._trailer = 0
+
+    def take(self, data: bytes, pieces: list[memoryview]) -> int:
+        """
+        Put the content of ``data`` into ``pieces``; how much of ``data`` belongs to the body.
+
+        :raises MalformedChunks: what was good before it is among the pieces
+        """
+        view = memoryview(data)
+        at, size = 0, len(data)
+        while at < size and not self.ended:
+            if self._state is DATA:
+                piece = view[at : at + self._left]
+                pieces.append(piece)
+                at += len(piece)
+                self._left -= len(piece)
+                if not self._left:
+                    self._state = CLOSING
+                continue
+            end = data.find(b"\n", at)
+            if end < 0:
+                self._keep(data[at:])
+                return size
+            line = self._line + data[at:end]
+            self._line = b""
+            at = end + 1
+            self._read(line)
+        return at
+
+    def _keep(self, part: bytes) -> None:
+        """Wait for the rest of a line, unless it is wrong already."""
+        line = self._line = self._line + part
+        if self._state is CLOSING and line != b"\r":
+            raise MalformedChunks("a chunk is longer than it says")
+        if len(line) > (TRAILER_LIMIT - self._trailer if self._state is TRAILER else LINE_LIMIT):
+            raise MalformedChunks("a line between them is too long")
+
+    def _read(self, line: bytes) -> None:
+        if not line.endswith(b"\r") or line.find(b"\r") != len(line) - 1:
+            raise MalformedChunks("a line between them does not end with CR LF")
+        if self._state is SIZE:
+            self._begin(line[:-1])
+        elif len(line) == 1:
+            self._state = SIZE if self._state is CLOSING else ENDED
+            self.ended = self._state is ENDED
+        elif self._state is CLOSING:
+            raise MalformedChunks("a chunk is longer than it says")
+        else:
+            self._trailer += len(line) + 1
+            if self._trailer > TRAILER_LIMIT:
+                raise MalformedChunks("the fields after them are too long")
+
+    def _begin(self, line: bytes) -> None:
+        found = _SIZE.fullmatch(line)
+        if found is None or len(line) > LINE_LIMIT:
+            raise MalformedChunks("a size is no number")
+        self._left = int(found[1], 16)
+        if not self._left:
+            self._state = TRAILER
+            return
+        self._state = DATA
+        self._count += 1
+        self._decoded += self._left
+        if self._count > FREE_CHUNKS and self._decoded < LEAST_AVERAGE * self._count:
+            raise MalformedChunks("they are far too small")
