@@ -19,6 +19,7 @@ from twisted.python.logfile import LogFile
 from twisted.python.usage import Options as UsageOptions
 from twisted.python.usage import UsageError
 
+from pkgrepo.allocator import keep_freed_buffers
 from pkgrepo.announce import announce_failure
 from pkgrepo.config import Config, ConfigError, read_config
 from pkgrepo.http.tls import BadCertificate
@@ -89,6 +90,7 @@ def makeService(options: Options) -> IService:
     except UsageError as error:
         sys.exit(f"pkgrepo: {error}")
     _raise_descriptor_limit()
+    keep_freed_buffers()
     file = _log_file(options.parent)
     observer = make_observer(file, style=config.log.format, level=config.log.level) if file else None
     _check_endpoints(config, reactor)
