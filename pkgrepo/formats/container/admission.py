@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
-from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, TooManyAttempts
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, RepositoryInactive, TooManyAttempts
 from pkgrepo.gateway.images import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
@@ -100,12 +100,25 @@ class Admission:
         except AuthenticationRequired as error:
             raise self.challenge(request, scope_of(target.scope, action), str(error)) from None
         except Forbidden as error:
-            if identity.via == "bearer" and access.may(self.unbound(identity), action, repository, image):
+            sentence = str(error)
+            if identity.via == "bearer":
+                sentence = self._refusal_of_owner(identity, action, repository, image)
+            if not sentence:
                 sentence = "the token was not issued for this"
                 raise self.challenge(request, scope_of(target.scope, action), sentence, "insufficient_scope") from None
             if action is Action.READ:
                 raise self._nothing(identity, target.name) from None
-            raise Refusal(403, str(error), "DENIED") from None
+            raise Refusal(403, sentence, "DENIED") from None
+
+    def _refusal_of_owner(self, identity: Identity, action: Action, repository: Repository, image: str) -> str:
+        """Why the owner of a short-lived token may not do this with any; empty when another one would do."""
+        try:
+            self._services.access.require(self.unbound(identity), action, repository, image)
+        except Forbidden as error:
+            return str(error)
+        except RepositoryInactive:
+            pass
+        return ""
 
     def _hides(self, identity: Identity, found: ImageAddress) -> bool:
         """Whether somebody must not learn of a repository, with whatever token."""

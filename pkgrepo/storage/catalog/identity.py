@@ -15,7 +15,7 @@ from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.model import Action, User, UserKind
+from pkgrepo.model import Action, TokenKind, User, UserKind
 
 from . import settings
 from .columns import at, at_or_none, dump_words, like, load_actions
@@ -197,7 +197,7 @@ def update_user(tx: Transaction, user_id: int, *, now_ms: int, **changes: Unpack
 
 def set_password(tx: Transaction, user_id: int, password_hash: str, *, now_ms: int) -> None:
     """
-    Set the password hash (empty: no password) and end what was issued before; access tokens live on.
+    Set the password hash (empty: no password) and end what was issued before, logins too; access tokens live on.
 
     :raises NotFound: no such user
     """
@@ -206,6 +206,11 @@ def set_password(tx: Transaction, user_id: int, password_hash: str, *, now_ms: i
     )
     if not changed:
         raise NotFound("user", str(user_id))
+    # a login stands for the password that it was given for, on whichever machine that was
+    tx.execute(
+        "UPDATE token SET revoked_at = ? WHERE user_id = ? AND kind = ? AND revoked_at IS NULL",
+        (now_ms, user_id, TokenKind.LOGIN.value),
+    )
     bump_generation(tx, user_id)
 
 

@@ -145,8 +145,12 @@ async def test_a_token_is_good_for_its_scope_and_while_its_user_may(registry: Re
     assert (await registry.start(name="main/images/other", who=push)).status == 401
     denied = await registry.below("DELETE", "manifests/v1", who=push)
     assert (denied.status, code(denied)) == (403, "DENIED")
+    assert "'bob' may not delete" in sentence(denied)
+    assert "grant in this repository is for read, write" in sentence(denied)
     await registry.stack.grant("bob", "main/images", "read")
-    assert (await registry.start(who=push)).status == 403
+    refused = await registry.start(who=push)
+    assert (refused.status, code(refused)) == (403, "DENIED")
+    assert "grant in this repository is for read" in sentence(refused)
 
 
 @pytest_twisted.ensureDeferred
@@ -216,6 +220,19 @@ async def test_a_login_can_be_kept_as_a_token_that_is_revoked_like_any_other(mak
     await stack.ok("DELETE", f"/user/token/{listed[0]['id']}", who="bob")
     assert (await stack.call("POST", "/v2/token", raw=form.encode(), who=None)).status == 401
     assert (await registry.below("GET", "tags/list", who=again.json["token"])).status == 401
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_new_password_ends_the_logins_of_the_old_one_and_no_token(registry: Registry) -> None:
+    stack = registry.stack
+    user = await stack.add_user("bob")
+    made = await stack.token(who="bob")
+    login = await stack.call("GET", "/v2/token?offline_token=true", who="bob")
+    form = f"grant_type=refresh_token&refresh_token={login.json['refresh_token']}".encode()
+    assert (await stack.call("POST", "/v2/token", raw=form, who=None)).status == 200
+    await stack.ok("PUT", f"/users/{user['id']}/password", {"password": "quite another password"})
+    assert (await stack.call("POST", "/v2/token", raw=form, who=None)).status == 401
+    assert (await registry.call("GET", "/", who=made)).status == 200
 
 
 @pytest_twisted.ensureDeferred
