@@ -19,6 +19,9 @@ install_debian() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
+# find_go: the Go that is on the path or where its own archive puts it.
+find_go() { command -v go || { [ -x /usr/local/go/bin/go ] && echo /usr/local/go/bin/go; }; }
+
 # The first Python that is new enough; PKGREPO_PYTHON names one.
 find_python() {
     local candidate

@@ -150,15 +150,12 @@ class Zot(OpenRegistry):
     def command(self) -> Sequence[str]:
         """Its server over a folder."""
         program = _built("zot")
-        said = subprocess.run(["go", "version", "-m", program], capture_output=True, text=True, timeout=10, check=False)
-        self.version = next(
-            (line.split()[2].removeprefix("v") for line in said.stdout.splitlines() if "\tmod\t" in line), ""
-        )
+        self.version = _built_version("zot")
         configuration = self.folder / "config.json"
         value = {
             "distSpecVersion": "1.1.1",
             "storage": {"rootDirectory": str(self.folder / "images"), "gc": True},
-            "http": {"address": LOOPBACK, "port": str(self.port), "compat": ["docker2s2"]},
+            "http": {"address": LOOPBACK, "port": str(self.port)},
             "log": {"level": "error"},
         }
         configuration.write_text(json.dumps(value))
@@ -176,6 +173,11 @@ def _built(name: str) -> str:
     if not program.exists():
         raise Unavailable(f"{name} could not be built: {_reason(name)}")
     return str(program)
+
+
+def _built_version(name: str) -> str:
+    stamp = BUILT.parent / f"{name}.installed"
+    return stamp.read_text().split()[0].partition("@")[2].removeprefix("v") if stamp.exists() else ""
 
 
 def _reason(name: str) -> str:
