@@ -27,6 +27,11 @@ class Grace:
 
     seconds: int = 1
 
+    def missed(self, failures: int) -> None:
+        """A push has failed so many times."""
+        if failures % LENIENCE == 0:
+            self.seconds *= 2
+
 
 def make_pool(seed: int, count: int = 60) -> list[bytes]:
     """Layers of 1 to 64 KiB that all clients push over and over, so that the same bytes come and go."""
@@ -76,8 +81,7 @@ class Churner:
                 self.counts["pushed"] += 1
                 return
             self.counts["pushed again"] += 1
-            if number % LENIENCE == 0:
-                self._grace.seconds *= 2
+            self._grace.missed(number)
         raise AssertionError(f"{image}:{tag} was refused {TRIES} times")
 
     def delete(self) -> None:

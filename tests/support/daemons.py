@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.clients import absent, client_environment, program
+from tests.support.patience import PATIENCE_S
 
-START_S = 60  # a bound for a start that hangs, not an expectation
 CONTAINERD = """
 version = 2
 root = "{folder}/root"
@@ -81,7 +81,7 @@ def _daemon(command: Sequence[str | Path], folder: Path, probe: Sequence[str | P
     finally:
         process.terminate()
         try:
-            process.wait(START_S)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -89,7 +89,7 @@ def _daemon(command: Sequence[str | Path], folder: Path, probe: Sequence[str | P
 
 def _wait(ended: Callable[[], bool], there: Callable[[], bool]) -> bool:
     """Whether it is there before it has ended, or time is up."""
-    until = time.monotonic() + START_S
+    until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until and not ended():
         if there():
             return True
