@@ -1,15 +1,13 @@
 """The readable layout of npm packages, and the catalog built again from it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.audit import Data, pkgrepo, stop_in_step
 from tests.support.index import PASSWORD, USER
 from tests.support.npmpkgs import make_bundle, make_publish, make_tarball
-from tests.support.processes import ROOT, clean_environment
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.server
@@ -67,10 +65,9 @@ def fill(npm):
 def test_packages_are_kept_under_the_names_that_people_know(tmp_path, start):
     server, npm = start()
     fill(npm)
-    assert server.stop() in (0, -15)
-    layout = tmp_path / "data" / "storages" / "main" / "repositories" / "npm"
-    server, npm = start()  # what the first did not get to is done now
-    server.stop()
+    data = Data(tmp_path / "data")
+    assert stop_in_step(server, data) in (0, -15)
+    layout = data.layout / "npm"
     assert files_below(layout) == [
         ".repository.json",
         "@team/tool/.package.json",
@@ -94,19 +91,10 @@ def test_a_lost_catalog_is_built_again(tmp_path, start):
     fill(npm)
     names = ("plain", "@team%2ftool")
     before = [comparable(npm.get(f"/{name}").json) for name in names]
-    server.stop()
-    server, _ = start()
-    server.stop()
-    for each in (tmp_path / "data").glob("pkgrepo.db*"):
-        each.unlink()
-    done = subprocess.run(
-        [sys.executable, "-c", "from pkgrepo.cli import main; main()", "reindex"],
-        env=clean_environment(PYTHONPATH=str(ROOT), PKGREPO_DATA__DIR=str(tmp_path / "data")),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    data = Data(tmp_path / "data")
+    stop_in_step(server, data)
+    data.forget_catalog()
+    done = pkgrepo(data, "reindex")
     assert done.returncode == 0, done.stderr
     server, npm = start()
     after = [comparable(npm.get(f"/{name}").json) for name in names]
