@@ -7,7 +7,6 @@ An image is a package whose key is its name. It comes to be with its first blob 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from attrs import define, frozen
 
@@ -16,7 +15,6 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository
 from pkgrepo.storage.catalog import (
     blobs,
-    events,
     manifests,
     package_blobs,
     packages,
@@ -26,6 +24,8 @@ from pkgrepo.storage.catalog import (
     uploads,
 )
 from pkgrepo.storage.catalog.manifests import NewManifest
+
+from .tell import tell, touch
 
 
 @define
@@ -203,9 +203,9 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     if waiting is not None:
         trust.await_signature(tx, package.id, new.digest, waiting.expires_ms, new=added)
     if added or moved:
-        _changed(tx, repository, package, now_ms)
+        touch(tx, repository, package, now_ms)
         data = {"digest": new.digest, "media_type": new.media_type, "tags": list(moved)}
-        _event(tx, package, "published" if added else "tagged", data, actor, now_ms)
+        tell(tx, package, "published" if added else "tagged", data, actor, now_ms)
     return Taken(() if claimed.locator == push.blob.locator else (push.blob.locator,))
 
 
@@ -223,8 +223,8 @@ def delete_manifest(
         raise NotFound("manifest", digest)
     gone = manifests.remove_manifest(tx, package.id, digest)
     repositories.add_usage(tx, repository.id, -size, 0)
-    _changed(tx, repository, package, now_ms)
-    _event(tx, package, "deleted", {"digest": digest, "tags": gone}, actor, now_ms)
+    touch(tx, repository, package, now_ms)
+    tell(tx, package, "deleted", {"digest": digest, "tags": gone}, actor, now_ms)
     _remove_if_empty(tx, repository, package)
 
 
@@ -241,8 +241,8 @@ def delete_tag(tx: Transaction, repository: Repository, image: str, tag: str, ac
     tags.remove_tag(tx, package.id, tag)
     if found.digest is not None:
         manifests.touch_manifest(tx, package.id, found.digest, now_ms)  # the gc's grace time begins now
-    _changed(tx, repository, package, now_ms)
-    _event(tx, package, "untagged", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
+    touch(tx, repository, package, now_ms)
+    tell(tx, package, "untagged", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
 
 
 def delete_blob(tx: Transaction, repository: Repository, image: str, digest: str, _now_ms: int) -> None:
@@ -334,7 +334,7 @@ def _ensure(tx: Transaction, repository: Repository, image: str, now_ms: int) ->
 def _completed(tx: Transaction, package: Package, sha256: str, now_ms: int) -> None:
     """Tell of a blob that came after the manifest that refers to it, which sparse images allow."""
     if package_blobs.is_needed(tx, package.id, sha256):
-        _event(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
+        tell(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
 
 
 def _get(tx: Transaction, repository: Repository, image: str) -> Package:
@@ -344,28 +344,9 @@ def _get(tx: Transaction, repository: Repository, image: str) -> Package:
     return package
 
 
-def _changed(tx: Transaction, repository: Repository, package: Package, now_ms: int) -> None:
-    serial = repositories.bump_serial(tx, repository.id)
-    packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms)
-
-
 def _remove_if_empty(tx: Transaction, repository: Repository, package: Package) -> None:
     if manifests.has_manifests(tx, package.id) or package_blobs.has_links(tx, package.id):
         return
     packages.remove_package(tx, package.id)
     repositories.add_usage(tx, repository.id, 0, -1)
     repositories.names_changed(tx, repository.id)
-
-
-def _event(tx: Transaction, package: Package, kind: str, data: dict[str, Any], actor: Actor, now_ms: int) -> None:
-    events.append_event(
-        tx,
-        repository_id=package.repository_id,
-        package_id=package.id,
-        package_key=package.key,
-        version_key="",
-        kind=kind,
-        data=data,
-        actor=actor,
-        now_ms=now_ms,
-    )

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from twisted.application.service import Service
-from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Actor, Repository
-from pkgrepo.storage.catalog import events, packages, repositories, trust
+from pkgrepo.storage.catalog import packages, repositories, trust
 
 from . import images
 from .clock import Clock
 from .publish import Publisher
 from .registry import Registry
+from .rounds import Rounds
+from .tell import tell, touch
 
 log = Logger()
 
@@ -50,19 +48,8 @@ def grant(
     package = packages.find_package(tx, repository.id, image)
     if package is None or not trust.grant_trust(tx, package.id, digest, keys, trusted):
         return False
-    serial = repositories.bump_serial(tx, repository.id)
-    packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms)
-    events.append_event(
-        tx,
-        repository_id=repository.id,
-        package_id=package.id,
-        package_key=package.key,
-        version_key="",
-        kind="trusted",
-        data={"digest": digest, "keys": sorted(keys)},
-        actor=actor,
-        now_ms=now_ms,
-    )
+    package = touch(tx, repository, package, now_ms)
+    tell(tx, package, "trusted", {"digest": digest, "keys": sorted(keys)}, actor, now_ms)
     return True
 
 
@@ -91,8 +78,8 @@ def accept_waiting(tx: Transaction, repository: Repository, _now_ms: int) -> Non
     repositories.bump_serial(tx, repository.id)
 
 
-class QuarantineWatch(Service):
-    """Looks every minute for what waited in vain; several processes may do so at a time."""
+class QuarantineWatch(Rounds):
+    """Looks every minute for what waited in vain."""
 
     def __init__(
         self,
@@ -103,32 +90,13 @@ class QuarantineWatch(Service):
         clock: Clock,
         reactor: IReactorTime,
     ) -> None:
+        super().__init__(reactor, every_s=EVERY_S, what="looking through what waits for signatures")
         self._catalog = catalog
         self._registry = registry
         self._publisher = publisher
         self._clock = clock
-        self._loop = LoopingCall(self._run)
-        self._loop.clock = reactor
-        self._running: Deferred[None] | None = None
 
-    def startService(self) -> None:
-        """Begin."""
-        super().startService()  # type: ignore[no-untyped-call]
-        self._loop.start(EVERY_S)
-
-    def stopService(self) -> Deferred[None] | None:
-        """Break off the round in hand; the next process begins anew."""
-        super().stopService()  # type: ignore[no-untyped-call]
-        self._loop.stop()
-        if self._running is not None:
-            self._running.cancel()
-        return self._running
-
-    def _run(self) -> Deferred[None]:
-        self._running = Deferred.fromCoroutine(self.drop()).addErrback(_report)
-        return self._running
-
-    async def drop(self) -> None:
+    async def round(self) -> None:
         """One round."""
         for repository_id in await self._catalog.scan(trust.waiting_repositories):
             repository = self._registry.find_id(repository_id)
@@ -152,8 +120,3 @@ class QuarantineWatch(Service):
                 count=dropped,
                 repository=repository.path,
             )
-
-
-def _report(failure: Failure) -> None:
-    if not failure.check(CancelledError):
-        log.failure("what waits for signatures could not be looked through", failure=failure)

@@ -10,9 +10,10 @@ from attrs import evolve
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, File, Package, Repository, Version, VersionState
-from pkgrepo.storage.catalog import documents, events, files, packages, repositories, versions
+from pkgrepo.storage.catalog import documents, files, packages, repositories, versions
 
 from .index import Change, Indexer, PackageIndex
+from .tell import tell, touch
 
 
 def set_version_state(
@@ -36,10 +37,10 @@ def set_version_state(
         return version
     versions.set_state(tx, version.id, state, reason)
     version = evolve(version, state=state, reason=reason)
-    package = _touch(tx, repository, package, now_ms)
+    package = touch(tx, repository, package, now_ms)
     indexer(PackageIndex(tx, package, now_ms), Change(version=version))
     kind = {VersionState.LIVE: "restored", VersionState.YANKED: "yanked", VersionState.DEPRECATED: "deprecated"}[state]
-    _event(tx, package, version, kind, {"reason": reason}, actor, now_ms)
+    tell(tx, package, kind, {"reason": reason}, actor, now_ms, version=version)
     return version
 
 
@@ -72,10 +73,10 @@ def remove_files(
     for file in doomed:
         files.remove_file(tx, file, actor=actor, tombstone=tombstone, now_ms=now_ms)
     repositories.add_usage(tx, repository.id, -sum(file.size for file in doomed), 0)
-    _event(tx, package, version, "deleted", {"paths": [file.path for file in doomed]}, actor, now_ms)
+    tell(tx, package, "deleted", {"paths": [file.path for file in doomed]}, actor, now_ms, version=version)
     if len(doomed) == len(present):
         versions.remove_version(tx, version.id)
-    package = _touch(tx, repository, package, now_ms)
+    package = touch(tx, repository, package, now_ms)
     index = PackageIndex(tx, package, now_ms)
     if index.version_texts():
         indexer(index, Change(version=version, removed=tuple(doomed)))
@@ -110,7 +111,7 @@ def set_package_meta(
     repositories.names_changed(tx, repository.id)  # formats leave packages out of lists for what is in it
     package = evolve(package, serial=serial, meta=merged)
     indexer(PackageIndex(tx, package, now_ms), Change())
-    _event(tx, package, None, "changed", dict(meta), actor, now_ms)
+    tell(tx, package, "changed", dict(meta), actor, now_ms)
     return package
 
 
@@ -127,31 +128,3 @@ def _find(tx: Transaction, repository: Repository, package_key: str, version_key
     if version is None:
         raise NotFound("version", f"{package_key} {version_key}")
     return package, version
-
-
-def _touch(tx: Transaction, repository: Repository, package: Package, now_ms: int) -> Package:
-    serial = repositories.bump_serial(tx, repository.id)
-    packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms)
-    return evolve(package, serial=serial)
-
-
-def _event(
-    tx: Transaction,
-    package: Package,
-    version: Version | None,
-    kind: str,
-    data: dict[str, Any],
-    actor: Actor,
-    now_ms: int,
-) -> None:
-    events.append_event(
-        tx,
-        repository_id=package.repository_id,
-        package_id=package.id,
-        package_key=package.key,
-        version_key=version.key if version is not None else "",
-        kind=kind,
-        data=data if version is None else {"version": version.text, **data},
-        actor=actor,
-        now_ms=now_ms,
-    )

@@ -11,6 +11,7 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import Repository
+from pkgrepo.repositories.hosted import Auth, parse_hosted
 
 from .signatures import KeyInvalid, parse_key
 
@@ -56,12 +57,6 @@ class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     window_s: Annotated[int, msgspec.Meta(ge=60, le=30 * 86400)] = 3600
 
 
-class Auth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Whether reads of a public repository need credentials."""
-
-    enabled: bool = False
-
-
 class HostedConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type", tag="Hosted"):
     """Images are pushed here. Only ``type`` and ``push_rules`` are the format's own; the rest stands beside it."""
 
@@ -78,21 +73,8 @@ def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str,
 
     :raises Invalid: an unknown key, a wrong value or what is not available, with its JSON pointer
     """
-    kind = config.get("type", "Hosted")
-    if kind == "Proxy":
-        raise Invalid("proxy repositories of container images are not available in this version", "/type")
-    kept = {key: value for key, value in config.items() if key.startswith("x_")}
-    rest = {key: value for key, value in config.items() if key not in kept}
-    try:
-        parsed = msgspec.convert({**rest, "type": kind}, HostedConfig)
-    except msgspec.ValidationError as error:
-        raise Invalid(*_explain(str(error))) from error
+    parsed, settings = parse_hosted(config, HostedConfig, ("policy", "trust", "auth", "page"), "container images")
     _check_trust(parsed)
-    settings: dict[str, Any] = {**kept}
-    for key in ("policy", "trust", "auth", "page"):
-        value = getattr(parsed, key)
-        if value is not None:
-            settings[key] = msgspec.to_builtins(value)
     return {"type": "Hosted", "push_rules": msgspec.to_builtins(parsed.push_rules)}, settings
 
 
@@ -137,13 +119,3 @@ def _check_trust(config: HostedConfig) -> None:
             raise Invalid(str(error), f"/trust/keys/{index}") from None
     if config.push_rules.require_content_trust and not listed:
         raise Invalid("require_content_trust needs at least one public key whose signatures count", "/trust/keys")
-
-
-def _explain(message: str) -> tuple[str, str]:
-    """Msgspec's sentence, and where it points, as sentence and JSON pointer."""
-    text, _, where = message.partition(" - at `$")
-    pointer = where.rstrip("`").replace(".", "/").replace("[", "/").replace("]", "")
-    unknown = re.search(r"unknown field `([^`]*)`", text)
-    if unknown:
-        return text, f"{pointer}/{unknown[1]}"
-    return text, pointer

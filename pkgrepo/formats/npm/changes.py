@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import Factory, evolve, frozen
+from attrs import Factory, frozen
 
 from pkgrepo.errors import Conflict, NotFound
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Package, Repository, VersionState
 from pkgrepo.repositories import remove
 from pkgrepo.repositories.index import Change, PackageIndex
-from pkgrepo.storage.catalog import events, packages, repositories, tags, versions
+from pkgrepo.repositories.tell import tell, touch
+from pkgrepo.storage.catalog import packages, tags, versions
 
 from . import semver
 from .indexing import deprecation, index_package
@@ -209,20 +210,9 @@ def _tell(
     now_ms: int,
 ) -> None:
     """Let readers, and who follows events, see a change of the package."""
-    serial = repositories.bump_serial(tx, repository.id)
-    packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms)
-    index_package(PackageIndex(tx, evolve(package, serial=serial), now_ms), Change())
-    events.append_event(
-        tx,
-        repository_id=repository.id,
-        package_id=package.id,
-        package_key=package.key,
-        version_key="",
-        kind=kind,
-        data=data,
-        actor=actor,
-        now_ms=now_ms,
-    )
+    package = touch(tx, repository, package, now_ms)
+    index_package(PackageIndex(tx, package, now_ms), Change())
+    tell(tx, package, kind, data, actor, now_ms)
 
 
 def _revision_now(tx: Transaction, repository: Repository, name: str) -> str:

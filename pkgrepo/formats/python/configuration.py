@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from pkgrepo.errors import Invalid
+from pkgrepo.repositories.hosted import Auth, parse_hosted
 
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -17,12 +16,6 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     allow_overwrite: bool = False
     strict_filenames: bool = False
     reuse_deleted_names: bool = False
-
-
-class Auth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Whether reads of a public repository need credentials."""
-
-    enabled: bool = False
 
 
 class HostedConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type", tag="Hosted"):
@@ -39,36 +32,10 @@ def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str,
 
     :raises Invalid: an unknown key or a wrong value, with its JSON pointer
     """
-    kind = config.get("type", "Hosted")
-    if kind == "Proxy":
-        raise Invalid("proxy repositories of the Python format are not available in this version", "/type")
-    kept = {key: value for key, value in config.items() if key.startswith("x_")}
-    rest = {key: value for key, value in config.items() if key not in kept}
-    try:
-        parsed = msgspec.convert({**rest, "type": kind}, HostedConfig)
-    except msgspec.ValidationError as error:
-        raise Invalid(*_explain(str(error))) from error
-    settings: dict[str, Any] = {**kept}
-    for key in ("policy", "auth", "page"):
-        value = getattr(parsed, key)
-        if value is not None:
-            settings[key] = msgspec.to_builtins(value)
+    _, settings = parse_hosted(config, HostedConfig, ("policy", "auth", "page"), "the Python format")
     return {"type": "Hosted"}, settings
 
 
 def schema() -> Mapping[str, Any]:
     """JSON Schema of the whole configuration."""
     return msgspec.json.schema(HostedConfig)
-
-
-_UNKNOWN: Literal["unknown field"] = "unknown field"
-
-
-def _explain(message: str) -> tuple[str, str]:
-    """Msgspec's sentence, and where it points, as sentence and JSON pointer."""
-    text, _, where = message.partition(" - at `$")
-    pointer = where.rstrip("`").replace(".", "/").replace("[", "/").replace("]", "")
-    unknown = re.search(_UNKNOWN + r" `([^`]*)`", text)
-    if unknown:
-        return text, f"{pointer}/{unknown[1]}"
-    return text, pointer
