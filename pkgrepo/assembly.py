@@ -277,7 +277,13 @@ class Assembly:
         branches["v2"] = core.containers.site(services, images, management.token_resource())
         self.site.resource = FrontDoor(mounts=mounts, branches=branches).app.resource()
         self.site.early = EarlyReads(
-            catalog=catalog, mounts=mounts, images=images, access=access, downloads=core.downloads, hot=hot
+            catalog=catalog,
+            mounts=mounts,
+            images=images,
+            access=access,
+            downloads=core.downloads,
+            hot=hot,
+            welcome=core.containers.welcome(),
         )
         if self._certificate is not None and config.tls.reload == "auto":
             self._certificate.watch(self._reactor)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pkgrepo.http.hot import Prepared
+from collections.abc import Mapping
+
+from pkgrepo.http.answers import Answer
+from pkgrepo.http.hot import Prepared, prepare
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action
@@ -20,7 +23,7 @@ class EarlyReads:
     The early answer of every repository read.
 
     What is kept is asked about in the catalog only when some commit has happened since; permission is checked each
-    time.
+    time. ``welcome`` are answers by path that say the same to everybody whose credentials are known to be right.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class EarlyReads:
         access: Access,
         downloads: DownloadRecorder,
         hot: HotAnswers,
+        welcome: Mapping[bytes, Answer] | None = None,
     ) -> None:
         self._catalog = catalog
         self._mounts = mounts
@@ -39,11 +43,23 @@ class EarlyReads:
         self._access = access
         self._downloads = downloads
         self._hot = hot
+        self._welcome = {path: prepare(answer) for path, answer in (welcome or {}).items()}
 
     def __call__(self, request: Request) -> Prepared | None:
         """The kept answer for this request, if there is one and the caller may have it; never waits."""
         with self._catalog.moment() as generation:
+            prepared = self._welcome.get(request.raw_path)
+            if prepared is not None:
+                return self._greet(request, prepared)
             return self._find(request, generation)
+
+    def _greet(self, request: Request, prepared: Prepared) -> Prepared | None:
+        identity = None if request.header(b"authorization") is None else self._access.recall(request)
+        if identity is None:
+            return None
+        request.principal = identity.username
+        request.cache = "hot"
+        return prepared
 
     def _find(self, request: Request, generation: int) -> Prepared | None:
         found = self._mounts.find(request.raw_path)

@@ -11,6 +11,7 @@ from zope.interface import implementer
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.images import ImageAddresses
 from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
 from pkgrepo.repositories.index import Change, PackageIndex
@@ -18,7 +19,7 @@ from pkgrepo.storage.catalog.trust import Keys
 
 from .configuration import schema, validate
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
-from .routes import RegistrySite
+from .routes import RegistrySite, version_answer
 from .setup import snippets
 from .trust import trusted_keys
 
@@ -60,6 +61,10 @@ class ContainerFormat:
     def site(self, services: Services, addresses: ImageAddresses, token: IResource | None = None) -> IResource:
         """Every repository, at the address that container clients know; ``token`` is the token service."""
         return RegistrySite(services, addresses, service=self._service, ping=self._ping, token=token).resource()
+
+    def welcome(self) -> Mapping[bytes, Answer]:
+        """By path, what whoever has the right credentials is told there: that this is a registry."""
+        return dict.fromkeys((b"/v2", b"/v2/"), version_answer())
 
     def trusted_keys(self, repository: Repository) -> Keys:
         """The keys by which readers of a repository see its content, or None where all of it is shown."""

@@ -169,7 +169,7 @@ class RegistrySite:
             raise self._admission.challenge(request, "", "authentication required")
         if self._repository is not None and not self._repository.active:
             raise RepositoryInactive(self._repository.path)
-        return json_answer({}, headers=(*VERSION, (b"Cache-Control", b"no-store")))
+        return version_answer()
 
     def _lets_anybody_ping(self, request: Request) -> bool:
         if request.method == b"HEAD" or self._ping == "open":
@@ -183,6 +183,11 @@ class RegistrySite:
         if request.header(b"authorization") is None and not self._lets_anybody_ping(request):
             raise self._admission.challenge(request, CATALOG_SCOPE, "authentication required")
         return await self._lists.catalog(request, identity)
+
+
+def version_answer() -> Answer:
+    """The answer that this is a registry, and of which version."""
+    return json_answer({}, headers=(*VERSION, (b"Cache-Control", b"no-store")))
 
 
 refuse_unrouted(app, ERRORS)

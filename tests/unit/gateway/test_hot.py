@@ -91,6 +91,7 @@ class Scene:
             access=self.access,
             downloads=self.noted,
             hot=self.hot,
+            welcome={b"/v2/": Answer(body=b"welcome")},
         )
 
     def keep(self, request, **options):
@@ -128,6 +129,19 @@ class MemoryMoment:
 @pytest.fixture
 def scene():
     return Scene()
+
+
+def test_whoever_is_known_is_welcome_and_told_to_the_log(scene):
+    request = Asked("/v2/", authorization="Bearer x")
+    scene.access.identity = ALICE
+    assert scene.body(request) == b"welcome"
+    assert (request.principal, request.cache) == ("alice", "hot")
+
+
+def test_nobody_is_welcomed_without_credentials_or_with_such_as_must_be_looked_at(scene):
+    assert scene.body(Asked("/v2/")) is None
+    scene.access.identity = None
+    assert scene.body(Asked("/v2/", authorization="Bearer x")) is None
 
 
 def test_what_is_kept_is_answered_and_told_to_the_log(scene):
