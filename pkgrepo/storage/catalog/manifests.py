@@ -116,10 +116,14 @@ def has_manifests(r: Reader, package_id: int) -> bool:
 
 
 def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: NewManifest, now_ms: int) -> bool:
-    """Store a manifest whose blob has been claimed, with its references; whether the image did not have it."""
+    """
+    Store a manifest whose blob has been claimed, with its references; whether the image did not have it.
+
+    One that it has keeps the type under which it came first: readers were promised that a digest never changes.
+    """
     changed = tx.execute(
-        "UPDATE manifest SET touched_at = ?, media_type = ? WHERE package_id = ? AND digest = ?",
-        (now_ms, new.media_type, package_id, new.digest),
+        "UPDATE manifest SET touched_at = ?, evidence = MAX(evidence, ?) WHERE package_id = ? AND digest = ?",
+        (now_ms, int(new.evidence), package_id, new.digest),
     )
     if changed:
         return False

@@ -12,6 +12,7 @@ from tests.support.images import (
     DOCKER_IMAGE,
     EMPTY,
     OCI_CONFIG,
+    OCI_IMAGE,
     OCI_INDEX,
     SCHEMA_1,
     Image,
@@ -186,6 +187,18 @@ async def test_nothing_is_deleted_where_the_repository_says_so(make_registry: An
     for path in ("manifests/v1", f"manifests/{image.digest}", f"blobs/{digest_of(image.blobs[0])}"):
         refused = await registry.below("DELETE", path)
         assert (refused.status, code(refused)) == (405, "UNSUPPORTED")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_manifest_keeps_the_type_under_which_it_came_first(registry: Registry) -> None:
+    image = make_image()
+    untyped = Image(image.manifest.replace(b'"mediaType": "%s", ' % OCI_IMAGE.encode(), b"", 1), image.blobs)
+    assert untyped.digest != image.digest
+    await registry.push(untyped, "v1")
+    again = await registry.put(Image(untyped.manifest, untyped.blobs, DOCKER_IMAGE), "v1")
+    assert again.status == 201
+    for reference in ("v1", untyped.digest):
+        assert (await registry.below("GET", f"manifests/{reference}")).headers["content-type"] == OCI_IMAGE
 
 
 @pytest_twisted.ensureDeferred
