@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from twisted.python.failure import Failure
 from twisted.web.resource import IResource
+from werkzeug.exceptions import NotFound
 
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.dispatch import answering, refuse_unrouted
@@ -69,5 +71,16 @@ class FrontDoor:
         """There is nothing at this address."""
         raise Refusal(404, f"nothing is served at {request.raw_path.decode('latin-1')}", "not_found")
 
+    def unrouted(self, request: Request, failure: Failure) -> Any:
+        """What no route matches, such as two slashes at once, is below its first segment all the same."""
+        _, first, *rest = [unquote_to_bytes(part) for part in request.raw_path.split(b"/")]
+        found = self._branches.get(first.decode("utf-8"))
+        if found is None:
+            return failure
+        request.prepath, request.postpath = [first], rest
+        return found
 
+
+_handle: Any = FrontDoor.app.handle_errors(NotFound)
+_handle(FrontDoor.unrouted)
 refuse_unrouted(FrontDoor.app, ERRORS)

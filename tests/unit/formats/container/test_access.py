@@ -46,6 +46,17 @@ async def test_registry_clients_are_asked_for_credentials(
             assert code(reply) == "UNAUTHORIZED"
 
 
+@pytest.mark.parametrize("path", ["//main/images/app/tags/list", "/main/images/a%0Ab/tags/list", "//", "/nothing"])
+@pytest_twisted.ensureDeferred
+async def test_odd_addresses_are_answered_in_the_shape_that_clients_read(registry: Registry, path: str) -> None:
+    reply = await registry.call("GET", path)
+    assert reply.status in (400, 404)
+    assert code(reply) in ("NAME_UNKNOWN", "NAME_INVALID")
+    assert reply.headers["docker-distribution-api-version"] == "registry/2.0"
+    elsewhere = await registry.stack.call("GET", "//x/y")
+    assert (elsewhere.status, elsewhere.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+
+
 @pytest_twisted.ensureDeferred
 async def test_whoever_shows_credentials_is_let_in_or_not(registry: Registry) -> None:
     token = await bearer(registry)
