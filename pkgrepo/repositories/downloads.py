@@ -6,7 +6,7 @@ from typing import Protocol
 
 from attrs import frozen
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
@@ -60,6 +60,7 @@ class DownloadRecorder(Service):
         self._catalog = catalog
         self._clock = clock
         self._pending: list[downloads.Download] = []
+        self._writing = DeferredLock()
         self._loop = LoopingCall(self.flush)
         self._loop.clock = reactor
 
@@ -94,12 +95,17 @@ class DownloadRecorder(Service):
         return Deferred.fromCoroutine(self._stop())
 
     def flush(self) -> Deferred[None]:
-        """Write what has gathered; a failure is logged, and those downloads are lost."""
+        """
+        Write what has gathered, and wait for what is being written already.
+
+        A failure is logged, and those downloads are lost.
+        """
         return Deferred.fromCoroutine(self._flush()).addErrback(
             lambda failure: log.failure("downloads were not recorded", failure=failure)
         )
 
     async def _flush(self) -> None:
-        while self._pending:
-            batch, self._pending = self._pending[:FLUSH_ROWS], self._pending[FLUSH_ROWS:]
-            await self._catalog.write(downloads.record_downloads, batch)
+        async with self._writing:
+            while self._pending:
+                batch, self._pending = self._pending[:FLUSH_ROWS], self._pending[FLUSH_ROWS:]
+                await self._catalog.write(downloads.record_downloads, batch)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 import pkgrepo.storage.catalog
@@ -72,6 +73,29 @@ class MemoryCatalog:
             result = command(self.tx, *args, **kwargs)
         self.commits += 1
         return result
+
+
+class HeldCatalog(MemoryCatalog):
+    """A catalog whose writes are done at once, but while ``holds`` is set answered only when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holds = False
+        self._held: list[Deferred[None]] = []
+
+    async def write(self, command: Any, /, *args: Any, **kwargs: Any) -> Any:
+        result = await super().write(command, *args, **kwargs)
+        if self.holds:
+            answer: Deferred[None] = Deferred()
+            self._held.append(answer)
+            await answer
+        return result
+
+    def let_go(self) -> None:
+        """Answer what was held, and hold nothing more."""
+        held, self._held, self.holds = self._held, [], False
+        for each in held:
+            each.callback(None)
 
 
 def add_repository(catalog: MemoryCatalog, repository_id: int, *, format: str = "python") -> None:

@@ -6,30 +6,9 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.repositories.jobs import Jobs
-from tests.support.catalog import MemoryCatalog
+from tests.support.catalog import HeldCatalog
 from tests.support.repositories import FixedClock
 from tests.support.server import no_failures
-
-
-class Gates(MemoryCatalog):
-    """A catalog whose writes are answered when the test says so."""
-
-    def __init__(self):
-        super().__init__()
-        self.held = []
-        self.holds = False
-
-    async def write(self, *args, **kwargs):
-        result = await super().write(*args, **kwargs)
-        if self.holds:
-            self.held.append(Deferred())
-            await self.held[-1]
-        return result
-
-    def let_go(self):
-        held, self.held, self.holds = self.held, [], False
-        for each in held:
-            each.callback(None)
 
 
 class Work:
@@ -44,7 +23,7 @@ class Work:
 
 @pytest.fixture
 def catalog():
-    return Gates()
+    return HeldCatalog()
 
 
 @pytest.fixture

@@ -1,0 +1,53 @@
+"""Downloads gather in memory, and are in the catalog once a flush is over."""
+
+import pytest
+from twisted.internet.task import Clock
+
+from pkgrepo.model import ANONYMOUS
+from pkgrepo.repositories.downloads import FLUSH_S, DownloadRecorder, Pull
+from tests.support.catalog import HeldCatalog
+from tests.support.repositories import FixedClock
+
+PULL = Pull(id=1, repository_id=1, package_id=1, path="x")
+
+
+@pytest.fixture
+def catalog():
+    return HeldCatalog()
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def recorder(catalog, clock):
+    return DownloadRecorder(catalog=catalog, clock=FixedClock(), reactor=clock)
+
+
+def counted(catalog):
+    return catalog.look(lambda reader: reader.one("SELECT COALESCE(SUM(count), 0) FROM download_count"))[0]
+
+
+def test_they_are_written_now_and_then_and_at_the_stop(recorder, catalog, clock):
+    recorder.startService()
+    recorder.note(PULL, ANONYMOUS)
+    assert counted(catalog) == 0
+    clock.advance(FLUSH_S)
+    assert counted(catalog) == 1
+    recorder.note(PULL, ANONYMOUS)
+    assert recorder.stopService().called
+    assert counted(catalog) == 2
+    assert clock.getDelayedCalls() == []
+
+
+def test_a_flush_waits_for_the_one_that_is_under_way(recorder, catalog):
+    catalog.holds = True
+    recorder.note(PULL, ANONYMOUS)
+    first, second = recorder.flush(), recorder.flush()
+    assert not second.called
+    catalog.let_go()
+    assert first.called
+    assert second.called
+    assert counted(catalog) == 1
