@@ -53,6 +53,13 @@ class IBlobStore(Interface):
         :raises BlobMissing: the upload is gone, or the state is not one of this store's
         """
 
+    def commit_together(uploads: Sequence[IBlobUpload]) -> Awaitable[None]:
+        """
+        Commit sealed uploads of this store at the price of one, or leave nothing of any.
+
+        :raises StorageFull: or ``StorageFailed``
+        """
+
     def open(locator: str) -> IBlob:
         """
         A stored blob, for reading.
@@ -87,6 +94,7 @@ class IBlobUpload(IConsumer):
 
     id = Attribute("the upload's name, a str that only ``resume`` understands")
     offset = Attribute("bytes taken so far, an int")
+    data = Attribute("the sealed bytes themselves when they are few, else None")
 
     def __aenter__() -> Awaitable[IBlobUpload]:
         """The upload itself."""
@@ -106,14 +114,24 @@ class IBlobUpload(IConsumer):
         :raises StorageFull: the disk is full; :raises StorageFailed: the device failed
         """
 
-    def commit(expected: Mapping[str, str] | None = None, size: int | None = None) -> Awaitable[BlobInfo]:
+    def seal(expected: Mapping[str, str] | None = None, size: int | None = None) -> Awaitable[BlobInfo]:
         """
-        Make the bytes durable and visible, or leave nothing.
+        Take no more bytes; what ``commit`` makes of them. Nothing is visible yet, and a crash leaves nothing.
 
-        ``expected`` maps algorithm names to lower-case hex; every one is checked before the blob becomes visible.
+        ``expected`` maps algorithm names to lower-case hex; every one is checked.
 
         :raises DigestMismatch: some digest differs; :raises SizeMismatch: ``size`` differs
         :raises StorageFull: or ``StorageFailed``; :raises ValueError: ``expected`` names what ``begin`` did not
+        """
+
+    def descriptor() -> int | None:
+        """A new file descriptor of the sealed bytes that the caller closes, or None where there are no files."""
+
+    def commit(expected: Mapping[str, str] | None = None, size: int | None = None) -> Awaitable[BlobInfo]:
+        """
+        Make the bytes durable and visible, or leave nothing. What was not sealed before is sealed first, see ``seal``.
+
+        :raises StorageFull: or ``StorageFailed``
         """
 
     def suspend() -> Awaitable[bytes]:

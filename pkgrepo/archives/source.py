@@ -9,15 +9,15 @@ from pkgrepo.errors import Invalid
 
 class Source:
     """
-    The bytes behind a file descriptor, which stays the caller's.
+    The bytes behind a file descriptor, which stays the caller's, or in memory.
 
     Reading does not move the descriptor's own position. ``name`` is for sentences.
     """
 
-    def __init__(self, descriptor: int, name: str) -> None:
+    def __init__(self, content: int | bytes, name: str) -> None:
         self.name = name
-        self.size = os.fstat(descriptor).st_size
-        self._descriptor = descriptor
+        self.size = len(content) if isinstance(content, bytes) else os.fstat(content).st_size
+        self._content = content
 
     def read(self, start: int, count: int) -> bytes:
         """
@@ -25,12 +25,16 @@ class Source:
 
         :raises Invalid: the file ends before
         """
+        if isinstance(self._content, bytes):
+            if not 0 <= start <= start + count <= self.size:
+                raise self.refuse("is truncated")
+            return self._content[start : start + count]
         parts: list[bytes] = []
         missing = count
         while missing > 0:
-            part = os.pread(self._descriptor, missing, start)
+            part = os.pread(self._content, missing, start)
             if not part:
-                raise Invalid(f"{self.name} is truncated", "content")
+                raise self.refuse("is truncated")
             parts.append(part)
             start += len(part)
             missing -= len(part)

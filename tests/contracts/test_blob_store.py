@@ -1,6 +1,7 @@
 """What every blob store does; a new one joins by adding its case to ``CASES``."""
 
 import hashlib
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,7 +9,7 @@ import pytest_twisted
 from attrs import astuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twisted.internet.defer import Deferred, ensureDeferred
+from twisted.internet.defer import CancelledError, Deferred, ensureDeferred
 from twisted.internet.interfaces import IConsumer
 from zope.interface import implementer
 from zope.interface.verify import verifyObject
@@ -273,6 +274,89 @@ async def test_two_puts_of_one_content_are_two_copies(store):
     for locator in sorted(locators)[1:]:
         await store.delete(locator)
     assert await content(store, min(locators)) == b"same"
+
+
+async def sealed(store, body: bytes, **how):
+    upload = store.begin(**how)
+    upload.write(body)
+    await upload.drained()
+    return upload, await upload.seal()
+
+
+def read_through(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as file:
+        file.seek(0)
+        return file.read()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest_twisted.ensureDeferred
+async def test_what_is_sealed_can_be_looked_into_and_is_not_visible(store, size):
+    body = body_of(size)
+    upload, info = await sealed(store, body)
+    assert (info.sha256, info.size) == (hashlib.sha256(body).hexdigest(), size)
+    assert read_through(upload.descriptor()) == body
+    assert upload.data in (None, body)
+    assert list(await store.scan()) == []
+    with pytest.raises(RuntimeError):
+        upload.write(b"more")
+    with pytest.raises(RuntimeError):
+        await upload.suspend()
+    assert await upload.commit() == info
+    assert await content(store, info.locator) == body
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest_twisted.ensureDeferred
+async def test_what_was_sealed_and_aborted_leaves_nothing(store, size):
+    upload, _ = await sealed(store, body_of(size))
+    await upload.abort()
+    with pytest.raises(RuntimeError):
+        await upload.commit()
+    assert await nothing_is_left(store)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest_twisted.ensureDeferred
+async def test_a_wrong_digest_is_seen_at_the_seal(store, size):
+    upload = store.begin()
+    upload.write(body_of(size))
+    with pytest.raises(DigestMismatch):
+        await upload.seal({"sha256": "0" * 64})
+    assert await nothing_is_left(store)
+
+
+@pytest_twisted.ensureDeferred
+async def test_several_are_committed_together(store):
+    bodies = [body_of(size) for size in SIZES]
+    made = [await sealed(store, body) for body in bodies]
+    await store.commit_together([upload for upload, _ in made])
+    assert [await content(store, info.locator) for _, info in made] == bodies
+    assert len(await store.scan()) == len(bodies)
+    for upload, _ in made:
+        await upload.abort()
+    assert len(await store.scan()) == len(bodies)
+    await store.commit_together([])
+
+
+@pytest_twisted.ensureDeferred
+async def test_of_a_commit_together_that_is_aborted_nothing_is_left(store):
+    made = [await sealed(store, body_of(size)) for size in SIZES]
+    committing = ensureDeferred(store.commit_together([upload for upload, _ in made]))
+    await made[2][0].abort()
+    with pytest.raises(CancelledError):
+        await committing
+    assert await nothing_is_left(store)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_not_sealed_is_not_committed_together_with_others(store):
+    upload, _ = await sealed(store, b"x")
+    async with store.begin() as other:
+        with pytest.raises(RuntimeError):
+            await store.commit_together([upload, other])
+    await upload.abort()
+    assert await nothing_is_left(store)
 
 
 @pytest_twisted.ensureDeferred

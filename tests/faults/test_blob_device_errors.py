@@ -72,6 +72,21 @@ async def test_a_failing_call_fails_the_commit_and_leaves_nothing(case, store, m
     assert store.open(info.locator).size == size
 
 
+@pytest.mark.parametrize("call", ["fdatasync", "fsync", "fchmod", "pwrite"])
+@pytest.mark.parametrize("first", [1, 2])
+@pytest_twisted.ensureDeferred
+async def test_one_failing_call_fails_all_that_are_committed_together(case, store, monkeypatch, call, first):
+    failing = Failing(monkeypatch, call, errno.EIO, first)
+    uploads = [store.begin() for _ in range(3)]
+    for number, upload in enumerate(uploads):
+        upload.write(bytes([number]) * 1000)
+        await upload.seal()
+    with pytest.raises(StorageFailed):
+        await store.commit_together(uploads)
+    assert failing.calls == first
+    await assert_clean(case, store)
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_failed_fsync_is_not_tried_again(case, store, monkeypatch):
     failing = Failing(monkeypatch, "fdatasync", errno.EIO)

@@ -29,15 +29,15 @@ class Inspected:
     metadata: CoreMetadata
 
 
-def inspect(file: int | Path, filename: FileName) -> Inspected:
+def inspect(file: int | bytes | Path, filename: FileName) -> Inspected:
     """
-    Look into a distribution, given as a descriptor (which stays open) or a path.
+    Look into a distribution, given as a descriptor (which stays open), its bytes or a path.
 
     This reads and unpacks, and so belongs into a thread.
 
     :raises Invalid: it is damaged, unsafe to unpack, or of another project or version than its name says
     """
-    if isinstance(file, int):
+    if isinstance(file, int | bytes):
         return _inspect(file, filename)
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -46,8 +46,8 @@ def inspect(file: int | Path, filename: FileName) -> Inspected:
         os.close(descriptor)
 
 
-def _inspect(descriptor: int, filename: FileName) -> Inspected:
-    source = Source(descriptor, filename.filename)
+def _inspect(content: int | bytes, filename: FileName) -> Inspected:
+    source = Source(content, filename.filename)
     is_wheel = filename.kind == "bdist_wheel"
     data = read_wheel(source, filename) if is_wheel else read_sdist(source, filename)
     where = "METADATA" if is_wheel else PKG_INFO

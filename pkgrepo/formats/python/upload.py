@@ -140,6 +140,9 @@ class Uploads:
         return file
 
     async def _inspect(self, staged: Staged, upload: Distribution) -> Inspected:
+        data = staged.data(upload.blob)
+        if data is not None:
+            return await self._services.pools.cpu(inspect, data, upload.filename)
         descriptor = staged.open(upload.blob).descriptor()
         if descriptor is None:
             raise Invalid("this storage cannot look into uploaded files")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull
+from pkgrepo.storage.blobs.kernel import begin_writing
 
 Fsync = Literal["always", "never"]
 
@@ -46,6 +47,11 @@ class Durability:
         """
         if self._always:
             os.fdatasync(fd)
+
+    def begin_data(self, fd: int) -> None:
+        """Have the disk begin to write a file's bytes, to wait for them later; only a hint."""
+        if self._always:
+            begin_writing(fd)
 
     def sync_directory(self, path: Path) -> None:
         """

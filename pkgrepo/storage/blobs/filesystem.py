@@ -14,13 +14,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFull, TooLarge
-from pkgrepo.interfaces import IBlobStore
+from pkgrepo.interfaces import IBlobStore, IBlobUpload
 from pkgrepo.storage.blobs.digester import Digester
 from pkgrepo.storage.blobs.durability import Durability, Fsync, storage_error
 from pkgrepo.storage.blobs.lane import Lane
@@ -29,7 +29,7 @@ from pkgrepo.storage.blobs.paths import StorePaths, is_locator, is_upload_id, ne
 from pkgrepo.storage.blobs.reading import FilesystemBlob
 from pkgrepo.storage.blobs.state import UploadState
 from pkgrepo.storage.blobs.temporary import Temporary
-from pkgrepo.storage.blobs.upload import SLICE, FilesystemUpload
+from pkgrepo.storage.blobs.upload import SLICE, FilesystemUpload, commit_together
 from pkgrepo.storage.pools import Pools
 
 T = TypeVar("T")
@@ -147,6 +147,15 @@ class FilesystemBlobStore:
         return self._upload(
             upload_id, lane=lane, temporary=temporary, digester=digester, limit=known.limit, recorded=recorded
         )
+
+    async def commit_together(self, uploads: Sequence[IBlobUpload]) -> None:
+        """
+        Commit sealed uploads of this store at the price of one, or leave nothing of any.
+
+        :raises StorageFull: or ``StorageFailed``
+        """
+        if uploads:
+            await commit_together(cast("Sequence[FilesystemUpload]", uploads))
 
     def open(self, locator: str) -> FilesystemBlob:
         """

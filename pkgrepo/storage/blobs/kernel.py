@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import tempfile
 
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE of linux/falloc.h
 _UNSUPPORTED = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
@@ -13,6 +14,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _FALLOCATE = getattr(_LIBC, "fallocate64", None) or getattr(_LIBC, "fallocate", None)
 if _FALLOCATE is not None:
     _FALLOCATE.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_WRITE = 2  # SYNC_FILE_RANGE_WRITE of linux/fs.h
+_SYNC_RANGE = getattr(_LIBC, "sync_file_range", None)
+if _SYNC_RANGE is not None:
+    _SYNC_RANGE.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
 
 
 def reserve(fd: int, size: int) -> None:
@@ -31,6 +36,23 @@ def reserve(fd: int, size: int) -> None:
             return
         if code != errno.EINTR:
             raise OSError(code, os.strerror(code))
+
+
+def begin_writing(fd: int) -> None:
+    """
+    Start to write what the page cache has of a file, without waiting for it; nothing where that cannot be had.
+
+    It makes nothing durable. An error comes again from the fdatasync that has to follow.
+    """
+    if _SYNC_RANGE is not None:
+        _SYNC_RANGE(fd, 0, 0, _WRITE)
+
+
+def memory_file(data: bytes) -> int:
+    """A descriptor of a file without a name that holds a few bytes, in memory where that can be had."""
+    fd = os.memfd_create("bytes") if hasattr(os, "memfd_create") else _nameless_file()
+    os.write(fd, data)
+    return fd
 
 
 def link_descriptor(fd: int, target: str) -> None:
@@ -58,3 +80,8 @@ def read_cached(fd: int, start: int, count: int) -> bytes | None:
         # Not cached, or a file system without the flag; a true error comes again from the read that may wait.
         return None
     return bytes(buffer) if got == count else bytes(memoryview(buffer)[:got])
+
+
+def _nameless_file() -> int:
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

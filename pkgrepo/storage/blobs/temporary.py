@@ -20,7 +20,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pkgrepo.storage.blobs.durability import Durability
@@ -101,6 +102,10 @@ class Temporary:
         """Bytes that were written before; fewer only at the end."""
         return os.pread(self._ready(), count, start)
 
+    def duplicate(self) -> int:
+        """A further descriptor of the file; the caller closes it."""
+        return os.dup(self._ready())
+
     def keep(self) -> None:
         """Make the bytes durable under the upload's name and close the file."""
         fd = self._ready()
@@ -119,15 +124,29 @@ class Temporary:
 
     def place(self, locator: str) -> None:
         """Make the bytes durable as the blob of this locator and close the file."""
-        fd = self._ready()
-        target = self._paths.blob(locator)
-        try:
+        place_together([(self, locator)])
+
+    def finish(self, *, soon: bool) -> None:
+        """Write what a blob has beside its bytes; ``soon`` has the disk begin with them."""
+        with self._keeping_errors():
+            fd = self._ready()
             if self._reserve > self.size:
                 os.ftruncate(fd, self.size)  # gives back what was reserved and not used
             os.utime(fd)  # the time of commit, also of an upload that was suspended for long
             os.fchmod(fd, 0o444)
-            self._durability.sync_data(fd)
-            self._placed = target
+            if soon:
+                self._durability.begin_data(fd)
+
+    def sync(self) -> None:
+        """Make the bytes durable."""
+        with self._keeping_errors():
+            self._durability.sync_data(self._ready())
+
+    def link(self, locator: str) -> Path:
+        """Give the file its name as a blob; the directory to sync."""
+        fd = self._ready()
+        with self._keeping_errors():
+            self._placed = target = self._paths.blob(locator)
             if self._named:
                 (self._folder / "data").rename(target)
                 self._named = False
@@ -135,11 +154,12 @@ class Temporary:
                     self._folder.rmdir()
             else:
                 link_descriptor(fd, str(target))
-            self._durability.sync_directory(target.parent)
-        except OSError as error:
-            self._error = error
-            raise
-        self.release()
+        return target.parent
+
+    def sync_names(self, folder: Path) -> None:
+        """Make the names in a directory durable."""
+        with self._keeping_errors():
+            self._durability.sync_directory(folder)
 
     def discard(self) -> None:
         """Leave no trace, in whatever state; also twice. Errors are left to the next sweep."""
@@ -160,6 +180,14 @@ class Temporary:
         if fd is not None:
             with suppress(OSError):
                 os.close(fd)
+
+    @contextmanager
+    def _keeping_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._error = error
+            raise
 
     def _ready(self) -> int:
         """The descriptor of the file, made now if need be."""
@@ -185,3 +213,21 @@ class Temporary:
         # There already when a crash came between this and the file's name.
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._named = True
+
+
+def place_together(placing: Sequence[tuple[Temporary, str]]) -> None:
+    """
+    Make each durable as the blob of its locator and close the files.
+
+    After an error some may be placed; they are to be discarded all. Taken step by step instead of one after the other,
+    several small files wait for two commits of the file system's journal and not for two each.
+    """
+    for temporary, _ in placing:
+        temporary.finish(soon=len(placing) > 1)
+    for temporary, _ in placing:
+        temporary.sync()
+    folders = {temporary.link(locator): temporary for temporary, locator in placing}
+    for folder, temporary in folders.items():
+        temporary.sync_names(folder)
+    for temporary, _ in placing:
+        temporary.release()

@@ -4,8 +4,9 @@ Bytes on their way into a filesystem store.
 =========  ==========================================  ========================================================
 phase      ``write`` does                              left by
 =========  ==========================================  ========================================================
-taking     gather, hand slices to the disk threads     ``commit``, ``suspend``: ending; ``abort``: gone
-ending     refuse                                      success: done; any error or cancellation: gone
+taking     gather, hand slices to the disk threads     ``seal``, ``suspend``: ending; ``abort``: gone
+ending     refuse                                      success: sealed or done; any error or cancellation: gone
+sealed     refuse                                      ``commit_together``: ending; ``abort``: gone
 done       refuse                                      nothing; ``abort`` does nothing
 gone       drop the bytes                              nothing; the disk holds no trace once ``abort`` returned
 =========  ==========================================  ========================================================
@@ -16,7 +17,7 @@ The reactor's thread only moves references. Everything that blocks goes through 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from errno import EIO
 from types import TracebackType
@@ -33,10 +34,11 @@ from pkgrepo.model import BlobInfo
 from pkgrepo.storage.blobs.digester import Digester, check_digests
 from pkgrepo.storage.blobs.durability import storage_error
 from pkgrepo.storage.blobs.flow import Flow
+from pkgrepo.storage.blobs.kernel import memory_file
 from pkgrepo.storage.blobs.lane import Lane
 from pkgrepo.storage.blobs.paths import new_locator
 from pkgrepo.storage.blobs.state import UploadState
-from pkgrepo.storage.blobs.temporary import Temporary
+from pkgrepo.storage.blobs.temporary import Temporary, place_together
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -46,6 +48,7 @@ log = Logger()
 SLICE = 256 * 1024  # bytes handed to a thread at once; a hop costs about 50 us, writing and hashing these 200 us
 HIGH_WATER = 4 * SLICE  # bytes in memory at which the producer is paused; a hundred uploads stay near 100 MiB
 LOW_WATER = 2 * SLICE  # bytes in memory at which it is resumed: enough for the threads to go on meanwhile
+SMALL = 32 * 1024  # bytes hashed in the reactor's thread and kept in memory until the commit: 100 us, as two hops cost
 REREAD = 4 * 1024 * 1024  # bytes read again at once when an upload has moved; others' slices get between
 
 
@@ -54,6 +57,7 @@ class Phase(Enum):
 
     TAKING = "taking"
     ENDING = "ending"
+    SEALED = "sealed"
     DONE = "done"
     GONE = "gone"
 
@@ -92,6 +96,8 @@ class FilesystemUpload:
         self._gathered: list[bytes] = []
         self._gathered_size = 0
         self._spoiled: OSError | None = None
+        self._sealed: BlobInfo | None = None
+        self.data: bytes | None = None
         self._phase = Phase.TAKING
 
     async def __aenter__(self) -> FilesystemUpload:
@@ -131,9 +137,9 @@ class FilesystemUpload:
         """Wait until few enough bytes are in flight to take more. :raises StorageFull: or ``StorageFailed``"""
         return self._flow.drained()
 
-    async def commit(self, expected: Mapping[str, str] | None = None, size: int | None = None) -> BlobInfo:
+    async def seal(self, expected: Mapping[str, str] | None = None, size: int | None = None) -> BlobInfo:
         """
-        Make the bytes durable and visible, or leave nothing.
+        Take no more bytes; what ``commit`` makes of them. Nothing is visible yet, and a crash leaves nothing.
 
         :raises DigestMismatch: some digest differs; :raises SizeMismatch: ``size`` differs
         :raises ValueError: ``expected`` names an algorithm that was not asked for at the beginning
@@ -146,12 +152,36 @@ class FilesystemUpload:
             unknown = set(expected or ()) - set(self._digester.algorithms)
             if unknown:
                 raise ValueError(f"{sorted(unknown)} were not asked for when the upload began")
-            info = await self._end(self._finish, dict(expected or {}))
+            if self._gathered_size == self.offset <= SMALL:
+                self.data = b"".join(self._gathered)
+                self._gathered.clear()
+                self._digester.update(self.data)
+                self._sealed = self._info(self._digester.digests(), dict(expected or {}))
+            else:
+                self._sealed = await self._end(self._seal, dict(expected or {}))
         except BaseException:
             await self.abort()
             raise
-        self._phase = Phase.DONE
-        self._ended(self.id, None)
+        self._phase = Phase.SEALED
+        return self._sealed
+
+    def descriptor(self) -> int:
+        """A new file descriptor of the sealed bytes, to read them from; the caller closes it."""
+        if self._phase is not Phase.SEALED:
+            raise RuntimeError("the upload is not sealed")
+        if self.data is None:
+            return self._temporary.duplicate()
+        return memory_file(self.data)
+
+    async def commit(self, expected: Mapping[str, str] | None = None, size: int | None = None) -> BlobInfo:
+        """
+        Make the bytes durable and visible, or leave nothing; of a sealed upload ``expected`` and ``size`` are known.
+
+        :raises DigestMismatch: and others, see ``seal``; :raises StorageFull: or ``StorageFailed``
+        :raises CancelledError: ``abort`` came in between
+        """
+        info = await self.seal(expected, size) if self._sealed is None else self._sealed
+        await commit_together([self])
         return info
 
     async def suspend(self) -> bytes:
@@ -179,10 +209,58 @@ class FilesystemUpload:
         if self._phase is not Phase.GONE:
             self._phase = Phase.GONE
             self._gathered.clear()
+            self.data = None
             self._flow.fail(CancelledError())
         await self._lane.run(self._temporary.discard)
         # After the clean-up: while it waits its turn, a sweep must take the file for one in use.
         self._ended(self.id, None)
+
+    # What follows is for ``commit_together``.
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether ``commit`` is the next step."""
+        return self._phase is Phase.SEALED
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was aborted."""
+        return self._phase is Phase.GONE
+
+    def enter(self, lane: Lane | None = None) -> Lane:
+        """
+        Begin to be committed in a lane, another's or its own.
+
+        Nothing is under way in the lane of a sealed upload, and what comes from now on waits for the commit.
+        """
+        self._phase = Phase.ENDING
+        self._lane = lane or self._lane
+        return self._lane
+
+    def leave(self) -> None:
+        """It was committed."""
+        self._phase = Phase.DONE
+        self.data = None
+        self._ended(self.id, None)
+
+    def explain(self, error: OSError) -> PkgrepoError:
+        """The domain's word for what happened to it."""
+        explained = storage_error(self._storage, error)
+        if self._flow.error is None and self._phase is not Phase.GONE:
+            log.error("storage {storage} failed an upload: {error}", storage=self._storage, error=str(error))
+        return explained
+
+    def prepare(self) -> tuple[Temporary, str]:
+        """The file with all its bytes, and the locator that it is to get. Runs on a disk thread."""
+        data, sealed = self.data, self._sealed
+        if self.is_gone or sealed is None:
+            raise CancelledError
+        if data is not None:
+            self._temporary.append(data)
+        self._temporary.check()
+        return self._temporary, sealed.locator
+
+    # Below
 
     def _begin_end(self) -> None:
         if self._phase is not Phase.TAKING:
@@ -198,13 +276,10 @@ class FilesystemUpload:
         try:
             result = await self._lane.run(func, *args, **kwargs)
         except OSError as error:
-            raise self._explain(error) from error
-        if self._is_gone():
+            raise self.explain(error) from error
+        if self.is_gone:
             raise CancelledError
         return result
-
-    def _is_gone(self) -> bool:
-        return self._phase is Phase.GONE
 
     def _hand_over(self) -> None:
         if self._recorded is not None:
@@ -226,27 +301,21 @@ class FilesystemUpload:
     def _fail(self, failure: Failure) -> None:
         error = failure.value
         if isinstance(error, OSError):
-            error = self._explain(error)
+            error = self.explain(error)
         elif not isinstance(error, PkgrepoError):
             log.failure("upload to storage {storage} failed", failure, storage=self._storage)
         self._flow.fail(error if isinstance(error, Exception) else StorageFailed(self._storage))
 
-    def _explain(self, error: OSError) -> PkgrepoError:
-        explained = storage_error(self._storage, error)
-        if self._flow.error is None and self._phase is not Phase.GONE:
-            log.error("storage {storage} failed an upload: {error}", storage=self._storage, error=str(error))
-        return explained
-
     # What follows runs on a disk thread.
 
     def _take(self, data: bytes) -> None:
-        if self._is_gone():
+        if self.is_gone:
             return
         self._temporary.append(data)
         self._digester.update(data)
 
     def _reread(self, start: int, end: int) -> None:
-        while start < end and not self._is_gone():
+        while start < end and not self.is_gone:
             data = self._temporary.read(start, min(SLICE, end - start))
             if not data:
                 raise self._spoil("an unfinished upload has become shorter")
@@ -254,7 +323,7 @@ class FilesystemUpload:
             start += len(data)
 
     def _compare(self, recorded: Mapping[str, str]) -> None:
-        if not self._is_gone() and self._digester.digests() != recorded:
+        if not self.is_gone and self._digester.digests() != recorded:
             raise self._spoil("an unfinished upload does not hold what was written")
 
     def _spoil(self, reason: str) -> OSError:
@@ -262,14 +331,14 @@ class FilesystemUpload:
         self._spoiled = OSError(EIO, reason)
         return self._spoiled
 
-    def _finish(self, expected: Mapping[str, str]) -> BlobInfo:
-        if self._is_gone():
+    def _seal(self, expected: Mapping[str, str]) -> BlobInfo:
+        if self.is_gone:
             raise CancelledError
-        digests = self._digests()
+        return self._info(self._digests(), expected)
+
+    def _info(self, digests: Mapping[str, str], expected: Mapping[str, str]) -> BlobInfo:
         check_digests(digests, expected)
-        locator = new_locator(digests["sha256"])
-        self._temporary.place(locator)
-        return BlobInfo(digests["sha256"], self._temporary.size, locator, digests)
+        return BlobInfo(digests["sha256"], self.offset, new_locator(digests["sha256"]), digests)
 
     def _keep(self) -> UploadState:
         digests = self._digests()
@@ -285,3 +354,39 @@ class FilesystemUpload:
         if self._recorded is not None:
             return dict(self._recorded)
         return self._digester.digests()
+
+
+async def commit_together(uploads: Sequence[FilesystemUpload]) -> None:
+    """
+    Make sealed uploads of one store durable and visible by one call on a disk thread, or leave nothing of any.
+
+    :raises StorageFull: or ``StorageFailed``; :raises CancelledError: somebody aborted one
+    :raises RuntimeError: one is not sealed, or was committed already; all stay as they are
+    """
+    if not all(each.is_sealed for each in uploads):
+        raise RuntimeError("only sealed uploads are committed together")
+    lane = uploads[0].enter()
+    for each in uploads[1:]:
+        each.enter(lane)
+    try:
+        await lane.run(_place, uploads)
+        if any(each.is_gone for each in uploads):
+            raise CancelledError
+    except OSError as error:
+        explained = uploads[0].explain(error)
+        await _abort(uploads)
+        raise explained from error
+    except BaseException:
+        await _abort(uploads)
+        raise
+    for each in uploads:
+        each.leave()
+
+
+async def _abort(uploads: Sequence[FilesystemUpload]) -> None:
+    for each in uploads:
+        await each.abort()
+
+
+def _place(uploads: Sequence[FilesystemUpload]) -> None:
+    place_together([each.prepare() for each in uploads])

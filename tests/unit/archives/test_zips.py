@@ -20,11 +20,13 @@ from tests.support.pyprojects import make_zip
 MEMBERS = {"a.txt": b"first" * 100, "b/c.txt": b"second" * 100}
 
 
-@pytest.fixture
-def open_zip(tmp_path: Path) -> Iterator[Callable[[bytes], ZipArchive]]:
+@pytest.fixture(params=["file", "memory"])
+def open_zip(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[bytes], ZipArchive]]:
     descriptors: list[int] = []
 
     def open_(data: bytes) -> ZipArchive:
+        if request.param == "memory":
+            return ZipArchive(Source(data, "x.zip"))
         path = tmp_path / "x.zip"
         path.write_bytes(data)
         descriptors.append(os.open(path, os.O_RDONLY))

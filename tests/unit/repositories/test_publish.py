@@ -159,9 +159,71 @@ async def test_a_burned_name_takes_only_the_same_bytes(world):
 async def test_what_is_not_published_is_removed(world):
     async with world.publisher.stage(world.repository) as staged:
         await staged.receive(chunks(b"x" * 1000))
+        await staged.receive(chunks(bytes(1_000_000)))
         await staged.store(b"y")
-        assert len(world.copies()) == 2
+        staged.adopt(await put(world.store, b"committed by a resumed upload"))
+        assert len(world.copies()) == 1
     assert world.copies() == []
+    assert list((world.root / "uploads").iterdir()) == []
+
+
+async def put(store, data):
+    async with store.begin() as upload:
+        upload.write(data)
+        return await upload.commit()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_files_of_a_release_are_durable_before_its_transaction_by_one_call(world, monkeypatch):
+    store, calls = world.store, []
+    commit, write = store.commit_together, world.catalog.write
+
+    async def committing(uploads):
+        calls.append(len(uploads))
+        await commit(uploads)
+
+    async def writing(*args):
+        calls.append(len(world.copies()))
+        return await write(*args)
+
+    monkeypatch.setattr(store, "commit_together", committing)
+    world.catalog.write = writing
+    await world.publish(*WHEEL)
+    assert calls == [2, 2]
+
+
+@pytest.mark.parametrize("error", [StorageFull("main"), StorageFailed("main")])
+@pytest_twisted.ensureDeferred
+async def test_bytes_that_cannot_be_made_durable_are_not_published(world, monkeypatch, error):
+    async def fail(_uploads):
+        raise error
+
+    monkeypatch.setattr(world.store, "commit_together", fail)
+    with pytest.raises(type(error)):
+        await world.publish(*WHEEL)
+    assert stored(world) is None
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_client_that_leaves_while_its_bytes_are_made_durable_has_published(world, monkeypatch):
+    commit, arrived, gate = world.store.commit_together, Deferred(), Deferred()
+
+    async def committing(uploads):
+        arrived.callback(None)
+        await gate
+        await commit(uploads)
+
+    monkeypatch.setattr(world.store, "commit_together", committing)
+    running = Deferred.fromCoroutine(world.publish(*WHEEL))
+    await arrived
+    running.cancel()
+    with pytest.raises(CancelledError):
+        await running
+    gate.callback(None)
+    await until(lambda: world.poked)
+    assert named(world) == world.copies()
+    assert (await world.store.stat(stored(world).locator))[0] == stored(world).size
 
 
 @pytest_twisted.ensureDeferred
