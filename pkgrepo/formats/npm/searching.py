@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pkgrepo.errors import AuthenticationRequired
+from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
@@ -44,11 +44,17 @@ class Searching:
         return json_answer(search.listing(rows, self._services.clock.now_ms()), headers=NO_STORE)
 
     async def of_scope(self, request: Request, scope: str) -> Answer:
-        """The packages of a scope, with what the caller may do with each."""
+        """
+        The packages of a scope, with what the caller may do with each.
+
+        :raises NotFound: there are none; npm then asks for those of a user of this name
+        """
         identity = await self._identify(request)
-        rows = await self._readable(identity, None)
         wanted = scope.removeprefix("@")
-        return self._rights(identity, (row for row in rows if names.split_scope(row.name)[0] == wanted))
+        rows = [row for row in await self._readable(identity, None) if names.split_scope(row.name)[0] == wanted]
+        if not rows:
+            raise NotFound("scope", scope)
+        return self._rights(identity, rows)
 
     async def of_user(self, request: Request, username: str) -> Answer:
         """The packages that somebody maintains, with what the caller may do with each."""

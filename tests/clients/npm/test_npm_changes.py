@@ -87,6 +87,8 @@ def test_access_is_told(bench: NodeBench) -> None:
     told = json.loads(bench.run("npm-11", "access", "get", "status", "@access/x", "--json"))
     assert told == {"@access/x": "public"}
     assert "admin" in bench.run("npm-11", "access", "list", "collaborators", "@access/x")
+    for whose in ("@access", "admin"):
+        assert "@access/x: read-write" in bench.run("npm-11", "access", "list", "packages", whose)
 
 
 @pytest.mark.parametrize("yarn", ["yarn-1", "yarn-4"])

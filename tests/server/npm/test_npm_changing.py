@@ -204,6 +204,8 @@ def test_access_is_told_as_it_is(npm, publish, registry, write):
     assert write("/-/package/@shown%2fx/access", {"publish_requires_tfa": False}, "POST").status == 200
     assert write("/-/package/@shown%2fx/access", {"access": "restricted"}, "POST").status == 403
     assert npm.get("/-/org/shown/package").json == {"@shown/x": "write"}
+    assert npm.get("/-/org/admin/package").status == 404  # npm then asks for what the user has
+    assert npm.get("/-/user/admin/package").json["@shown/x"] == "write"
     publish("hidden", where=registry("private"))
     assert registry("private").get("/-/package/hidden/visibility").json == {"public": False}
 
