@@ -20,7 +20,7 @@ class PackageSummary:
 
     ``latest`` is the version that the format calls so, else the highest one that is live, of images the tag of that
     name or else the one that was set last; ``withdrawn`` counts the versions that are yanked, ``deprecated`` those
-    that are deprecated. Images have tags for versions, and blobs for files.
+    that are deprecated. Images have tags for versions, and manifests and blobs for files.
     """
 
     key: str
@@ -65,6 +65,7 @@ _PACKAGE = """
            (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state = 'yanked'),
            (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state = 'deprecated'),
            (SELECT COUNT(*) FROM file f WHERE f.package_id = p.id)
+           + (SELECT COUNT(*) FROM manifest m WHERE m.package_id = p.id)
            + (SELECT COUNT(*) FROM package_blob x WHERE x.package_id = p.id),
            (SELECT COALESCE(SUM(f.size), 0) FROM file f WHERE f.package_id = p.id)
            + (SELECT COALESCE(SUM(m.size), 0) FROM manifest m WHERE m.package_id = p.id)

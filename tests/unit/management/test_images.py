@@ -44,7 +44,7 @@ async def names(stack: Stack) -> list[str]:
 async def test_tags_are_listed_with_what_they_stand_for(registry: Registry) -> None:
     stack = registry.stack
     (package,) = (await stack.ok("GET", PACKAGES))["items"]
-    assert (package["name"], package["latest"], package["versions"], package["files"]) == ("app", "latest", 3, 6)
+    assert (package["name"], package["latest"], package["versions"], package["files"]) == ("app", "latest", 3, 10)
     assert package["size"] == size_of(ONE, TWO, BOTH, LOOSE)
     listed = await stack.ok("GET", f"{APP}/versions?count=true")
     assert listed["total"] == 4
