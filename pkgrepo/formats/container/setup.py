@@ -5,27 +5,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
 
 def snippets(base_url: str, path: str) -> Sequence[dict[str, str]]:
     """One entry for each tool; ``base_url`` is the server's address, ``path`` the repository's storage and name."""
-    host = urlsplit(base_url).netloc
+    parts = urlsplit(base_url)
+    host, plain = parts.netloc, parts.scheme == "http"
     image = f"{host}/{path}/IMAGE:TAG"
+    unverified, plain_http = (" --tls-verify=false", " --plain-http") if plain else ("", "")
+    # docker takes this machine for trusted, and podman, skopeo and the rest do not.
+    trusting = f'# in /etc/docker/daemon.json: {{"insecure-registries": ["{host}"]}}\n'
+    docker_first = trusting if plain and parts.hostname not in LOOPBACK else ""
 
     def entry(client: str, title: str, text: str) -> dict[str, str]:
         return {"client": client, "title": title, "file": "", "language": "sh", "text": text}
 
     return [
         entry(
-            "docker", "Push and pull with docker", f"docker login {host}\ndocker push {image}\ndocker pull {image}\n"
+            "docker",
+            "Push and pull with docker",
+            f"{docker_first}docker login {host}\ndocker push {image}\ndocker pull {image}\n",
         ),
         entry(
-            "podman", "Push and pull with podman", f"podman login {host}\npodman push {image}\npodman pull {image}\n"
+            "podman",
+            "Push and pull with podman",
+            "".join(
+                f"podman {command}\n"
+                for command in (f"login{unverified} {host}", f"push{unverified} {image}", f"pull{unverified} {image}")
+            ),
         ),
-        entry("skopeo", "Copy with skopeo", f"skopeo copy oci:DIRECTORY:TAG docker://{image}\n"),
-        entry("oras", "Push any file with oras", f"oras push {image} FILE\n"),
+        entry(
+            "skopeo",
+            "Copy with skopeo",
+            f"skopeo copy{unverified.replace('tls', 'dest-tls')} oci:DIRECTORY:TAG docker://{image}\n",
+        ),
+        entry("oras", "Push any file with oras", f"oras push{plain_http} {image} FILE\n"),
         entry(
             "helm",
             "Push a chart with helm",
-            f"helm registry login {host}\nhelm push CHART.tgz oci://{host}/{path}/charts\n",
+            f"helm registry login{plain_http} {host}\nhelm push{plain_http} CHART.tgz oci://{host}/{path}/charts\n",
         ),
     ]

@@ -19,17 +19,32 @@ def snippets(url: str) -> Sequence[dict[str, str]]:
 
     npmrc = f"registry={registry}\n{key}:_authToken={TOKEN}\n"
     yarnrc = f'npmRegistryServer: "{url}"\nnpmAuthToken: "{TOKEN}"\nnpmAlwaysAuth: true\n'
+    # yarn publishes to its default registry, the public one, unless the scope names one for that, too.
+    scoped = (
+        f'npmScopes:\n  SCOPE:\n    npmRegistryServer: "{url}"\n    npmPublishRegistry: "{url}"\n'
+        f'    npmAuthToken: "{TOKEN}"\n    npmAlwaysAuth: true\n'
+    )
+    # yarn 4.18 installs by itself only what is older than its npmMinimalAgeGate.
+    scoped += 'npmPreapprovedPackages:\n  - "@SCOPE/*"\n'
     if plain:
-        yarnrc += f'unsafeHttpWhitelist:\n  - "{urlsplit(url).hostname}"\n'
+        unsafe = f'unsafeHttpWhitelist:\n  - "{urlsplit(url).hostname}"\n'
+        yarnrc, scoped = yarnrc + unsafe, scoped + unsafe
     return [
         entry("npm", ".npmrc for npm, pnpm and yarn 1", ".npmrc", "ini", npmrc),
-        entry("npm", "One scope only", ".npmrc", "ini", f"@SCOPE:registry={registry}\n{key}:_authToken={TOKEN}\n"),
+        entry(
+            "npm",
+            "One scope only, for npm, pnpm, yarn 1 and bun",
+            ".npmrc",
+            "ini",
+            f"@SCOPE:registry={registry}\n{key}:_authToken={TOKEN}\n",
+        ),
         entry("npm", "Log in", "", "sh", f"npm login --registry {registry}\n"),
         entry("npm", "Publish with npm", "", "sh", f"npm publish --registry {registry}\n"),
         entry("pnpm", "Publish with pnpm", "", "sh", f"pnpm publish --registry {registry}\n"),
         # yarn 1 shows its token for what is not scoped only when it is told to.
         entry("yarn", ".npmrc for yarn 1 and a private repository", ".npmrc", "ini", f"{npmrc}always-auth=true\n"),
         entry("yarn", ".yarnrc.yml for yarn 2 and later", ".yarnrc.yml", "yaml", yarnrc),
+        entry("yarn", "One scope only, for yarn 2 and later", ".yarnrc.yml", "yaml", scoped),
         entry(
             "bun",
             "bunfig.toml",
