@@ -29,6 +29,7 @@ BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside publishes", 2)
 BESIDE_MAX = Metric("beside_max_ms", "longest ms beside publishes", 1)
 
 PUBLISHES = 40  # in a round of publishes one after the other
+BESIDE = 200  # in a round that looks at what they do to others
 AT_ONCE = 32
 FIRST_BYTES = 50  # in a round
 PROBES_PER_S = 200.0
@@ -167,7 +168,7 @@ def _beside(arena: Arena, name: str) -> Trial:
         return late_ms
 
     def trial(_: int) -> Mapping[str, float]:
-        posts = [each.post(server.registry_url) for each in server.further(LARGE.name, PUBLISHES)]
+        posts = [each.post(server.registry_url) for each in server.further(LARGE.name, BESIDE)]
         reader = _Reader(server.package_url(LARGE.name))
         quiet = probed(lambda: time.sleep(arena.seconds))
         reader.start()
