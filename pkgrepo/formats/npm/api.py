@@ -12,7 +12,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository
 
 from .accounts import OwnAccount
-from .admission import admit_reader
+from .admission import admit_auditor, admit_reader
 from .auditing import AdvisoryShelf, Auditing
 from .changing import Changing
 from .paths import split_name
@@ -128,10 +128,10 @@ class Api:
             case ["DELETE", "tokens", "token", key]:
                 return await self._tokens(request).revoke(request, key)
             case ["POST", "security", "advisories", "bulk"]:
-                await admit_reader(self._services, request, self._repository, None)
+                await admit_auditor(self._services, request, self._repository)
                 return await self._auditing.bulk(request)
             case ["POST", "security", "audits"] | ["POST", "security", "audits", "quick"]:
-                await admit_reader(self._services, request, self._repository, None)
+                await admit_auditor(self._services, request, self._repository)
                 return await self._auditing.quick(request)
         raise _nothing()
 

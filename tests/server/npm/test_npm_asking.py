@@ -9,6 +9,8 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.server.npm.conftest import BOB
+
 pytestmark = pytest.mark.server
 
 
@@ -91,6 +93,15 @@ def test_a_bulk_audit_names_what_is_vulnerable(npm):
         assert found["vulnerable_versions"] == ">=1.0.0 <1.2.0"
         assert reply.json.keys() == {"biter"}
     assert npm.post("/-/npm/v1/security/advisories/bulk", b'{"biter":["1.2.0"]}').json == {}
+
+
+def test_who_may_read_some_packages_only_may_audit(registry, as_token):
+    private = registry("private")
+    for path in ("advisories/bulk", "audits/quick"):
+        where = f"/-/npm/v1/security/{path}"
+        assert as_token("scoped", "private").post_json(where, {}).status == 200
+        assert private.as_user(*BOB).post_json(where, {}).status == 200
+        assert private.as_user().post_json(where, {}).status == 401
 
 
 @pytest.mark.parametrize("path", ["/-/npm/v1/security/audits/quick", "/-/npm/v1/security/audits"])
