@@ -15,7 +15,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.repositories.images import find_image
 from pkgrepo.storage.catalog.manifests import Manifest, list_images, list_referrers
-from pkgrepo.storage.catalog.tags import list_tags
+from pkgrepo.storage.catalog.tags import list_tag_names
 from pkgrepo.storage.catalog.trust import Keys, list_shown_tags
 
 from .admission import Admission, Target
@@ -131,7 +131,7 @@ def _read_tags(r: Reader, repository_id: int, image: str, after: str, limit: int
         return None
     if keys is not None:
         return list_shown_tags(r, package.id, keys, after=after, limit=limit)
-    return [tag.name for tag in list_tags(r, package.id, after=after, limit=limit)]
+    return list_tag_names(r, package.id, after=after, limit=limit)
 
 
 def _read_referrers(

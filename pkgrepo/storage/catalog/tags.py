@@ -40,6 +40,14 @@ def list_tags(r: Reader, package_id: int, *, after: str = "", limit: int = 50) -
     return [_tag(row) for row in rows]
 
 
+def list_tag_names(r: Reader, package_id: int, *, after: str, limit: int) -> list[str]:
+    """The same, as names alone: an image may have tens of thousands."""
+    rows = r.all(
+        "SELECT name FROM tag WHERE package_id = ? AND name > ? ORDER BY name LIMIT ?", (package_id, after, limit)
+    )
+    return [row[0] for row in rows]
+
+
 def tagged_versions(r: Reader, package_id: int) -> dict[str, str]:
     """The versions that tags stand for, as they are written, by tag in order; tags of manifests are left out."""
     rows = r.all(
