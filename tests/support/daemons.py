@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.clients import absent, client_environment, program
+import pytest
+
+from tests.support.clients import client_environment, program
 from tests.support.patience import PATIENCE_S
 
 CONTAINERD = """
@@ -76,7 +78,8 @@ def _daemon(command: Sequence[str | Path], folder: Path, probe: Sequence[str | P
         )
         if not answers:
             last = (folder / "log").read_text(errors="replace").strip().rpartition("\n")[2]
-            absent(f"{Path(command[0]).name} does not start here: {last}")
+            # Not for want of a program: a machine may forbid what the daemon needs, so clients are not required to run here.
+            pytest.skip(f"{Path(command[0]).name} does not start here: {last}")
         yield
     finally:
         process.terminate()
