@@ -78,7 +78,7 @@ def _daemon(command: Sequence[str | Path], folder: Path, probe: Sequence[str | P
         )
         if not answers:
             last = (folder / "log").read_text(errors="replace").strip().rpartition("\n")[2]
-            # Not for want of a program: a machine may forbid what the daemon needs, so clients are not required to run here.
+            # Not for want of a program: a machine may forbid what the daemon needs, so that nobody can be asked for it.
             pytest.skip(f"{Path(command[0]).name} does not start here: {last}")
         yield
     finally:
