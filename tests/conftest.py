@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from tests.support.server import RunningServer, assert_reactor_rests, no_failure
 
 # What an example takes is no property of ours: on a busy machine any of them may be late, and making them may be slow.
 settings.register_profile("pkgrepo", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("pkgrepo")
+# What lets a change land looks at the same examples each time; the runs before it look for new ones.
+settings.register_profile("landing", parent=settings.get_profile("pkgrepo"), derandomize=True)
+settings.load_profile(os.environ.get("PKGREPO_HYPOTHESIS", "pkgrepo"))
 
 
 def pytest_collection_finish() -> None:

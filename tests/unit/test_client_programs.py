@@ -29,6 +29,6 @@ def test_clients_see_no_settings_of_this_machine(monkeypatch, tmp_path):
 
 
 def test_every_installed_client_has_the_program_of_its_name():
-    for place in CLIENTS.glob("*"):
-        name = place.name
+    for stamp in CLIENTS.glob("*/.installed"):
+        name = stamp.parent.name
         assert client(name, "pyproject-build" if name == "build" else None).is_file()

@@ -31,8 +31,9 @@ class Level:
 
 def list_tree(r: Reader, repository_id: int, folder: str, *, after: str = "", limit: int = 50) -> Level:
     """
-    What is directly in a folder (``""`` is the root; no slash at the end), folders before files, each by name.
+    What is directly in a folder (``""`` is the root; no slash at the end), folders before files.
 
+    Files are in the order of their names, folders in that of the paths below them: ``a.b`` (``a.b/``) before ``a``.
     ``after`` is what an earlier level said, to go on from there.
     """
     prefix = f"{folder}/" if folder else ""

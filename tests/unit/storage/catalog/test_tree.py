@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pkgrepo.model import NewFile
@@ -36,10 +36,11 @@ def walk(catalog, repository, folder, limit):
 def expected(paths, folder):
     prefix = f"{folder}/" if folder else ""
     below = [path.removeprefix(prefix) for path in paths if path.startswith(prefix)]
-    folders = {rest.split("/")[0] for rest in below if "/" in rest}
-    return sorted(folders, key=str.encode), sorted((prefix + rest for rest in below if "/" not in rest), key=str.encode)
+    folders = sorted({rest.split("/")[0] + "/" for rest in below if "/" in rest}, key=str.encode)
+    return [each[:-1] for each in folders], sorted((prefix + rest for rest in below if "/" not in rest), key=str.encode)
 
 
+@example(paths={"0./0", "0/0"}, limit=1, folder="")
 @given(paths=st.sets(PATHS, max_size=12), limit=st.integers(1, 5), folder=st.sampled_from(["", "a", "b", "a/b", "_"]))
 def test_pages_show_every_file_and_folder_directly_in_a_folder(paths, limit, folder):
     catalog = MemoryCatalog()
