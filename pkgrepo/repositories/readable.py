@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 from attrs import evolve, frozen
@@ -25,6 +26,7 @@ from pkgrepo.errors import BlobMissing, NotFound
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Reader
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog import events, settings
+from pkgrepo.storage.catalog.events import Event
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
 
@@ -39,7 +41,14 @@ log = Logger()
 CURSOR = "readable_layout_cursor"
 BATCH = 200
 AT_ONCE = 32  # entries that a thread shows in one go: some 10 ms of a fast disk
-PAUSE_S = 0.1  # seconds between two rounds while changes come without end
+PAUSE_S = 0.1  # seconds at least between two rounds while changes come without end
+LONGEST_PAUSE_S = 10.0
+RESTS = 3  # times as long as a round took, so that showing an image of ten thousand tags leaves time to others
+
+
+def pause_after(round_s: float) -> float:
+    """How many seconds to let changes gather after a round that took so many."""
+    return max(PAUSE_S, min(LONGEST_PAUSE_S, RESTS * round_s))
 
 
 @frozen
@@ -116,32 +125,39 @@ class LayoutFollower(Service):
     async def _follow(self) -> None:
         while self._again and self.running:
             self._again = False
+            began = monotonic()
             await self._show_repositories()
             cursor = int(self._catalog.look(settings.get, CURSOR) or 0)
-            while self.running:
+            more = True
+            while more and self.running:
                 batch = await self._catalog.scan(events.events_after, cursor, BATCH)
-                if not batch:
-                    break
-                cursor = batch[-1].seq
-                touched: dict[_Entry, None] = {}
-                for event in batch:
-                    if event.kind == events.REPOSITORY_REMOVED:
-                        await self._show(touched)
-                        touched.clear()
-                        await self._discard(**event.data)
-                    elif event.package_key:
-                        version = event.data.get("version", "")
-                        touched[_Entry(event.repository_id, event.package_key, event.version_key, version)] = None
-                await self._show(touched)
-                await self._catalog.write(settings.put, CURSOR, str(cursor))
+                more = len(batch) == BATCH
+                if batch:
+                    await self._show_batch(batch)
+                    cursor = batch[-1].seq
+                    await self._catalog.write(settings.put, CURSOR, str(cursor))
             if self._again:
-                await self._pause()
+                await self._pause(pause_after(monotonic() - began))
 
-    async def _pause(self) -> None:
+    async def _pause(self, seconds: float) -> None:
         """Let changes gather while they come without end: one of ten at once costs a fifth of one by itself."""
-        self._pausing = deferLater(IReactorTime(self._pools.reactor), PAUSE_S)
+        if not self.running:
+            return
+        self._pausing = deferLater(IReactorTime(self._pools.reactor), seconds)
         with suppress(CancelledError):
             await self._pausing
+
+    async def _show_batch(self, batch: Sequence[Event]) -> None:
+        touched: dict[_Entry, None] = {}
+        for event in batch:
+            if event.kind == events.REPOSITORY_REMOVED:
+                await self._show(touched)
+                touched.clear()
+                await self._discard(**event.data)
+            elif event.package_key:
+                version = event.data.get("version", "")
+                touched[_Entry(event.repository_id, event.package_key, event.version_key, version)] = None
+        await self._show(touched)
 
     async def _show_repositories(self) -> None:
         if self._registry.serial == self._configuration:
@@ -212,9 +228,13 @@ class LayoutFollower(Service):
             failure = failed[0][2]
 
     async def writer(self, repository: Repository) -> LayoutWriter[Any] | None:
-        """The writer for a repository, or None where its storage has no files."""
+        """The writer for a repository, or None where its storage has no files or is gone."""
         format_ = self._formats.get(repository.format)
-        store = await self._stores.of(self._registry.storage(repository.storage_id))
+        try:
+            storage = self._registry.storage(repository.storage_id)
+        except NotFound:
+            return None  # both were removed at this moment
+        store = await self._stores.of(storage)
         layout = self.layout_of(store)
         if format_ is None or layout is None:
             return None

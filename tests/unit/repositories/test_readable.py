@@ -3,6 +3,7 @@
 import os
 
 import pytest_twisted
+from attrs import evolve
 from twisted.internet import reactor
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.task import deferLater
@@ -166,3 +167,15 @@ async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
     await until(lambda: world.follower._pausing is not None)
     await maybeDeferred(world.follower.stopService)
     assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
+
+
+def test_what_takes_long_to_show_rests_longer():
+    assert readable.pause_after(0.001) == readable.PAUSE_S
+    assert readable.pause_after(1.0) == readable.RESTS
+    assert readable.pause_after(3600) == readable.LONGEST_PAUSE_S
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_repository_whose_storage_goes_at_this_moment_has_no_writer(world):
+    gone = evolve(world.repository, storage_id=world.repository.storage_id + 1)
+    assert await world.follower.writer(gone) is None
