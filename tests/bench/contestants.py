@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .load import LoadFailed
+from .load import LoadFailed, basic, send_json
 from .measure import ProcessTree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -198,6 +198,40 @@ class Pkgrepo(Contestant):
     def data(self) -> Path:
         """Where it keeps everything."""
         return self.folder / "data"
+
+
+class PkgrepoHosting(Pkgrepo):
+    """One with a public repository of a format, and a token that may write to it, as a build machine has one."""
+
+    storage = "main"
+    repository = ""
+    format = ""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.token = ""
+
+    def prepare(self) -> None:
+        """Make both, at the first start in a folder."""
+        if self.token:
+            return
+        admin = basic(self.user, self.password)
+        repository = {
+            "name": self.repository,
+            "storage": self.storage,
+            "format": self.format,
+            "visibility": "public",
+            "config": {"type": "Hosted"},
+        }
+        send_json("POST", f"{self.base_url}/api/repository", repository, admin)
+        reach = [{"repository": f"{self.storage}/{self.repository}", "actions": ["read", "write"]}]
+        token = {"name": "bench", "repositories": reach}
+        self.token = send_json("POST", f"{self.base_url}/api/user/token", token, admin)["token"]
+
+    @property
+    def repository_url(self) -> str:
+        """The address of the repository, with no slash at its end."""
+        return f"{self.base_url}/repositories/{self.storage}/{self.repository}"
 
 
 def venv_program(name: str) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from .contestants import ROOT, Contestant, Pkgrepo, Unavailable
-from .load import LoadFailed, Target, basic, get, post_all, send_json
+from .contestants import ROOT, Contestant, PkgrepoHosting, Unavailable
+from .load import LoadFailed, Target, get, post_all, send_json
 from .tarballs import NodePackage, versions
 
 PROGRAMS = ROOT / ".cache" / "bench" / "node"
@@ -73,43 +73,22 @@ class NodeRegistry(Contestant):
         return len(json.loads(reply.body)["versions"])
 
 
-class PkgrepoNpm(Pkgrepo, NodeRegistry):
+class PkgrepoNpm(PkgrepoHosting, NodeRegistry):
     """A public repository of Node packages; publishing carries a token, as ``npm login`` leaves one."""
 
     name = "pkgrepo-npm"
-    storage = "main"
     repository = "node"
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._token = ""
-
-    def prepare(self) -> None:
-        """Make the repository, and a token that may write to it, at the first start in a folder."""
-        if self._token:
-            return
-        admin = basic(self.user, self.password)
-        repository = {
-            "name": self.repository,
-            "storage": self.storage,
-            "format": "npm",
-            "visibility": "public",
-            "config": {"type": "Hosted"},
-        }
-        send_json("POST", f"{self.base_url}/api/repository", repository, admin)
-        reach = [{"repository": f"{self.storage}/{self.repository}", "actions": ["read", "write"]}]
-        token = {"name": "bench", "repositories": reach}
-        self._token = send_json("POST", f"{self.base_url}/api/user/token", token, admin)["token"]
+    format = "npm"
 
     @property
     def registry_url(self) -> str:
         """The address of the repository."""
-        return f"{self.base_url}/repositories/{self.storage}/{self.repository}"
+        return self.repository_url
 
     @property
     def credentials(self) -> Mapping[str, str]:
         """The token, as npm sends it."""
-        return {"Authorization": f"Bearer {self._token}"}
+        return {"Authorization": f"Bearer {self.token}"}
 
 
 class Verdaccio(NodeRegistry):

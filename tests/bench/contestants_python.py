@@ -13,7 +13,7 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import urljoin
 
-from .contestants import ROOT, Contestant, Nginx, Pkgrepo, Unavailable, venv_program
+from .contestants import ROOT, Contestant, Nginx, PkgrepoHosting, Unavailable, venv_program
 from .load import HTML, LoadFailed, Post, Target, basic, get, post_all, send_json
 from .wheels import Wheel
 
@@ -53,42 +53,21 @@ class PythonIndex(Contestant):
         raise LoadFailed(f"{page} does not name {wheel.filename}")
 
 
-class PkgrepoPython(Pkgrepo, PythonIndex):
+class PkgrepoPython(PkgrepoHosting, PythonIndex):
     """A public repository of Python packages; uploads carry a token, as from a build machine."""
 
-    storage = "main"
     repository = "py"
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._token = ""
-
-    def prepare(self) -> None:
-        """Make the repository, and a token that may write to it, at the first start in a folder."""
-        if self._token:
-            return
-        admin = basic(self.user, self.password)
-        repository = {
-            "name": self.repository,
-            "storage": self.storage,
-            "format": "python",
-            "visibility": "public",
-            "config": {"type": "Hosted"},
-        }
-        send_json("POST", f"{self.base_url}/api/repository", repository, admin)
-        reach = [{"repository": f"{self.storage}/{self.repository}", "actions": ["read", "write"]}]
-        token = {"name": "bench", "repositories": reach}
-        self._token = send_json("POST", f"{self.base_url}/api/user/token", token, admin)["token"]
+    format = "python"
 
     @property
     def root_url(self) -> str:
         """The address of the repository, with no slash at its end."""
-        return f"{self.base_url}/repositories/{self.storage}/{self.repository}"
+        return self.repository_url
 
     @property
     def upload_target(self) -> Target:
         """As twine is told in the README."""
-        return Target(f"{self.root_url}/legacy/", basic("__token__", self._token))
+        return Target(f"{self.root_url}/legacy/", basic("__token__", self.token))
 
     def page_url(self, project: str) -> str:
         """Below ``simple/``."""
@@ -97,7 +76,7 @@ class PkgrepoPython(Pkgrepo, PythonIndex):
     def raw_target(self, wheel: Wheel) -> Target:
         """Where a file goes as the bare body of a PUT."""
         url = f"{self.root_url}/{wheel.project}/{wheel.version}/{wheel.filename}"
-        return Target(url, basic("__token__", self._token))
+        return Target(url, basic("__token__", self.token))
 
 
 class FilledPkgrepo(PkgrepoPython):
