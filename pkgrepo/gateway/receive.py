@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pkgrepo.errors import TooLarge
 from pkgrepo.http.request import Request
 from pkgrepo.model import BlobInfo
-from pkgrepo.repositories.publish import Staged
+from pkgrepo.repositories.staged import Staged
 
 
 def check_length(request: Request, limit: int) -> None:

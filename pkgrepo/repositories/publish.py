@@ -6,9 +6,10 @@ step                what is true after it                                 what a
 ==================  ====================================================  =========================================
 receive, seal       the bytes are here, and are those that were           nothing
                     announced
-inspect             the format has looked into the file                   nothing
+inspect             the format has looked into the file                   nothing, or what commit leaves
 commit              the bytes of all files are durable in the store       copies that nothing names; swept later
-                    under locators that no row names yet
+                    under locators that no row names yet; a file that
+                    comes alone is on its way while it is inspected
 publish             one transaction: blob row, file, version, package,    either everything or nothing
                     index documents and event
 answer              the client knows                                      -
@@ -17,7 +18,7 @@ answer              the client knows                                      -
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
@@ -25,7 +26,7 @@ from attrs import Factory, evolve, frozen
 from twisted.logger import Logger
 
 from pkgrepo.errors import Conflict, RepositoryInactive, StorageFailed, StorageFull
-from pkgrepo.interfaces import IBlobStore, IBlobUpload, ICatalog, Transaction
+from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
 from pkgrepo.storage.catalog import blobs, events, files, packages, repositories, versions
 
@@ -33,6 +34,7 @@ from .clock import Clock
 from .flight import shield
 from .index import Change, Indexer, PackageIndex
 from .registry import Registry
+from .staged import Claim, Staged
 from .stores import Stores
 
 log = Logger()
@@ -73,142 +75,12 @@ class Published:
     surplus: tuple[str, ...] = ()
 
 
-class Staged:
-    """
-    Blobs that are not published yet; what is not published is removed again.
-
-    Those that came in this request are sealed, and made durable together when they are published.
-    """
-
-    def __init__(self, store: IBlobStore) -> None:
-        self._store = store
-        self._sealed: dict[str, IBlobUpload] = {}
-        self._locators: list[str] = []
-
-    def release(self, locators: Collection[str]) -> list[IBlobUpload]:
-        """Let go of copies, which are the taker's business from here on; those of them that are to be committed."""
-        self._locators = [each for each in self._locators if each not in locators]
-        return [upload for each in locators if (upload := self._sealed.pop(each, None)) is not None]
-
-    async def commit(self, uploads: Sequence[IBlobUpload]) -> None:
-        """Make what was released durable. :raises StorageFull: or ``StorageFailed``, and nothing of it is left"""
-        await self._store.commit_together(uploads)
-
-    async def delete(self, locators: Sequence[str]) -> None:
-        """Remove copies that no row names; what cannot be removed now is left to the sweep."""
-        for locator in locators:
-            try:
-                await self._store.delete(locator)
-            except StorageFailed as error:
-                log.warn("copy {locator} is left behind: {error}", locator=locator, error=str(error))
-
-    async def receive(
-        self,
-        chunks: AsyncIterable[bytes],
-        *,
-        limit: int | None = None,
-        expect_size: int | None = None,
-        algorithms: Sequence[str] = (),
-        expected: Mapping[str, str] | None = None,
-    ) -> BlobInfo:
-        """
-        Take a stream of bytes.
-
-        :raises TooLarge, DigestMismatch, StorageFull, StorageFailed: see L{IBlobUpload}
-        """
-        upload = self._store.begin(expect_size, algorithms, limit)
-        try:
-            async for chunk in chunks:
-                upload.write(chunk)
-                await upload.drained()
-            return await self._seal(upload, expected)
-        except BaseException:
-            await upload.abort()
-            raise
-
-    async def store(self, data: bytes, algorithms: Sequence[str] = ()) -> BlobInfo:
-        """Take bytes that are already in memory."""
-        upload = self._store.begin(len(data), algorithms)
-        try:
-            upload.write(data)
-            await upload.drained()
-            return await self._seal(upload, None)
-        except BaseException:
-            await upload.abort()
-            raise
-
-    def begin(self, algorithms: Sequence[str], limit: int) -> IBlobUpload:
-        """An upload that goes on in a later request; see L{IBlobStore.begin}."""
-        upload: IBlobUpload = self._store.begin(None, algorithms, limit)
-        return upload
-
-    async def resume(self, upload_id: str, state: bytes) -> IBlobUpload:
-        """The same upload in that request; see L{IBlobStore.resume}. What it commits is to be adopted."""
-        upload: IBlobUpload = await self._store.resume(upload_id, state)
-        return upload
-
-    def adopt(self, info: BlobInfo) -> None:
-        """Take charge of a blob that a resumed upload has committed."""
-        self._locators.append(info.locator)
-
-    def data(self, info: BlobInfo) -> bytes | None:
-        """The bytes of a staged blob when they are few enough to be in memory, else None."""
-        upload = self._sealed.get(info.locator)
-        data: bytes | None = None if upload is None else upload.data
-        return data
-
-    def open(self, info: BlobInfo) -> Opened:
-        """A staged blob, to look into it."""
-        return self._sealed.get(info.locator) or self._store.open(info.locator)
-
-    async def clear(self) -> None:
-        """Remove what was not published."""
-        sealed, self._sealed = self._sealed, {}
-        for upload in sealed.values():
-            await upload.abort()
-        leaving, self._locators = self._locators, []
-        await self.delete(leaving)
-
-    async def _seal(self, upload: IBlobUpload, expected: Mapping[str, str] | None) -> BlobInfo:
-        info: BlobInfo = await upload.seal(expected)
-        self._sealed[info.locator] = upload
-        return info
-
-
-class Opened(Protocol):
-    """Stored bytes that can be read through a file descriptor."""
-
-    def descriptor(self) -> int | None:
-        """A new one, which the caller closes, or None where there are no files."""
-
-
 class Claiming(Protocol):
     """What a command says that took staged blobs into the catalog."""
 
     @property
     def surplus(self) -> tuple[str, ...]:
         """Locators of copies that the catalog did not take."""
-
-
-class _Claim:
-    """Copies that one command is to take into the catalog; whatever becomes of it, they are staged no more."""
-
-    def __init__(self, staged: Staged, locators: Sequence[str]) -> None:
-        self.staged = staged
-        self._locators = locators
-        self._uploads = staged.release(locators)
-
-    async def commit(self) -> None:
-        """Make them durable. :raises StorageFull: or ``StorageFailed``, and nothing is left of any"""
-        try:
-            await self.staged.commit(self._uploads)
-        except BaseException:
-            await self.delete()
-            raise
-
-    async def delete(self) -> None:
-        """Remove them: nothing names them."""
-        await self.staged.delete(self._locators)
 
 
 class Observer(Protocol):
@@ -254,11 +126,11 @@ class Publisher:
 
         :raises FileExists: other content is published under that name; :raises FileBurned: was, and is deleted
         """
-        mine = _Claim(staged, [each.blob.locator for each in release.files])
+        mine = staged.claim([each.blob.locator for each in release.files])
         return await shield(self._publish(repository, release, mine, actor, indexer))
 
     async def _publish(
-        self, repository: Repository, release: Release, mine: _Claim, actor: Actor, indexer: Indexer
+        self, repository: Repository, release: Release, mine: Claim, actor: Actor, indexer: Indexer
     ) -> Published:
         published = await self._claim(mine, publish_release, repository, release, actor, indexer)
         if published.changed:
@@ -284,11 +156,11 @@ class Publisher:
 
         As with ``publish`` it is finished once begun, and removes the copies that the catalog did not take.
         """
-        mine = _Claim(staged, [each.locator for each in blobs])
+        mine = staged.claim([each.locator for each in blobs])
         await shield(self._claim(mine, command, repository, *args))
         self._observer(repository)
 
-    async def _claim(self, mine: _Claim, command: Callable[..., C], repository: Repository, *args: Any) -> C:
+    async def _claim(self, mine: Claim, command: Callable[..., C], repository: Repository, *args: Any) -> C:
         await mine.commit()
         try:
             result: C = await self._catalog.write(_where_open(command), repository, *args, self._clock.now_ms())
@@ -299,7 +171,7 @@ class Publisher:
         except BaseException:
             await mine.delete()
             raise
-        await mine.staged.delete(result.surplus)
+        await mine.delete(result.surplus)
         return result
 
     async def change(self, command: Callable[..., T], repository: Repository, *args: Any) -> T:

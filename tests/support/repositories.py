@@ -18,10 +18,11 @@ from pkgrepo.formats.python.metadata import meta_json
 from pkgrepo.formats.python.names import parse_filename
 from pkgrepo.model import SYSTEM, Actor, NewFile, Repository, Storage
 from pkgrepo.repositories.progress import Silent
-from pkgrepo.repositories.publish import Published, Publisher, Release, Staged
+from pkgrepo.repositories.publish import Published, Publisher, Release
 from pkgrepo.repositories.readable import LayoutFollower
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.reindex import Reindexer, Restored
+from pkgrepo.repositories.staged import Staged
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.verify import Report, Verifier
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore

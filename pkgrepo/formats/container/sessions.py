@@ -23,7 +23,7 @@ from pkgrepo.http.body import Body, BodyLost
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.repositories.flight import shield
-from pkgrepo.repositories.publish import Staged
+from pkgrepo.repositories.staged import Staged
 from pkgrepo.storage.catalog import uploads
 from pkgrepo.storage.catalog.uploads import UploadSession
 

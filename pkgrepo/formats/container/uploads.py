@@ -28,7 +28,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo, Identity
 from pkgrepo.repositories import images
-from pkgrepo.repositories.publish import Staged
+from pkgrepo.repositories.staged import Staged
 from pkgrepo.storage.catalog.uploads import UploadSession, add_upload, find_upload
 
 from .admission import Target

@@ -7,7 +7,6 @@ manifest says is held against the package.json inside.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -17,7 +16,8 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, Identity, NewFile, Repository
-from pkgrepo.repositories.publish import Release, Staged
+from pkgrepo.repositories.publish import Release
+from pkgrepo.repositories.staged import Staged
 from pkgrepo.storage.catalog import identity as users
 from pkgrepo.storage.catalog import packages, tombstones, versions
 
@@ -55,7 +55,8 @@ class Publications:
             manifests.check_announced(publication.manifest, blob.digests)
         except DigestMismatch as error:
             raise Invalid(f"integrity mismatch: {error}", "dist") from None
-        packed = await self._inspect(staged, publication, blob)
+        look = partial(tarball.inspect, filename=publication.filename, name=name, version=version)
+        packed = await staged.inspect(self._services.pools.cpu, blob, look, alone=True)
         sent = self._reconciled(publication, packed)
         cleaned = manifests.clean(sent, name=name, version=version, packed=packed)
         tarball_file = NewFile(path=tarball_path(name, version.text), blob=blob)
@@ -93,12 +94,6 @@ class Publications:
         publishing = Publishing(tags=publication.tags, deprecated=cleaned.deprecated, maintainer=person, actor=actor)
         published = await self._services.publisher.publish(repository, release, staged, actor, publishing)
         return json_answer({"ok": True, "id": name, "rev": revision(name, published.serial), "success": True}, 201)
-
-    async def _inspect(self, staged: Staged, publication: Publication, blob: BlobInfo) -> tarball.Packed:
-        descriptor = staged.open(blob).descriptor()
-        if descriptor is None:
-            raise Invalid("this storage cannot look into uploaded files")
-        return await self._services.pools.cpu(_inspect_and_close, descriptor, publication)
 
     def _reconciled(self, publication: Publication, packed: tarball.Packed) -> Mapping[str, Any]:
         """The manifest as it was sent, but for what decides what runs: that is as in the tarball."""
@@ -145,12 +140,3 @@ def check_free(reader: Reader, repository_id: int, name: str, version: semver.Ve
     )
     if with_build:
         raise version_taken(version.text)
-
-
-def _inspect_and_close(descriptor: int, publication: Publication) -> tarball.Packed:
-    # Closed by the thread itself: when the client leaves, the thread goes on, and must not read from a number that
-    # meanwhile stands for another file.
-    try:
-        return tarball.inspect(descriptor, publication.filename, publication.name, publication.version)
-    finally:
-        os.close(descriptor)

@@ -11,7 +11,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.http.request import Request
 from pkgrepo.model import BlobInfo
-from pkgrepo.repositories.publish import Staged
+from pkgrepo.repositories.staged import Staged
 
 from .bodies import read_pieces
 from .manifest import ALGORITHMS

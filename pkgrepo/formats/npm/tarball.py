@@ -46,15 +46,15 @@ class Packed:
     has_shrinkwrap: bool
 
 
-def inspect(file: int | Path, filename: str, name: str, version: semver.Version) -> Packed:
+def inspect(file: int | bytes | Path, filename: str, name: str, version: semver.Version) -> Packed:
     """
-    Look into a tarball, given as a descriptor (which stays open) or a path.
+    Look into a tarball, given as a descriptor (which stays open), its bytes or a path.
 
     This reads and unpacks all of it, and so belongs into a thread. ``filename`` is for sentences.
 
     :raises Invalid: it is damaged, unsafe to unpack, or of another package or version
     """
-    if isinstance(file, int):
+    if isinstance(file, int | bytes):
         return _inspect(Source(file, filename), name, version)
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -10,7 +10,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.model import BlobInfo
-from pkgrepo.repositories.publish import Staged
+from pkgrepo.repositories.staged import Staged
 
 from .form import UploadForm
 from .names import FileName, parse_filename

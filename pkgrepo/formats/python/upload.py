@@ -7,22 +7,23 @@ nobody publishes by mistake what they did not mean to.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from attrs import frozen
 from packaging.version import Version
 
 from pkgrepo import model
-from pkgrepo.errors import DigestMismatch, FileExists, Invalid, NotFound
+from pkgrepo.errors import DigestMismatch, FileExists, NotFound
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
-from pkgrepo.repositories.publish import Published, Release, Staged
+from pkgrepo.repositories.publish import Published, Release
+from pkgrepo.repositories.staged import Staged
 from pkgrepo.storage.catalog import files, packages, versions
 
-from .archive import Inspected, inspect
+from .archive import inspect
 from .form import UploadForm
 from .indexing import index_project
 from .layout import COMPANIONS, METADATA, PROVENANCE, SIGNATURE, file_path
@@ -69,7 +70,8 @@ class Uploads:
         """
         if upload.form is not None:
             _check_digests(upload.form, upload.blob)
-        inspected = await self._inspect(staged, upload)
+        look = partial(inspect, filename=upload.filename)
+        inspected = await staged.inspect(self._services.pools.cpu, upload.blob, look)
         name = upload.filename
         text = self._version_text(name)
         path = file_path(name.project_key, text, name.filename)
@@ -138,24 +140,6 @@ class Uploads:
         if file is None:
             raise NotFound("file", path.rsplit("/", 1)[-1])
         return file
-
-    async def _inspect(self, staged: Staged, upload: Distribution) -> Inspected:
-        data = staged.data(upload.blob)
-        if data is not None:
-            return await self._services.pools.cpu(inspect, data, upload.filename)
-        descriptor = staged.open(upload.blob).descriptor()
-        if descriptor is None:
-            raise Invalid("this storage cannot look into uploaded files")
-        return await self._services.pools.cpu(_inspect_and_close, descriptor, upload.filename)
-
-
-def _inspect_and_close(descriptor: int, filename: FileName) -> Inspected:
-    # Closed by the thread itself: when the client leaves, the thread goes on, and must not read from a number that
-    # meanwhile stands for another file.
-    try:
-        return inspect(descriptor, filename)
-    finally:
-        os.close(descriptor)
 
 
 def _check_digests(form: UploadForm, blob: BlobInfo) -> None:

@@ -32,7 +32,7 @@ async def forgotten_copy(world, by, data=b"forgotten"):
     """A copy that was committed so long ago and never published."""
     async with world.publisher.stage(world.repository) as staged:
         info = await staged.receive(chunks(data))
-        await staged.commit(staged.release([info.locator]))  # and then a crash
+        await staged.claim([info.locator]).commit()  # and then a crash
     age(world.root / "blobs" / info.locator, by)
     return info.locator
 

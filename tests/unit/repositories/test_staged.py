@@ -1,0 +1,179 @@
+"""Blobs on their way to the catalog: looked into while they are made durable, and gone when nobody takes them."""
+
+import os
+import threading
+
+import pytest
+import pytest_twisted
+from twisted.internet.defer import CancelledError, Deferred
+
+from pkgrepo.errors import Invalid, StorageFailed
+from tests.support.repositories import chunks
+from tests.support.server import turn
+
+SMALL = b"x" * 1000
+LARGE = bytes(range(256)) * 4096  # 1 MiB, which is not kept in memory
+
+
+@pytest.fixture(params=[SMALL, LARGE], ids=["small", "large"])
+def content(request):
+    return request.param
+
+
+def read(file):
+    """All of a blob, as a format is given it."""
+    return file if isinstance(file, bytes) else os.pread(file, len(LARGE) + 1, 0)
+
+
+class Look:
+    """A format's look into a blob, which lasts until the test says so."""
+
+    def __init__(self, verdict=None):
+        self.begun = threading.Event()
+        self.enough = threading.Event()
+        self.descriptor = None
+        self._verdict = verdict
+
+    def __call__(self, file):
+        self.descriptor = None if isinstance(file, bytes) else file
+        self.begun.set()
+        self.enough.wait(60)
+        if self._verdict is not None:
+            raise self._verdict
+        return read(file)
+
+
+async def until(true):
+    """Let the reactor go round until something is so; the test's own time limit ends a vain wait."""
+    while not true():
+        await turn()
+
+
+def is_open(descriptor):
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_comes_alone_is_made_durable_while_it_is_looked_into(world, content):
+    look = Look()
+    async with world.publisher.stage(world.repository) as staged:
+        info = await staged.receive(chunks(content))
+        assert world.copies() == []
+        looking = Deferred.fromCoroutine(staged.inspect(world.pools.cpu, info, look, alone=True))
+        await until(world.copies)
+        look.enough.set()
+        assert await looking == content
+        claim = staged.claim([info.locator])
+        await claim.commit()
+    assert world.copies() == [info.locator]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_small_waits_for_what_comes_with_it(world, monkeypatch):
+    together = []
+    commit = world.store.commit_together
+
+    async def committing(uploads):
+        together.append(len(uploads))
+        await commit(uploads)
+
+    monkeypatch.setattr(world.store, "commit_together", committing)
+    async with world.publisher.stage(world.repository) as staged:
+        first = await staged.receive(chunks(SMALL))
+        assert await staged.inspect(world.pools.cpu, first, read) == SMALL
+        second = await staged.store(b"what comes with it")
+        await staged.claim([first.locator, second.locator]).commit()
+    assert together == [2]
+    assert world.copies() == sorted([first.locator, second.locator])
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_large_one_is_on_its_way_before_what_comes_with_it(world):
+    async with world.publisher.stage(world.repository) as staged:
+        first = await staged.receive(chunks(LARGE))
+        assert await staged.inspect(world.pools.cpu, first, read) == LARGE
+        await until(world.copies)
+        second = await staged.store(b"what comes with it")
+        await staged.claim([first.locator, second.locator]).commit()
+    assert world.copies() == sorted([first.locator, second.locator])
+
+
+@pytest_twisted.ensureDeferred
+async def test_of_what_is_refused_nothing_stays(world, content):
+    look = Look(Invalid("it is nothing"))
+    look.enough.set()
+    with pytest.raises(Invalid, match="it is nothing"):
+        async with world.publisher.stage(world.repository) as staged:
+            info = await staged.receive(chunks(content))
+            await staged.inspect(world.pools.cpu, info, look, alone=True)
+    assert world.copies() == []
+    assert list((world.root / "uploads").iterdir()) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_of_what_is_refused_once_it_is_durable_nothing_stays(world, content):
+    with pytest.raises(ZeroDivisionError):
+        async with world.publisher.stage(world.repository) as staged:
+            info = await staged.receive(chunks(content))
+            staged.hasten(info)
+            await until(world.copies)
+            raise ZeroDivisionError
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_client_that_leaves_meanwhile_leaves_nothing(world, content):
+    look = Look()
+
+    async def request():
+        async with world.publisher.stage(world.repository) as staged:
+            info = await staged.receive(chunks(content))
+            await staged.inspect(world.pools.cpu, info, look, alone=True)
+
+    running = Deferred.fromCoroutine(request())
+    await until(look.begun.is_set)
+    running.cancel()
+    with pytest.raises(CancelledError):
+        await running
+    assert world.copies() == []
+    if look.descriptor is not None:
+        assert is_open(look.descriptor)  # the thread reads on
+    look.enough.set()
+    await world.pools.rest()
+    assert look.descriptor is None or not is_open(look.descriptor)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_cannot_be_made_durable_takes_the_others_with_it(world, monkeypatch):
+    commit = world.store.commit_together
+
+    async def committing(uploads):
+        if len(uploads[0].data) == len(SMALL):
+            for each in uploads:
+                await each.abort()
+            raise StorageFailed("main")
+        await commit(uploads)
+
+    monkeypatch.setattr(world.store, "commit_together", committing)
+    async with world.publisher.stage(world.repository) as staged:
+        failing = await staged.receive(chunks(SMALL))
+        staged.hasten(failing)
+        sound = await staged.store(b"sound")
+        with pytest.raises(StorageFailed):
+            await staged.claim([failing.locator, sound.locator]).commit()
+        assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_failure_that_nobody_asks_for_is_no_news(world, monkeypatch):
+    async def fail(_uploads):
+        raise StorageFailed("main")
+
+    monkeypatch.setattr(world.store, "commit_together", fail)
+    async with world.publisher.stage(world.repository) as staged:
+        staged.hasten(await staged.receive(chunks(SMALL)))
+    assert world.copies() == []
