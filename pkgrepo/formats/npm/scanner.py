@@ -43,12 +43,16 @@ BUNDLE: Final = ".sigstore"  # such an attachment's data is text (a provenance b
 T = TypeVar("T")
 
 _BLANK: Final = re.compile(rb"[ \t\n\r]*")
+# A member's name up to its value, where the usual way of writing it lies within one chunk; otherwise it goes by tokens.
+_NAME: Final = rb"[ \t\n\r]*+\"([^\"\\]*+)\"[ \t\n\r]*+:[ \t\n\r]*+"
+_FIRST_NAME: Final = re.compile(_NAME)
+_NEXT_NAME: Final = re.compile(rb"[ \t\n\r]*+," + _NAME)
 _ATOM: Final = re.compile(rb"[^ \t\n\r,:\[\]{}\"]+")
 _IN_STRING: Final = re.compile(rb"(?:[^\"\\]++|\\.)*+", re.DOTALL)
 _FLAT: Final = re.compile(rb"(?:[^\"\[\]{}]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOTALL)
 
-_QUOTE, _COLON, _COMMA, _BACKSLASH = b'":,\\'
-_OPENING: Final = {ord("{"): ord("}"), ord("["): ord("]")}
+_QUOTE, _COLON, _COMMA, _BACKSLASH, _BEGIN, _END = b'":,\\{}'
+_OPENING: Final = {_BEGIN: _END, ord("["): ord("]")}
 
 
 @frozen
@@ -163,14 +167,14 @@ class PublishScanner:
         """
         at = kept = 0
         while at < len(chunk):
-            if self._in_data:
+            if self._inside is _Inside.DATA:
                 at = kept = self._take_data(chunk, at)
                 at += at < len(chunk)  # the document keeps both quotes
                 continue
             at = self._step(chunk, at)
-            if self._in_data:
+            if self._inside is _Inside.DATA:
                 self._keep(chunk[kept:at])
-        if not self._in_data:
+        if self._inside is not _Inside.DATA:
             self._keep(chunk[kept:])
         self._offset += len(chunk)
         events, self._events = self._events, []
@@ -190,10 +194,6 @@ class PublishScanner:
     def _place(self) -> int:
         return len(self._keys)
 
-    @property
-    def _in_data(self) -> bool:
-        return self._inside is _Inside.DATA
-
     def _place_in_body(self, at: int) -> int:
         """Where in the body a byte of the document came from."""
         begin, body = self._cuts[bisect_right(self._cuts, (at, self._offset + 1)) - 1]
@@ -209,7 +209,7 @@ class PublishScanner:
         """Go on by one token, or as far as the chunk goes; where that is."""
         match self._inside:
             case _Inside.MEMBERS:
-                found = _BLANK.match(chunk, at)
+                found = self._take_name(chunk, at) or _BLANK.match(chunk, at)
                 at = found.end() if found is not None else at
                 return at if at == len(chunk) else self._take_token(chunk, at)
             case _Inside.ATOM:
@@ -222,6 +222,20 @@ class PublishScanner:
             case _:
                 return self._take_string(chunk, at)
 
+    def _take_name(self, chunk: bytes, at: int) -> re.Match[bytes] | None:
+        """Where the name of the next member stands with all that is around it, or None."""
+        if self._next is _Next.COMMA_OR_END:
+            found = _NEXT_NAME.match(chunk, at)
+        elif self._next is _Next.KEY_OR_END or self._next is _Next.KEY:
+            found = _FIRST_NAME.match(chunk, at)
+        else:
+            return None
+        if found is not None:
+            self._key = found[1]
+            self._end_key(*found.span(1))
+            self._next = _Next.VALUE
+        return found
+
     def _take_string(self, chunk: bytes, at: int) -> int:
         end = at
         if self._escaped:
@@ -233,12 +247,11 @@ class PublishScanner:
         closed = end < len(chunk)
         if self._inside is _Inside.KEY:
             self._key += chunk[at:end]
-            if len(self._key) > LONGEST_KEY:
-                raise self._refuse("has a key that is too long", at)
+            self._check_key(at)
         if not closed:
             return end
         if self._inside is _Inside.KEY:
-            self._end_key(end)
+            self._end_key(at, end)
         elif self._inside is _Inside.NESTED_STRING:
             self._inside = _Inside.NESTED
         else:
@@ -275,27 +288,28 @@ class PublishScanner:
     def _take_token(self, chunk: bytes, at: int) -> int:
         byte = chunk[at]
         match self._next:
-            case _Next.DOCUMENT if byte == ord("{"):
+            case _Next.DOCUMENT if byte == _BEGIN:
                 self._enter()
             case _Next.KEY | _Next.KEY_OR_END if byte == _QUOTE:
                 self._inside, self._key = _Inside.KEY, b""
-            case _Next.KEY_OR_END | _Next.COMMA_OR_END if byte == ord("}"):
+            case _Next.KEY_OR_END | _Next.COMMA_OR_END if byte == _END:
                 self._leave()
             case _Next.COLON if byte == _COLON:
                 self._next = _Next.VALUE
             case _Next.COMMA_OR_END if byte == _COMMA:
                 self._next = _Next.KEY
             case _Next.VALUE:
-                return self._begin_value(byte, at)
+                return self._begin_value(chunk, at)
             case _:
                 raise self._refuse(f"has {chr(byte)!a} where {_WANTED[self._next]} should be", at)
         return at + 1
 
-    def _begin_value(self, byte: int, at: int) -> int:
+    def _begin_value(self, chunk: bytes, at: int) -> int:
+        byte = chunk[at]
         self._next = _Next.COMMA_OR_END
-        if byte == ord("{") and self._place == _TOP and self._name == "_attachments":
+        if byte == _BEGIN and self._place == _TOP and self._name == "_attachments":
             self._enter()
-        elif byte == ord("{") and self._place == _ATTACHMENTS:
+        elif byte == _BEGIN and self._place == _ATTACHMENTS:
             if len(self._keys[-1]) > MOST_ATTACHMENTS:
                 raise self._refuse(f"has more than {MOST_ATTACHMENTS} attachments", at)
             self._attachment = self._name
@@ -303,8 +317,10 @@ class PublishScanner:
         elif byte in _OPENING:
             self._inside = _Inside.NESTED
             self._open(byte, at)
+            return self._skim(chunk, at + 1)
         elif byte == _QUOTE:
             self._begin_string()
+            return at + 1 if self._inside is _Inside.DATA else self._take_string(chunk, at + 1)
         elif _ATOM.match(bytes((byte,))):
             self._inside = _Inside.ATOM
             return at
@@ -342,7 +358,12 @@ class PublishScanner:
         self._cuts.append((self._kept_size, self._offset + end))
         return end
 
-    def _end_key(self, end: int) -> None:
+    def _check_key(self, at: int) -> None:
+        if len(self._key) > LONGEST_KEY:
+            raise self._refuse("has a key that is too long", at)
+
+    def _end_key(self, begin: int, end: int) -> None:
+        self._check_key(begin)
         try:
             name = msgspec.json.decode(b'"%b"' % self._key, type=str)
         except (msgspec.MsgspecError, UnicodeDecodeError):
