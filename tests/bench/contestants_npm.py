@@ -95,11 +95,13 @@ class Verdaccio(NodeRegistry):
     """
     Verdaccio without uplinks: its own storage on the disk, its web pages, audit and log off.
 
-    One client fills it: of several versions at once it refuses some, because it locks the package.
+    Its tokens are of the kind that it gives out unless it is told otherwise: encrypted, and the password in them is
+    checked each time. One client fills it: of several versions at once it refuses some, because it locks the package.
     """
 
     name = "verdaccio"
     fillers = 1
+    security = ""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -113,7 +115,7 @@ class Verdaccio(NodeRegistry):
         described = json.loads((PROGRAMS / "node_modules" / "verdaccio" / "package.json").read_text())
         self.version = described["version"]
         configuration = self.folder / "config.yaml"
-        configuration.write_text(_VERDACCIO.format(folder=self.folder))
+        configuration.write_text(_VERDACCIO.format(folder=self.folder, security=self.security))
         return [str(program), "-c", str(configuration), "-l", f"127.0.0.1:{self.port}"]
 
     def prepare(self) -> None:
@@ -133,18 +135,22 @@ class Verdaccio(NodeRegistry):
         return {"Authorization": f"Bearer {self._token}"}
 
 
-CONTESTANTS: Mapping[str, type[Contestant]] = {each.name: each for each in (PkgrepoNpm, Verdaccio)}
+class VerdaccioJwt(Verdaccio):
+    """The same with JSON Web Tokens, the cheaper of its two kinds: it believes what it has signed."""
+
+    name = "verdaccio-jwt"
+    security = "security: { api: { jwt: { sign: { expiresIn: 1d } } } }"
 
 
-# JSON Web Tokens are the cheaper of its two kinds: the other is encrypted, and checks the password each time.
+CONTESTANTS: Mapping[str, type[Contestant]] = {each.name: each for each in (PkgrepoNpm, Verdaccio, VerdaccioJwt)}
+
+
 _VERDACCIO = """
 storage: {folder}/storage
 web: {{ enable: false }}
 auth:
   htpasswd: {{ file: {folder}/htpasswd }}
-security:
-  api:
-    jwt: {{ sign: {{ expiresIn: 1d }} }}
+{security}
 uplinks: {{}}
 packages:
   "**": {{ access: $all, publish: $authenticated, unpublish: $authenticated }}

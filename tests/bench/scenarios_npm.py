@@ -18,6 +18,7 @@ from .tarballs import NodePackage
 
 OURS = PkgrepoNpm.name
 PEER = "verdaccio"
+PEER_JWT = "verdaccio-jwt"
 PEERS = (OURS, "nginx", PEER)
 READ = (RATE, CPU, P50, P99, RSS)
 WHOLE = {**NPM, "Accept": "application/json"}
@@ -243,7 +244,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="npm-publish-300",
         about="publish of a version of 9 KB into a package of 300, one after the other",
-        lineup=(OURS, PEER),
+        lineup=(OURS, PEER, PEER_JWT),
         metrics=_PUBLISH,
         prepare=_publishing(MIDDLE, 1, PUBLISHES),
         stock="npm",
@@ -252,7 +253,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="npm-publish-32",
         about="32 publishes into one package of 300 versions, all at once",
-        lineup=(OURS, PEER),
+        lineup=(OURS, PEER, PEER_JWT),
         metrics=_PUBLISH,
         prepare=_publishing(MIDDLE, AT_ONCE, AT_ONCE),
         stock="npm",
