@@ -221,7 +221,7 @@ class Assembly:
         authorizer = Authorizer(catalog, anonymous=config.auth.anonymous)
         authenticator = Authenticator(catalog, portal, uses)
         access = Access(authenticator, authorizer)
-        hot = HotAnswers(ResponseCache(HOT_BYTES))
+        hot = HotAnswers(ResponseCache(HOT_BYTES), core.clock)
         services = Services(
             catalog=catalog,
             registry=core.registry,

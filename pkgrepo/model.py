@@ -100,7 +100,12 @@ class Repository:
 
 @frozen
 class Package:
-    """A named thing with versions, in one repository."""
+    """
+    A named thing with versions, in one repository.
+
+    ``modified_s`` is the Unix time under which HTTP tells of its last change: another second, and a later one, for
+    each, so that it is ahead of the clock for a while after several in one second.
+    """
 
     id: int
     repository_id: int
@@ -111,6 +116,7 @@ class Package:
     meta: Mapping[str, Any]
     created_at: datetime
     updated_at: datetime
+    modified_s: int
 
 
 @frozen
@@ -174,7 +180,8 @@ class Document:
     A rendered index document, ready to be sent.
 
     ``etag`` is the quoted strong validator of the identity form; the compressed forms carry it with a suffix.
-    Absent compressed forms mean that compressing was not worth it.
+    Absent compressed forms mean that compressing was not worth it. ``modified_s`` is that of the package, where the
+    document is of one and is told with a date.
     """
 
     content_type: str
@@ -183,6 +190,7 @@ class Document:
     serial: int
     gzip: bytes | None = None
     zstd: bytes | None = None
+    modified_s: int | None = None
 
 
 @frozen

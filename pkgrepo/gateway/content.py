@@ -111,7 +111,9 @@ def _open(store: IBlobStore, locator: str) -> int:
     return descriptor
 
 
-def document_answer(document: Document, encoding: Encoding, headers: Fields) -> Answer:
+def document_answer(
+    document: Document, encoding: Encoding, headers: Fields, last_modified: int | None = None
+) -> Answer:
     """A rendered document in one of its codings; each has its own strong validator."""
     body, suffix = document.body, ""
     if encoding == "gzip" and document.gzip is not None:
@@ -121,7 +123,13 @@ def document_answer(document: Document, encoding: Encoding, headers: Fields) -> 
     etag = f'{document.etag[:-1]}{suffix}"'.encode("ascii")
     if suffix:
         headers = (*headers, (b"Content-Encoding", encoding.encode("ascii")))
-    return Answer(body=body, content_type=document.content_type.encode("ascii"), etag=etag, headers=headers)
+    return Answer(
+        body=body,
+        content_type=document.content_type.encode("ascii"),
+        etag=etag,
+        last_modified=last_modified,
+        headers=headers,
+    )
 
 
 def choose_encoding(accept_encoding: bytes | None) -> Encoding:

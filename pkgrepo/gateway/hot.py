@@ -14,6 +14,7 @@ from pkgrepo.http.answers import Answer
 from pkgrepo.http.hot import Prepared, ResponseCache, prepare
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
+from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import Item
 
 VARIANTS = 32  # spellings of the negotiating header fields that are remembered for one entry
@@ -27,7 +28,8 @@ class Entry:
     ``repository`` is the repository as it was configured then: answers say who may keep them. ``package`` is the key
     that token globs are held against. ``fresh`` asks the catalog whether what is kept still holds. ``negotiate`` makes
     the answer for a request; ``item`` is set when sending it counts as a download. ``by_address`` says that answers
-    differ by the address that the client used, for they hold absolute links.
+    differ by the address that the client used, for they hold absolute links. From ``dated_at`` on (Unix seconds; 0 when
+    it has passed) they tell a date that would have been in the future before: they are made anew then.
     """
 
     repository: Repository
@@ -38,14 +40,16 @@ class Entry:
     item: Item | None = None
     by_address: bool = False
     heads: bool = True
+    dated_at: int = 0
     variants: dict[tuple[bytes | None, bytes | None, str], Prepared] = Factory(dict)
 
 
 class HotAnswers:
     """Remembers answers of repositories by the exact target of the request."""
 
-    def __init__(self, cache: ResponseCache[Entry]) -> None:
+    def __init__(self, cache: ResponseCache[Entry], clock: Clock) -> None:
         self._cache = cache
+        self._clock = clock
 
     def keep(
         self,
@@ -60,6 +64,7 @@ class HotAnswers:
         item: Item | None = None,
         by_address: bool = False,
         heads: bool = True,
+        dated_at: int = 0,
     ) -> None:
         """
         Remember how this request is answered; ``generation`` is the catalog's from before the data was read.
@@ -79,6 +84,7 @@ class HotAnswers:
             item=item,
             by_address=by_address,
             heads=heads,
+            dated_at=dated_at,
         )
         self._cache.put((repository.id, request.uri), entry, size=size)
 
@@ -102,6 +108,9 @@ class HotAnswers:
         """The variant of an entry that this request gets, or None when only its handler can tell."""
         if request.method == b"HEAD" and not entry.heads:
             return None
+        if entry.dated_at and entry.dated_at * 1000 <= self._clock.now_ms():
+            entry.variants.clear()
+            entry.dated_at = 0
         address = request.base_url if entry.by_address else ""
         wanted = (request.header(b"accept"), request.header(b"accept-encoding"), address)
         prepared = entry.variants.get(wanted)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import Factory, define
+from attrs import Factory, define, evolve
 
 from pkgrepo.errors import NotFound
 from pkgrepo.http.hot import ResponseCache
@@ -88,10 +88,12 @@ class Packuments:
         self, catalog: ICatalog, pools: Pools, repository: Repository, name: str, place: _Place
     ) -> Document:
         form, address = place
-        spliced, serial = await catalog.scan(read_spliced, repository.id, name, form)
-        document = await pools.cpu(
+        spliced, package = await catalog.scan(read_spliced, repository.id, name, form)
+        serial = package.serial
+        rendered = await pools.cpu(
             self._renderer.render, spliced, address, content_type=CONTENT_TYPES[form], serial=serial
         )
+        document = evolve(rendered, modified_s=package.modified_s)
         key = (repository.id, name)
         kept = self._kept.get(key)
         if kept is None or kept.serial < serial:
@@ -104,8 +106,8 @@ class Packuments:
         return document
 
 
-def read_spliced(reader: Reader, repository_id: int, name: str, form: str) -> tuple[Spliced, int]:
-    """A document in its parts and the package's serial, in one consistent view. :raises NotFound: no such package"""
+def read_spliced(reader: Reader, repository_id: int, name: str, form: str) -> tuple[Spliced, Package]:
+    """A document in its parts and the package, in one consistent view. :raises NotFound: no such package"""
     package = packages.find_package(reader, repository_id, name)
     if package is None:
         raise NotFound("package", name)
@@ -113,7 +115,7 @@ def read_spliced(reader: Reader, repository_id: int, name: str, form: str) -> tu
     times = documents.read_fragments(reader, package.id, packument.TIME)
     fragments = documents.read_fragments(reader, package.id, form)
     splice = packument.splice_full if form == FULL else packument.splice_short
-    return splice(top, times, fragments), package.serial
+    return splice(top, times, fragments), package
 
 
 def read_top(reader: Reader, package: Package, *, whole: bool) -> Top:

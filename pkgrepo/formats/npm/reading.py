@@ -7,7 +7,7 @@ import hashlib
 from attrs import evolve
 
 from pkgrepo.errors import NotFound
-from pkgrepo.gateway.content import SAFE, document_answer, document_cache_control, sends_all
+from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.negotiate import best_encoding, best_media_type
@@ -58,6 +58,7 @@ class Reading:
             ready = self._packuments.ready(repository, name, _form(again), address, document.serial)
             return None if ready is None else self._document_answer(again, ready)
 
+        answer = self._document_answer(request, document)
         self._services.hot.keep(
             request,
             repository,
@@ -67,11 +68,12 @@ class Reading:
             size=2 * len(document.body),
             generation=generation,
             by_address=True,
+            dated_at=0 if answer.last_modified is not None else document.modified_s or 0,
         )
-        answer = self._document_answer(request, document)
         if writing:
             # What is written back must be what is there now: npm asks with validators of the other form.
-            return evolve(answer, etag=None, headers=((b"Cache-Control", b"no-store"), *answer.headers[1:]))
+            headers = ((b"Cache-Control", b"no-store"), *answer.headers[1:])
+            return evolve(answer, etag=None, last_modified=None, headers=headers)
         return answer
 
     def version(self, request: Request, name: str, selector: str) -> Answer:
@@ -205,7 +207,13 @@ class Reading:
             *(field for field in SAFE if field[0] != b"Content-Disposition"),
         )
         best = best_encoding(request.header(b"accept-encoding"), (b"gzip", b"identity"))
-        return document_answer(document, "gzip" if best == b"gzip" else "identity", headers)
+        coding: Encoding = "gzip" if best == b"gzip" else "identity"
+        return document_answer(document, coding, headers, self._last_modified(document))
+
+    def _last_modified(self, document: Document) -> int | None:
+        """When the package changed; None while that would be told as a time to come (see L{Package})."""
+        modified_s = document.modified_s
+        return None if modified_s is None or modified_s * 1000 > self._services.clock.now_ms() else modified_s
 
 
 def find_version_fragment(reader: Reader, package_id: int, selector: str) -> bytes | None:

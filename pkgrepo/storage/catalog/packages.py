@@ -10,7 +10,9 @@ from pkgrepo.model import Package
 
 from .columns import at, dump, like, load
 
-_PACKAGE = "SELECT id, repository_id, key, name, latest, serial, meta, created_at, updated_at FROM package"
+_PACKAGE = """
+SELECT id, repository_id, key, name, latest, serial, meta, created_at, updated_at, modified_s FROM package
+"""
 
 
 def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
@@ -34,10 +36,11 @@ def ensure_package(
         return found, False
     added = tx.execute(
         """
-        INSERT INTO package (repository_id, key, name, serial, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)
+        INSERT INTO package (repository_id, key, name, serial, created_at, updated_at, modified_s)
+        VALUES (?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (repository_id, key) DO NOTHING
         """,
-        (repository_id, key, name, serial, now_ms, now_ms),
+        (repository_id, key, name, serial, now_ms, now_ms, _gone_s(tx, repository_id, key)),
     )
     found = find_package(tx, repository_id, key)
     assert found is not None
@@ -55,8 +58,9 @@ def touch_package(
     meta: Mapping[str, Any] | None = None,
 ) -> None:
     """Note that a package changed, with the repository's new serial; what is None stays as it is."""
-    columns: list[str] = ["serial = ?", "updated_at = ?"]
-    parameters: list[Value] = [serial, now_ms]
+    later = "CASE WHEN serial = ? THEN modified_s ELSE MAX(modified_s + 1, ?) END"
+    columns: list[str] = ["serial = ?", "updated_at = ?", f"modified_s = {later}"]
+    parameters: list[Value] = [serial, now_ms, serial, now_ms // 1000]
     for column, value in (("name", name), ("latest", latest), ("meta", None if meta is None else dump(meta))):
         if value is not None:
             columns.append(f"{column} = ?")
@@ -97,6 +101,13 @@ def packages_with_meta(r: Reader, repository_id: int) -> list[Package]:
     return [_package(row) for row in r.all(f"{_PACKAGE} WHERE repository_id = ? AND meta <> '{{}}'", (repository_id,))]
 
 
+def _gone_s(r: Reader, repository_id: int, key: str) -> int:
+    """When a package of this name was removed that a new one must not be taken for: Unix seconds, 0 without any."""
+    sql = "SELECT MAX(deleted_at) / 1000 FROM tombstone WHERE repository_id = ? AND package_key = ?"
+    row = r.one(sql, (repository_id, key))
+    return 0 if row is None else row[0] or 0
+
+
 def _package(row: Row) -> Package:
     return Package(
         id=row[0],
@@ -108,4 +119,5 @@ def _package(row: Row) -> Package:
         meta=load(row[6]),
         created_at=at(row[7]),
         updated_at=at(row[8]),
+        modified_s=row[9],
     )

@@ -2,10 +2,14 @@
 
 import gzip
 import hashlib
+import time
+from datetime import datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
 
 import pytest
 
 from tests.support.npmpkgs import make_publish, make_tarball
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.server
 
@@ -67,6 +71,52 @@ def test_a_document_that_is_to_be_written_back_is_whole_and_never_unchanged(npm,
     assert reply.status == 200
     assert reply.json["_rev"]
     assert reply.headers["cache-control"] == "no-store"
+
+
+def told_date(reply):
+    """When the package changed, as the answer says; None when it does not."""
+    told = reply.headers.get("last-modified")
+    return None if told is None else parsedate_to_datetime(told)
+
+
+@pytest.mark.parametrize("accept", [INSTALL, "*/*"])
+def test_who_knows_the_date_of_a_packument_is_not_sent_it_again(npm, publish, accept):
+    name = f"dated-{len(accept)}"
+    publish(name)
+    for _ in range(2):  # the second answers come from memory
+        reply = npm.get(f"/{name}", Accept=accept)
+        assert told_date(reply) == datetime.fromisoformat(reply.json["time"]["modified"]).replace(microsecond=0)
+        date = reply.headers["last-modified"]
+        again = npm.get(f"/{name}", Accept=accept, If_Modified_Since=date)
+        assert (again.status, again.body) == (304, b"")
+        assert (again.headers["last-modified"], again.headers["etag"]) == (date, reply.headers["etag"])
+    before = format_datetime(told_date(reply) - timedelta(seconds=1), usegmt=True)
+    assert npm.get(f"/{name}", Accept=accept, If_Modified_Since=before).status == 200
+    assert npm.get(f"/{name}", Accept=accept, If_Modified_Since=date, If_None_Match='"other"').status == 200
+    assert npm.get(f"/{name}", Accept=accept, If_Modified_Since="yesterday").status == 200
+    writing = npm.get(f"/{name}?write=true", Accept=accept, If_Modified_Since=date)
+    assert (writing.status, told_date(writing)) == (200, None)
+
+
+def test_no_change_is_missed_by_who_asks_with_dates_only(npm, publish):
+    """However many changes happen within one second, and while their dates are still to come."""
+    seen = set()
+    publish("hurried", "1.0.0")
+    for patch in range(1, 6):
+        reply = npm.get("/hurried")
+        known = reply.headers.get("last-modified", reply.headers["date"])
+        publish("hurried", f"1.0.{patch}")
+        after = npm.get("/hurried", If_Modified_Since=known)
+        assert (after.status, f"1.0.{patch}" in after.json["versions"]) == (200, True)
+        assert told_date(after) is None or told_date(after) <= parsedate_to_datetime(after.headers["date"])
+        if told_date(after) is not None:
+            assert told_date(after) not in seen
+            seen.add(told_date(after))
+    deadline = time.monotonic() + PATIENCE_S
+    while told_date(settled := npm.get("/hurried")) is None:
+        assert time.monotonic() < deadline
+    assert told_date(settled) not in seen
+    assert npm.get("/hurried", If_Modified_Since=settled.headers["last-modified"]).status == 304
 
 
 def test_a_publish_is_seen_at_once(npm, publish):

@@ -77,11 +77,12 @@ class Scene:
         self.catalog = MemoryCatalog()
         self.repository = self.catalog.do(add_repository)
         self.file = self.catalog.do(publish, self.repository, "packages/demo/1.0/demo.whl")
-        self.hot = HotAnswers(ResponseCache(1_000_000))
+        self.hot = HotAnswers(ResponseCache(1_000_000), self)
         self.mounts, self.access, self.noted = Mounts(), Access(), Noted()
         self.mounts.mount = Mount(self.repository)
         self.fresh = True
         self.fresh_asked = 0
+        self.time_ms = 1_000_000
         self.negotiated = []
         catalog = MemoryMoment(self.catalog)
         self.early = EarlyReads(
@@ -106,6 +107,9 @@ class Scene:
     def is_fresh(self):
         self.fresh_asked += 1
         return self.fresh
+
+    def now_ms(self):
+        return self.time_ms
 
     def body(self, request):
         prepared = self.early(request)
@@ -276,3 +280,12 @@ def test_who_gets_the_whole_body(headers, whole):
     answer = Answer(body=b"0123456789", etag=b'"x"', ranges=True)
     assert sends_all(Asked(**headers), answer) is whole
     assert not sends_all(Asked(method=b"HEAD", **headers), answer)
+
+
+def test_what_tells_a_date_only_later_is_made_anew_once_when_it_does(scene):
+    request = Asked()
+    scene.keep(request, dated_at=1001)
+    for time_ms, made in ((1_000_000, 1), (1_000_999, 1), (1_001_000, 2), (1_002_000, 2)):
+        scene.time_ms = time_ms
+        assert scene.body(request) == b"-"
+        assert len(scene.negotiated) == made

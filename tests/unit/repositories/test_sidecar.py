@@ -21,7 +21,16 @@ from tests.support.catalogs import add_repository, publish
 
 AT = datetime(2026, 2, 3, 4, 5, 6, 789000, UTC)
 PACKAGE = Package(
-    id=1, repository_id=1, key="ü", name="Ü", latest=None, serial=3, meta={"status": "x"}, created_at=AT, updated_at=AT
+    id=1,
+    repository_id=1,
+    key="ü",
+    name="Ü",
+    latest=None,
+    serial=3,
+    meta={"status": "x"},
+    created_at=AT,
+    updated_at=AT,
+    modified_s=round(AT.timestamp()),
 )
 TAGS = {"latest": "1.0"}
 VERSION = Version(

@@ -1,6 +1,8 @@
 import pytest
 
 from pkgrepo.storage.catalog import packages
+from pkgrepo.storage.catalog.columns import at
+from pkgrepo.storage.catalog.tombstones import Tombstone, restore_tombstone
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
 
@@ -42,6 +44,30 @@ def test_a_touch_changes_what_it_names(catalog):
     package = catalog.look(packages.find_package, catalog.repository.id, "foo")
     assert (package.name, package.latest, package.meta, package.serial) == ("Foo", "1.0", {"a": 1}, 9)
     assert package.updated_at.timestamp() * 1000 == NOW + 2
+
+
+def touch(catalog, package, serial, now_ms):
+    catalog.do(packages.touch_package, package.id, serial=serial, now_ms=now_ms)
+    return catalog.look(packages.find_package, catalog.repository.id, package.key).modified_s
+
+
+def test_each_change_is_told_as_a_later_second(catalog):
+    package, _ = ensure(catalog, "foo")
+    second = NOW // 1000
+    assert touch(catalog, package, 8, NOW) == second
+    assert touch(catalog, package, 8, NOW) == second  # the same change
+    assert touch(catalog, package, 9, NOW + 1) == second + 1
+    assert touch(catalog, package, 10, NOW - 60_000) == second + 2  # the clock was set back
+    assert touch(catalog, package, 11, NOW + 60_000) == second + 60
+
+
+def test_a_package_that_comes_back_is_told_as_changed_after_it_went(catalog):
+    package, _ = ensure(catalog, "foo")
+    catalog.do(packages.remove_package, package.id)
+    gone = Tombstone(path="foo/1.tgz", package_key="foo", sha256="00" * 32, deleted_at=at(NOW), actor="alice")
+    catalog.do(restore_tombstone, catalog.repository.id, gone)
+    again, _ = ensure(catalog, "foo")
+    assert touch(catalog, again, 8, NOW) == NOW // 1000 + 1
 
 
 def test_pages_join_without_gap_or_repetition(catalog):
