@@ -3,24 +3,20 @@
 import hashlib
 import os
 import random
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import requests
 
 from tests.support.audit import Data, pkgrepo, wait_for
 from tests.support.index import JSON, PASSWORD, USER
-from tests.support.patience import PATIENCE_S
 from tests.support.processes import twistd_process
 from tests.support.pyprojects import make_wheel
+from tests.support.uploader import Upload, Uploader
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.faults
 
 REPOSITORY = '[[bootstrap.repositories]]\nname = "py"\nformat = "python"\n'
 UPLOADS = 300
-THREADS = 6
 KILLS = 3
 
 
@@ -45,56 +41,16 @@ def data(tmp_path):
     return Data(tmp_path / "data")
 
 
-class Uploader:
-    """Uploads from several threads, each file until it is acknowledged or the server is gone."""
-
-    def __init__(self, wheels):
-        self.waiting = list(wheels)
-        self.acknowledged = {}
-        self.lock = threading.Lock()
-
-    def run(self, url, enough, stop):
-        """Upload on; calls ``stop`` when ``enough`` more files were acknowledged."""
-        target = len(self.acknowledged) + enough
-        stopped = threading.Event()
-
-        def work():
-            session = requests.Session()
-            session.auth = (USER, PASSWORD)
-            while True:
-                with self.lock:
-                    if not self.waiting:
-                        return
-                    wheel = self.waiting.pop()
-                project, filename, body = wheel
-                try:
-                    address = f"{url}/repositories/main/py/{project}/1.0/{filename}"
-                    answer = session.put(address, data=body, timeout=PATIENCE_S)
-                    assert answer.status_code in (200, 201), answer.text
-                except requests.RequestException:
-                    with self.lock:
-                        self.waiting.append(wheel)
-                    return
-                with self.lock:
-                    self.acknowledged[project, filename] = hashlib.sha256(body).hexdigest()
-                    if len(self.acknowledged) >= target and not stopped.is_set():
-                        stopped.set()
-                        stop()
-
-        with ThreadPoolExecutor(THREADS) as pool:
-            for done in [pool.submit(work) for _ in range(THREADS)]:
-                done.result()
-
-
 def test_kills_lose_nothing_that_was_acknowledged_and_show_nothing_that_is_not_whole(run, data):
     seed = random.randrange(2**32)
     rng = random.Random(seed)
-    wheels = []
+    uploads, digests = [], {}
     for n in range(UPLOADS):
         project = f"p{n % 20}"
         filename, body = make_wheel(project, "1.0", build=str(n), pad=rng.choice([0, 1000, 70_000, 400_000]) + n)
-        wheels.append((project, filename, body))
-    uploader = Uploader(wheels)
+        uploads.append(Upload((project, filename), f"/repositories/main/py/{project}/1.0/{filename}", body))
+        digests[project, filename] = hashlib.sha256(body).hexdigest()
+    uploader = Uploader(uploads)
     for _ in range(KILLS):
         server = run()
         uploader.run(server.url, rng.randrange(5, UPLOADS // (KILLS + 1)), server.kill)
@@ -102,15 +58,15 @@ def test_kills_lose_nothing_that_was_acknowledged_and_show_nothing_that_is_not_w
         assert data.damaged() == [], seed
     server = run()
     uploader.run(server.url, UPLOADS, lambda: None)
-    assert len(uploader.acknowledged) == UPLOADS, seed
+    assert uploader.acknowledged == set(digests), seed
 
     index = Wire(f"{server.url}/repositories/main/py")
     listed = {}
     for n in range(20):
         for file in index.get(f"/simple/p{n}/", Accept=JSON).json["files"]:
             listed[f"p{n}", file["filename"]] = file["hashes"]["sha256"]
-    assert listed == uploader.acknowledged, seed
-    for (project, filename), digest in uploader.acknowledged.items():
+    assert listed == digests, seed
+    for (project, filename), digest in digests.items():
         reply = index.get(f"/packages/{project}/1.0/{filename}")
         assert (reply.status, hashlib.sha256(reply.body).hexdigest()) == (200, digest), (seed, filename)
     wait_for(lambda: set(data.copies()) == data.named() and not any(data.uploads.iterdir()), server)

@@ -1,0 +1,97 @@
+"""A server that is killed while versions are published: each is there whole, or not at all."""
+
+import base64
+import hashlib
+import json
+import random
+
+import pytest
+
+from tests.support.audit import Data, pkgrepo, wait_for
+from tests.support.npmpkgs import make_publish, make_tarball
+from tests.support.processes import twistd_process
+from tests.support.uploader import Upload, Uploader
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.faults
+
+REPOSITORY = '[[bootstrap.repositories]]\nname = "js"\nformat = "npm"\n'
+NAMES = ("left", "@some/right", "middle")
+VERSIONS = 80  # of each
+KILLS = 3
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Starts servers on one data folder, one after the other."""
+    (tmp_path / "pkgrepo.toml").write_text(REPOSITORY)
+    processes = []
+
+    def start():
+        processes.append(twistd_process(tmp_path, "--config", str(tmp_path / "pkgrepo.toml")))
+        processes[-1].wait_ready()
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+
+
+def integrity_of(body):
+    return f"sha512-{base64.b64encode(hashlib.sha512(body).digest()).decode()}"
+
+
+def test_a_version_is_there_whole_or_not_at_all(run, tmp_path):
+    data = Data(tmp_path / "data")
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    uploads, published = [], {}
+    for n in range(VERSIONS):
+        for name in NAMES:
+            version = f"1.0.{n}"
+            tarball = make_tarball(name, version, pad=rng.choice([0, 1000, 70_000, 400_000]))
+            body = make_publish(name, version, tarball=tarball, tag=f"t{n}")
+            uploads.append(Upload((name, version), f"/repositories/main/js/{name}", body, taken=(403,)))
+            published[name, version] = integrity_of(tarball)
+    rng.shuffle(uploads)
+    uploader = Uploader(uploads)
+
+    def documents(server):
+        registry = Wire(f"{server.url}/repositories/main/js")
+        for name in NAMES:
+            reply = registry.get(f"/{name}")
+            yield name, json.loads(reply.body) if reply.status == 200 else {"versions": {}, "dist-tags": {}, "time": {}}
+
+    def check(server):
+        """Whatever a document lists can be installed, and what was acknowledged is listed."""
+        registry = Wire(f"{server.url}/repositories/main/js")
+        listed = set()
+        for name, document in documents(server):
+            assert set(document["versions"]) == set(document["time"]) - {"created", "modified"}
+            tags = {f"t{version.rpartition('.')[2]}" for version in document["versions"]}
+            assert set(document["dist-tags"]) - {"latest"} == tags
+            for version, manifest in document["versions"].items():
+                unscoped = name.rpartition("/")[2]
+                reply = registry.get(f"/{name}/-/{unscoped}-{version}.tgz")
+                assert reply.status == 200, (seed, name, version)
+                assert integrity_of(reply.body) == manifest["dist"]["integrity"] == published[name, version], seed
+                listed.add((name, version))
+        assert uploader.acknowledged <= listed, seed
+        return listed
+
+    for _ in range(KILLS):
+        server = run()
+        uploader.run(server.url, rng.randrange(5, len(uploads) // (KILLS + 1)), server.kill)
+        assert server.kill() == -9
+        assert data.damaged() == [], seed
+        server = run()
+        check(server)
+        server.stop()
+    server = run()
+    uploader.run(server.url, len(uploads), lambda: None)
+    assert uploader.acknowledged == check(server) == set(published), seed
+    wait_for(lambda: set(data.copies()) == data.named() and not any(data.uploads.iterdir()), server)
+    wait_for(data.is_in_step, server)
+    assert server.stop() in (0, -15)
+    checked = pkgrepo(data, "verify")
+    assert (checked.returncode, checked.stderr.count("differs")) == (0, 0), (seed, checked.stderr)

@@ -1,0 +1,68 @@
+"""Clients that upload on and on, and remember what was acknowledged."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import requests
+from attrs import frozen
+
+from tests.support.index import PASSWORD, USER
+from tests.support.patience import PATIENCE_S
+
+THREADS = 6
+
+
+@frozen
+class Upload:
+    """One PUT. C{key} names it for the test, C{taken} are the answers that an upload gets that was there already."""
+
+    key: Hashable
+    path: str
+    body: bytes
+    taken: tuple[int, ...] = ()
+
+
+class Uploader:
+    """Uploads from several threads, each until it is acknowledged or the server is gone."""
+
+    def __init__(self, uploads: Iterable[Upload]) -> None:
+        self.waiting = list(uploads)
+        self.acknowledged: set[Hashable] = set()
+        self._cut_off: set[Hashable] = set()
+        self._lock = threading.Lock()
+
+    def run(self, url: str, enough: int, stop: Callable[[], object]) -> None:
+        """Upload on; calls C{stop} when C{enough} more were acknowledged."""
+        target = len(self.acknowledged) + enough
+        stopped = threading.Event()
+
+        def work() -> None:
+            session = requests.Session()
+            session.auth = (USER, PASSWORD)
+            while True:
+                with self._lock:
+                    if not self.waiting:
+                        return
+                    upload = self.waiting.pop()
+                try:
+                    answer = session.put(url + upload.path, data=upload.body, timeout=PATIENCE_S)
+                except requests.RequestException:
+                    with self._lock:
+                        self.waiting.append(upload)
+                        self._cut_off.add(upload.key)
+                    return
+                # The server may have been killed between the commit and the answer.
+                taken = upload.taken if upload.key in self._cut_off else ()
+                assert answer.status_code in (200, 201, *taken), answer.text
+                with self._lock:
+                    self.acknowledged.add(upload.key)
+                    if len(self.acknowledged) >= target and not stopped.is_set():
+                        stopped.set()
+                        stop()
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            for done in [pool.submit(work) for _ in range(THREADS)]:
+                done.result()
