@@ -16,6 +16,7 @@ from .admission import admit_auditor, admit_reader
 from .auditing import AdvisoryShelf, Auditing
 from .changing import Changing
 from .paths import split_name
+from .people import People
 from .reading import Reading
 from .searching import Searching
 from .sharing import Sharing
@@ -25,6 +26,7 @@ from .tokens import OwnTokens
 from .weblogin import WebLogin
 
 NO_STORE = (b"Cache-Control", b"no-store")
+NO_TEAMS = "this registry has no organisations and teams: permissions are given for its repositories"
 USER = "user:"  # behind the name of a database: ``org.couchdb.user:alice``
 
 
@@ -47,6 +49,7 @@ class Api:
         self._web = WebLogin(services, repository, self._account)
         self._searching = Searching(services, repository)
         self._sharing = Sharing(services, repository, reading)
+        self._people = People(services, repository, reading)
         self._auditing = Auditing(services, shelf)
 
     async def answer(self, request: Request, parts: Sequence[str]) -> Answer:  # noqa: C901, PLR0911 - a table
@@ -71,11 +74,15 @@ class Api:
                 return await self._searching.listing(request)
             case ["GET", "_view", "starredByUser"]:
                 return await self._searching.starred(request)
+            case ["GET", "-", "package"]:  # pnpm 12 asks so for its own
+                return await self._searching.of_caller(request)
             case ["GET", "org", scope, "package"] | ["GET", "team", scope, _, "package"]:
                 return await self._searching.of_scope(request, scope)
+            case [_, "org" | "team", *_]:
+                raise Refusal(400, NO_TEAMS, "no_teams")  # npm puts guesses of its own beside a 403 or 404
         raise _nothing()
 
-    async def _package(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:
+    async def _package(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
         found = split_name(parts)
         if found is None:
             raise NotFound("package", "/".join(parts))
@@ -90,18 +97,28 @@ class Api:
             case ["DELETE", "dist-tags", tag]:
                 identity = await self._services.access.admit(request, Action.WRITE, self._repository, name)
                 return await self._changing.unset_tag(name, tag, actor_of(request, identity))
-            case ["GET", "visibility" | "collaborators" as what]:
+            case ["GET", "visibility" | "access" | "collaborators" as what]:
                 await admit_reader(self._services, request, self._repository, name)
-                return self._sharing.visibility(name) if what == "visibility" else self._sharing.collaborators(name)
+                return self._sharing.tell(name, what)
+            case ["PUT", "owners"]:
+                return await self._people.add_owner(request, name)
+            case ["DELETE", "owners", username]:
+                return await self._people.remove_owner(request, name, username)
             case ["POST", "access"]:
                 await self._services.access.admit(request, Action.WRITE, self._repository, name)
                 return await self._sharing.set_access(request, name)
         raise _nothing()
 
-    async def _user(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:
+    async def _user(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
         match [verb, *parts]:
             case ["DELETE", "token", text]:
                 return await self._tokens(request).logout(request, text)
+            case ["PUT" | "DELETE", "v1", "star"]:
+                return await self._people.star(request, given=verb == "PUT")
+            case ["GET", "v1", "star"]:
+                return await self._searching.stars_of_caller(request)
+            case ["GET", username, "stars"]:
+                return await self._searching.stars(request, username)
             case ["GET", username, "package"]:
                 return await self._searching.of_user(request, username)
             case ["GET" | "PUT", document, *revision] if USER in document and revision[:1] in ([], ["-rev"]):

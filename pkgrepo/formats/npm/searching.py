@@ -62,12 +62,27 @@ class Searching:
         rows = await self._readable(identity, None)
         return self._rights(identity, (r for r in rows if any(each.name == username for each in r.maintainers)))
 
+    async def of_caller(self, request: Request) -> Answer:
+        """The same of the caller. :raises AuthenticationRequired: nobody"""
+        return await self.of_user(request, await self._username(request))
+
     async def starred(self, request: Request) -> Answer:
         """The packages that got a star from the user whom the ``key`` names as a JSON string, for ``npm stars``."""
-        identity = await self._identify(request)
         username = (_parameter(request, b"key") or "").strip('"')
-        found = [row.name for row in await self._readable(identity, None) if username in row.stars]
+        found = await self._starred(request, username)
         return json_answer({"rows": [{"key": username, "value": name} for name in found]}, headers=NO_STORE)
+
+    async def stars(self, request: Request, username: str) -> Answer:
+        """The packages that got a star from a user, for ``pnpm stars``."""
+        return json_answer(dict.fromkeys(await self._starred(request, username), True), headers=NO_STORE)
+
+    async def stars_of_caller(self, request: Request) -> Answer:
+        """The same of the caller. :raises AuthenticationRequired: nobody"""
+        return await self.stars(request, await self._username(request))
+
+    async def _starred(self, request: Request, username: str) -> list[str]:
+        identity = await self._identify(request)
+        return [row.name for row in await self._readable(identity, None) if username in row.stars]
 
     def _rights(self, identity: Identity, rows: Iterable[Row]) -> Answer:
         may = self._services.access.may
@@ -75,6 +90,12 @@ class Searching:
             row.name: "write" if may(identity, Action.WRITE, self._repository, row.name) else "read" for row in rows
         }
         return json_answer(rights, headers=NO_STORE)
+
+    async def _username(self, request: Request) -> str:
+        identity = await self._services.access.identify(request)
+        if identity.anonymous:
+            raise AuthenticationRequired
+        return identity.username
 
     async def _identify(self, request: Request) -> Identity:
         identity = await self._services.access.identify(request)

@@ -23,15 +23,21 @@ class Sharing:
         self._repository = repository
         self._reading = reading
 
-    def visibility(self, name: str) -> Answer:
-        """Whether anybody may see a package: whatever holds for its repository."""
-        self._reading.package(name)
-        return json_answer({"public": not is_private(self._repository)}, headers=NO_STORE)
+    def tell(self, name: str, what: str) -> Answer:
+        """
+        Whether anybody may see a package, which is so when they may see its repository, or who maintains it.
 
-    def collaborators(self, name: str) -> Answer:
-        """The maintainers, who may publish."""
-        maintainers = self._reading.package(name).meta.get("maintainers", ())
-        return json_answer({each["name"]: "write" for each in maintainers}, headers=NO_STORE)
+        ``what`` is the last word of the address: ``visibility`` for npm, ``access`` for pnpm 12, ``collaborators``.
+
+        :raises NotFound: no such package
+        """
+        package, public = self._reading.package(name), not is_private(self._repository)
+        told: dict[str, object] = {
+            "visibility": {"public": public},
+            "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
+            "collaborators": {each["name"]: "write" for each in package.meta.get("maintainers", ())},
+        }
+        return json_answer(told[what], headers=NO_STORE)
 
     async def set_access(self, request: Request, name: str) -> Answer:
         """

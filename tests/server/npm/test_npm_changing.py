@@ -184,6 +184,61 @@ def test_a_star_is_given_and_taken_back(npm, publish, document, write):
     assert "users" not in document("starred")
 
 
+def test_owners_and_stars_are_changed_one_at_a_time_as_pnpm_does(npm, publish, document, as_token):
+    for version in ("1.0.0", "1.1.0"):
+        publish("@lone/x", version)
+    before = document("@lone/x")
+    owners = "/-/package/@lone%2fx/owners"
+    assert npm.post_json(owners, {"user": "bob"}, "PUT").status == 200
+    bob = {"name": "bob", "email": "bob@example.org"}
+    assert document("@lone/x")["maintainers"] == [*before["maintainers"], bob]
+    assert document("@lone/x")["versions"] == before["versions"]
+    assert npm.post_json(owners, {"user": "bob"}, "PUT").status == 200
+    assert npm.ask("DELETE", f"{owners}/admin").status == 200
+    assert document("@lone/x")["maintainers"] == [bob]
+    last = npm.ask("DELETE", f"{owners}/bob")
+    assert (last.status, last.json) == (400, {"error": "bob is the only owner of @lone/x; add another one first"})
+    for body, status in (({"user": "nobody"}, 404), ({"user": 1}, 400), ({}, 400)):
+        assert npm.post_json(owners, body, "PUT").status == status
+    assert npm.post_json("/-/package/not-there/owners", {"user": "bob"}, "PUT").status == 404
+
+    star = {"name": "@lone/x", "package": "@lone/x"}
+    assert npm.post_json("/-/user/v1/star", star, "PUT").status == 200
+    assert document("@lone/x")["users"] == {USER: True}
+    assert npm.get("/-/user/v1/star").json["@lone/x"] is True
+    assert npm.as_user().get(f"/-/user/{USER}/stars").json["@lone/x"] is True
+    assert npm.post_json("/-/user/v1/star", star, "DELETE").status == 200
+    assert "@lone/x" not in npm.get("/-/user/v1/star").json
+    for body, status in (({"package": "not-there"}, 404), ({"package": "../x"}, 400), ({}, 400)):
+        assert npm.post_json("/-/user/v1/star", body, "PUT").status == status
+
+    reader, nobody = as_token("reader"), npm.as_user()
+    for who, status in ((reader, 403), (nobody, 401)):
+        assert who.post_json(owners, {"user": "bob"}, "PUT").status == status
+        assert who.ask("DELETE", f"{owners}/bob").status == status
+        assert who.post_json("/-/user/v1/star", star, "PUT").status == status
+    assert nobody.get("/-/user/v1/star").status == 401
+    assert "@lone/x" not in npm.get("/-/-/package").json
+    assert npm.post_json(owners, {"user": USER}, "PUT").status == 200
+    assert npm.get("/-/-/package").json["@lone/x"] == "write"
+    assert nobody.get("/-/-/package").status == 401
+
+
+def test_that_there_are_no_teams_is_said_in_a_sentence(npm):
+    sentence = "this registry has no organisations and teams: permissions are given for its repositories"
+    for method, path in (
+        ("GET", "/-/org/acme/team?format=cli"),
+        ("PUT", "/-/org/acme/team"),
+        ("GET", "/-/org/acme/user"),
+        ("PUT", "/-/org/acme/user"),
+        ("GET", "/-/team/acme/dev/user?format=cli"),
+        ("PUT", "/-/team/acme/dev/package"),
+        ("DELETE", "/-/team/acme/dev"),
+    ):
+        reply = npm.ask(method, path, None if method == "GET" else b"{}")
+        assert (reply.status, reply.json) == (400, {"error": sentence})
+
+
 def test_somebody_s_stars_are_listed_for_those_who_may_read(npm, publish, registry):
     private = registry("private")
     for where in (npm, private):
@@ -200,6 +255,7 @@ def test_somebody_s_stars_are_listed_for_those_who_may_read(npm, publish, regist
 def test_access_is_told_as_it_is(npm, publish, registry, write):
     publish("@shown/x")
     assert npm.get("/-/package/@shown%2fx/visibility").json == {"public": True}
+    assert npm.get("/-/package/@shown%2fx/access").json == {"access": "public", "publish_requires_tfa": False}
     assert write("/-/package/@shown%2fx/access", {"access": "public"}, "POST").status == 200
     assert write("/-/package/@shown%2fx/access", {"publish_requires_tfa": False}, "POST").status == 200
     assert write("/-/package/@shown%2fx/access", {"access": "restricted"}, "POST").status == 403
@@ -208,6 +264,7 @@ def test_access_is_told_as_it_is(npm, publish, registry, write):
     assert npm.get("/-/user/admin/package").json["@shown/x"] == "write"
     publish("hidden", where=registry("private"))
     assert registry("private").get("/-/package/hidden/visibility").json == {"public": False}
+    assert registry("private").get("/-/package/hidden/access").json["access"] == "restricted"
 
 
 def test_changes_need_the_right_to_make_them(npm, publish, document, as_token):
