@@ -167,14 +167,14 @@ class PublishScanner:
         """
         at = kept = 0
         while at < len(chunk):
-            if self._inside is _Inside.DATA:
+            if self._in_data:
                 at = kept = self._take_data(chunk, at)
                 at += at < len(chunk)  # the document keeps both quotes
                 continue
             at = self._step(chunk, at)
-            if self._inside is _Inside.DATA:
+            if self._in_data:
                 self._keep(chunk[kept:at])
-        if self._inside is not _Inside.DATA:
+        if not self._in_data:
             self._keep(chunk[kept:])
         self._offset += len(chunk)
         events, self._events = self._events, []
@@ -193,6 +193,10 @@ class PublishScanner:
     @property
     def _place(self) -> int:
         return len(self._keys)
+
+    @property
+    def _in_data(self) -> bool:
+        return self._inside is _Inside.DATA
 
     def _place_in_body(self, at: int) -> int:
         """Where in the body a byte of the document came from."""
