@@ -15,7 +15,8 @@ from tests.support.index import PASSWORD, USER
 from tests.support.patience import PATIENCE_S
 
 NPMS = ("npm-9", "npm-10", "npm-11")
-CLIENTS = (*NPMS, "pnpm", "yarn-1", "yarn-4", "bun")
+PNPMS = ("pnpm", "pnpm-12")
+CLIENTS = (*NPMS, *PNPMS, "yarn-1", "yarn-4", "bun")
 
 
 class Registry:
@@ -116,7 +117,7 @@ class NodeBench:
     def publish(self, name: str, place: Path, *options: str, status: int | None = 0) -> str:
         """Publish the package in a folder with a client."""
         command = {
-            "pnpm": ("publish", "--no-git-checks"),
+            **dict.fromkeys(PNPMS, ("publish", "--no-git-checks")),
             "yarn-1": ("publish", "--non-interactive"),
             "yarn-4": ("npm", "publish"),
         }.get(name, ("publish",))
@@ -126,8 +127,8 @@ class NodeBench:
 
     def install(self, name: str, place: Path, *packages: str, status: int | None = 0) -> str:
         """Add packages to a project with a client."""
-        command = {"yarn-1": ("add", "--non-interactive"), "yarn-4": ("add",), "pnpm": ("add",), "bun": ("add",)}
-        return self.run(name, *command.get(name, ("install",)), *packages, cwd=place, status=status)
+        command = dict.fromkeys(NPMS, ("install",)) | {"yarn-1": ("add", "--non-interactive")}
+        return self.run(name, *command.get(name, ("add",)), *packages, cwd=place, status=status)
 
     def required(self, place: Path, name: str) -> str:
         """What an installed package says of itself: ``name@version``."""

@@ -1,15 +1,16 @@
-"""What one client publishes every client installs: npm 9 to 11, pnpm, yarn 1 and 4, bun."""
+"""What one client publishes every client installs: npm 9 to 11, pnpm 10 and 12, yarn 1 and 4, bun."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 
 import pytest
 
-from tests.support.nodeclients import CLIENTS, NPMS, NodeBench, Registry
+from tests.support.nodeclients import CLIENTS, NPMS, PNPMS, NodeBench, Registry
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -115,8 +116,35 @@ def test_a_lockfile_is_enough_to_install(bench: NodeBench, npm: str) -> None:
         assert bench.required(project, name) == f"{name}@1.0.0", resolved
 
 
+@pytest.mark.parametrize("pnpm", PNPMS)
+def test_pnpm_installs_what_its_lockfile_says(bench: NodeBench, pnpm: str) -> None:
+    name = f"frozen-{pnpm}"
+    bench.publish(pnpm, bench.package(name))
+    project = bench.project(f"frozen-{pnpm}")
+    bench.install(pnpm, project, name)
+    bench.publish(pnpm, bench.package(name, "1.1.0"))
+    for number, command in enumerate([("install", "--frozen-lockfile"), ("ci",)]):
+        if command == ("ci",) and pnpm == "pnpm":
+            continue  # which has no such word
+        shutil.rmtree(project / "node_modules")
+        bench.run(pnpm, *command, f"--config.store-dir={bench.folder}/store-{number}", cwd=project)
+        assert bench.required(project, name) == f"{name}@1.0.0"
+
+
+@pytest.mark.parametrize("pnpm", PNPMS)
+def test_pnpm_views_what_was_published(bench: NodeBench, pnpm: str) -> None:
+    name = f"@viewed/by-{pnpm}"
+    bench.publish(pnpm, bench.package(name, "1.0.0", license="MIT"))
+    bench.publish(pnpm, bench.package(name, "1.1.0-rc.1"), "--tag", "next")
+    told = json.loads(bench.run(pnpm, "view", name, "--json"))
+    assert (told["version"], told["license"]) == ("1.0.0", "MIT")
+    assert told["versions"] == ["1.0.0", "1.1.0-rc.1"]
+    assert "1.1.0-rc.1" in bench.run(pnpm, "view", f"{name}@next", "version")
+    assert "404" in bench.run(pnpm, "view", f"@viewed/not-{pnpm}", status=1)
+
+
 def test_build_metadata_keeps_nobody_from_installing(bench: NodeBench, registry: Registry) -> None:
-    clients = ("npm-11", "pnpm", "yarn-1", "yarn-4", "bun")
+    clients = ("npm-11", *PNPMS, "yarn-1", "yarn-4", "bun")
     for publisher in clients:
         bench.publish(publisher, bench.package(f"built-{publisher}", "1.0.0-rc.1+build.5"), "--tag", "rc")
         assert list(registry.document(f"built-{publisher}")["versions"]) == ["1.0.0-rc.1"]
@@ -127,12 +155,14 @@ def test_build_metadata_keeps_nobody_from_installing(bench: NodeBench, registry:
             assert bench.required(project, f"built-{publisher}") == f"built-{publisher}@1.0.0-rc.1+build.5"
 
 
-def test_pnpm_finds_the_age_of_versions(bench: NodeBench) -> None:
-    bench.publish("npm-11", bench.package("aged"))
-    project = bench.project("aged")
-    printed = bench.run("pnpm", "add", "aged", "--config.minimumReleaseAge=10000", cwd=project, status=1)
-    assert "MISSING_TIME" not in printed
-    bench.run("pnpm", "add", "aged", "--config.minimumReleaseAge=0", cwd=project)
+@pytest.mark.parametrize("pnpm", PNPMS)
+def test_pnpm_finds_the_age_of_versions(bench: NodeBench, pnpm: str) -> None:
+    name = f"aged-{pnpm}"
+    bench.publish("npm-11", bench.package(name))
+    project = bench.project(name)
+    printed = bench.run(pnpm, "add", name, "--config.minimumReleaseAge=10000", cwd=project, status=1)
+    assert re.search("ERR_PNPM_NO_(MATURE_)?MATCHING_VERSION", printed), printed
+    bench.run(pnpm, "add", name, "--config.minimumReleaseAge=0", cwd=project)
 
 
 def test_scripts_and_programs_reach_the_client(bench: NodeBench) -> None:

@@ -14,7 +14,7 @@ import requests
 
 from tests.support.clients import client
 from tests.support.index import PASSWORD, USER
-from tests.support.nodeclients import NPMS, NodeBench, Registry
+from tests.support.nodeclients import NPMS, PNPMS, NodeBench, Registry
 from tests.support.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
@@ -76,16 +76,19 @@ def test_a_login_with_name_and_password(open_bench: Callable[..., NodeBench], np
     bench.run(npm, "whoami", status=1)
 
 
-@pytest.mark.parametrize("npm", NPMS)
-def test_a_login_through_a_browser(open_bench: Callable[..., NodeBench], npm: str) -> None:
+@pytest.mark.parametrize("client_name", [*NPMS, "pnpm-12"])
+def test_a_login_through_a_browser(open_bench: Callable[..., NodeBench], client_name: str) -> None:
     bench = open_bench(token=None)
-    terminal = Terminal(bench, npm, "login", "--auth-type=web", "--browser=false")
+    options = ("--auth-type=web", "--browser=false") if client_name in NPMS else ()
+    terminal = Terminal(bench, client_name, "login", *options)
     page = terminal.read_until(r"(http://\S+/-/v1/login\?session=\S+)")[1]
     assert requests.get(page, timeout=PATIENCE_S).status_code == 200
     approved = requests.post(page, data={"username": USER, "password": PASSWORD}, timeout=PATIENCE_S)
     assert approved.status_code == 200, approved.text
     assert terminal.wait() == 0, terminal.output
-    assert bench.run(npm, "whoami").strip() == USER
+    assert bench.run(client_name, "whoami").strip() == USER
+    bench.run(client_name, "logout")
+    bench.run(client_name, "whoami", status=1)
 
 
 @pytest.mark.parametrize("npm", NPMS)
@@ -128,7 +131,7 @@ def test_a_token_for_one_package_is_made(bench: NodeBench) -> None:
     assert "E403" in bench.publish("npm-11", bench.package("not-for-token"), status=1)
 
 
-@pytest.mark.parametrize("client_name", [*NPMS, "pnpm", "yarn-1", "yarn-4", "bun"])
+@pytest.mark.parametrize("client_name", [*NPMS, *PNPMS, "yarn-1", "yarn-4", "bun"])
 def test_a_private_repository_wants_credentials(open_bench: Callable[..., NodeBench], client_name: str) -> None:
     owner = open_bench("private")
     name = f"private-{client_name}"
@@ -154,7 +157,7 @@ def test_search_finds_what_was_published(bench: NodeBench, npm: str) -> None:
     assert "undefined" not in printed
 
 
-@pytest.mark.parametrize("auditor", [*NPMS, "pnpm", "yarn-4", "bun"])
+@pytest.mark.parametrize("auditor", [*NPMS, *PNPMS, "yarn-4", "bun"])
 def test_an_audit_names_what_is_vulnerable(bench: NodeBench, auditor: str) -> None:
     if "biter" not in bench.registry.ask("GET", "-/all").json():
         bench.publish("npm-11", bench.package("biter", "1.0.0"))
