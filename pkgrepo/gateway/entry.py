@@ -9,7 +9,7 @@ from twisted.python.failure import Failure
 from twisted.web.resource import IResource
 from werkzeug.exceptions import NotFound
 
-from pkgrepo.http.answers import Answer, Refusal, text_answer
+from pkgrepo.http.answers import Answer, Refusal, error_answer, text_answer
 from pkgrepo.http.dispatch import answering, refuse_unrouted
 from pkgrepo.http.errors import ErrorTable
 from pkgrepo.http.request import Request
@@ -19,12 +19,12 @@ from .mounts import Mounts
 from .statuses import STATUSES
 
 
-def plain_refusal(_request: Request, refusal: Refusal) -> Answer:
+def render_refusal(_request: Request, refusal: Refusal) -> Answer:
     """A refusal where no format is in charge yet."""
-    return text_answer(refusal.sentence + "\n", refusal.status, headers=refusal.headers, reason=refusal.sentence)
+    return error_answer(refusal.sentence, refusal.status, refusal.headers)
 
 
-ERRORS = ErrorTable(STATUSES, plain_refusal)
+ERRORS = ErrorTable(STATUSES, render_refusal)
 
 
 class FrontDoor:
@@ -43,14 +43,7 @@ class FrontDoor:
     @app.route("/repositories/", branch=True)
     def repository(self, request: Request) -> Any:
         """Everything below a repository's address is its format's."""
-        found = self._mounts.find(request.raw_path)
-        if found is None:
-            return self.nothing(request)
-        mount, rest = found
-        # Klein goes on from what is left of the path. It was split before decoding, so "%2f" splits nothing.
-        request.prepath = [b"repositories", *mount.repository.path.encode("utf-8").split(b"/")]
-        request.postpath = [unquote_to_bytes(part) for part in rest.split(b"/")]
-        return mount.resource
+        return self._enter(request) or self.nothing(request)
 
     @app.route("/<first>", branch=True)
     def branch(self, request: Request, first: str) -> Any:
@@ -72,13 +65,27 @@ class FrontDoor:
         raise Refusal(404, f"nothing is served at {request.raw_path.decode('latin-1')}", "not_found")
 
     def unrouted(self, request: Request, failure: Failure) -> Any:
-        """What no route matches, such as two slashes at once, is below its first segment all the same."""
+        """What no route matches, such as a line end, is below its repository or first segment all the same."""
+        resource = self._enter(request)
+        if resource is not None:
+            return resource
         _, first, *rest = [unquote_to_bytes(part) for part in request.raw_path.split(b"/")]
         found = self._branches.get(first.decode("utf-8"))
         if found is None:
             return failure
         request.prepath, request.postpath = [first], rest
         return found
+
+    def _enter(self, request: Request) -> IResource | None:
+        """The resource of the repository that the path leads into, with the path as it goes on there."""
+        found = self._mounts.find(request.raw_path)
+        if found is None:
+            return None
+        mount, rest = found
+        # Klein goes on from what is left of the path. It was split before decoding, so "%2f" splits nothing.
+        request.prepath = [b"repositories", *mount.repository.path.encode("utf-8").split(b"/")]
+        request.postpath = [unquote_to_bytes(part) for part in rest.split(b"/")]
+        return mount.resource
 
 
 _handle: Any = FrontDoor.app.handle_errors(NotFound)

@@ -72,6 +72,12 @@ def text_answer(text: str, status: int = 200, **rest: Any) -> Answer:
     return Answer(status=status, body=text.encode("utf-8", "replace"), **rest)
 
 
+def error_answer(sentence: str, status: int, headers: Fields = ()) -> Answer:
+    """A refusal for any client: npm's print ``error``, those of container images ``errors``, and pip the reason."""
+    told = {"error": sentence, "errors": [{"code": "UNKNOWN", "message": sentence}]}
+    return json_answer(told, status, headers=headers, reason=sentence)
+
+
 @define
 class Refusal(Exception):  # noqa: N818 - "refusal" is the word of the trade here
     """

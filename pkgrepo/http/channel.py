@@ -30,7 +30,8 @@ from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
 
-from pkgrepo.http.answer_head import status_line
+from pkgrepo.http.answer_head import render_head
+from pkgrepo.http.answers import error_answer
 from pkgrepo.http.body import Body, BodyLost
 from pkgrepo.http.framing import BodyFraming, MalformedChunks
 from pkgrepo.http.head import BadHead, FieldBlock, check_version, parse_fields, parse_request_line
@@ -254,13 +255,11 @@ class Channel(Outlet):
 
     def refuse(self, status: int, sentence: str) -> None:
         """Answer a head that makes no request, and close."""
-        text = sentence.encode("utf-8") + b"\n"
+        answer = error_answer(sentence, status)
         self.persistent = False
         self.site.log_refused(self, status, sentence)
-        self.send(
-            b"%sContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n%sConnection: close\r\n\r\n%s"
-            % (status_line(status), len(text), self.site.stamp(), text)
-        )
+        head = render_head(answer, status, 0, answer.size)
+        self.send(b"%s%sConnection: close\r\n\r\n%s" % (head, self.site.stamp(), answer.body))
         self._framing = None
         self._drain()
 

@@ -14,7 +14,7 @@ from twisted.web import server
 from twisted.web.http import parse_qs
 from twisted.web.http_headers import Headers
 
-from pkgrepo.http.answers import text_answer
+from pkgrepo.http.answers import Answer, error_answer
 from pkgrepo.http.body import Body, BodyLost
 from pkgrepo.http.proxies import Via
 from pkgrepo.http.send import respond
@@ -225,12 +225,12 @@ class Request(server.Request):
                 self.processingFailed(Failure())
                 return
         if self.path == b"*":
-            respond(self, text_answer("", status=200))
+            respond(self, Answer())
             return
         self.prepath = []
         self.postpath = [unquote_to_bytes(part) for part in self.path[1:].split(b"/")]
         if not _is_utf8(self.postpath):  # Klein would log this as an error of ours
-            respond(self, text_answer("the address is not UTF-8\n", status=400))
+            respond(self, error_answer("the address is not UTF-8", 400))
             return
         try:
             untyped: Any = self
@@ -249,7 +249,7 @@ class Request(server.Request):
         if self.startedWriting and not self.finished:
             self.abort()
         elif not self.startedWriting:
-            respond(self, text_answer(f"internal error, request id {self.request_id}\n", status=500))
+            respond(self, error_answer(f"internal error, request id {self.request_id}", 500))
         return reason
 
     def finish(self) -> None:

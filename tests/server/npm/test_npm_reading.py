@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.npmpkgs import make_publish, make_tarball
 from tests.support.patience import PATIENCE_S
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.server
 
@@ -172,6 +173,7 @@ def test_tarballs_are_served_under_every_path(npm, publish):
         "/..%2f..%2fetc%2fpasswd",
         "/here/-/..%2f..%2fx.tgz",
         "/%00",
+        "/here%0A",
         "/here//1.0.0",
         "//here",
         "/-/nothing",
@@ -186,6 +188,25 @@ def test_what_is_not_there_is_told_in_json(npm, publish, path):
         reply = npm.ask(method, path)
         assert (reply.status, reply.headers["content-type"]) == (404, "application/json")
     assert npm.get(path).json["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/main/npm/%ff", {}, 400),
+        ("/main/npm/x", {"X": "y" * 40_000}, 431),
+        ("/main/npm/x", {"Host": "a b"}, 400),
+        ("/main/nothing/x", {}, 404),
+        ("/main/nothing/a%0Ab", {}, 404),
+        ("//npm/x", {}, 404),
+        ("", {}, 404),
+    ],
+)
+def test_what_is_refused_before_a_repository_is_known_is_told_in_json_too(npm_server, path, headers, status):
+    reply = Wire(f"{npm_server.url}/repositories").ask("GET", path, headers=headers)
+    sentence = reply.json["error"]
+    assert (reply.status, reply.headers["content-type"]) == (status, "application/json")
+    assert (reply.reason, reply.json["errors"]) == (sentence, [{"code": "UNKNOWN", "message": sentence}])
 
 
 def test_a_missing_package_is_told_as_the_public_registry_does(npm):

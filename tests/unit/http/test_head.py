@@ -1,5 +1,7 @@
 """Heads that leave no room for a second reading."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,7 +74,9 @@ def test_ambiguous_head_is_refused_and_the_connection_closed(data: bytes) -> Non
     answer = connection.answer()
     assert answer.status == 400
     assert answer.headers["connection"] == "close"
-    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.headers["content-type"] == "application/json"
+    told = json.loads(answer.body)
+    assert told == {"error": told["error"], "errors": [{"code": "UNKNOWN", "message": told["error"]}]}
     connection.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     assert connection.take() == b""
     connection.wait(2)

@@ -54,7 +54,7 @@ async def test_odd_addresses_are_answered_in_the_shape_that_clients_read(registr
     assert code(reply) in ("NAME_UNKNOWN", "NAME_INVALID")
     assert reply.headers["docker-distribution-api-version"] == "registry/2.0"
     elsewhere = await registry.stack.call("GET", "//x/y")
-    assert (elsewhere.status, elsewhere.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+    assert (elsewhere.status, elsewhere.json["error"]) == (404, "nothing is served at //x/y")
 
 
 @pytest_twisted.ensureDeferred
