@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pkgrepo.auth.limits import literal
-from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, Invalid, NotFound
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, Invalid
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal, json_answer
@@ -21,7 +21,7 @@ from pkgrepo.storage.catalog.identity import UserChanges
 
 from .bodies import read_object
 from .packument import format_time
-from .refusals import LOGIN_FAILED
+from .refusals import LOGIN_FAILED, user_not_found
 
 NO_STORE = ((b"Cache-Control", b"no-store"),)
 LONGEST_TEXT = 254  # characters of a name or an email
@@ -87,11 +87,11 @@ class OwnAccount:
             raise Refusal(401, "incorrect username or password", LOGIN_FAILED) from None
 
     async def document(self, request: Request, username: str) -> Answer:
-        """A user as others see them. :raises NotFound: there is none"""
+        """A user as others see them. :raises Refusal: there is none"""
         await self._known(request)
         user = self._accounts.find_user(username)
         if user is None:
-            raise NotFound("user", username)
+            raise user_not_found(username)
         answer = {
             "_id": f"org.couchdb.user:{user.username}",
             "name": user.username,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Invalid
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
@@ -14,6 +14,7 @@ from .bodies import read_object
 from .changes import DocumentChange, apply_document
 from .packument import revision
 from .reading import Reading
+from .refusals import user_not_found
 
 
 class People:
@@ -25,14 +26,14 @@ class People:
         self._reading = reading
 
     async def add_owner(self, request: Request, name: str) -> Answer:
-        """Let the user whom the body names be an owner. :raises NotFound: no such user, or no such package"""
+        """Let the user whom the body names be an owner. :raises Refusal: no such user; :raises NotFound: no package"""
         await self._services.access.admit(request, Action.WRITE, self._repository, name)
         username = (await read_object(request)).get("user")
         if not isinstance(username, str):
             raise Invalid("the body must name a user", "user")
         user = self._services.accounts.find_user(username)
         if user is None:
-            raise NotFound("user", username)
+            raise user_not_found(username)
         return await self._change_owners(request, name, user.username, {"name": user.username, "email": user.email})
 
     async def remove_owner(self, request: Request, name: str, username: str) -> Answer:

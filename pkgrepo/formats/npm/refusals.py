@@ -41,6 +41,11 @@ def version_taken(version_text: str) -> errors.Forbidden:
     return errors.Forbidden(f"You cannot publish over the previously published versions: {version_text}.")
 
 
+def user_not_found(username: str) -> Refusal:
+    """There is nobody of this name; in a sentence, since the public registry's words are those of a package."""
+    return Refusal(404, f"user {username!r} does not exist", "user_not_found")
+
+
 def version_not_found(selector: str) -> Refusal:
     """There is no such version, and no such tag."""
     return Refusal(404, f"version not found: {selector}", "version_not_found")

@@ -75,7 +75,8 @@ def test_a_user_document_holds_no_secret(npm):
     reply = npm.get("/-/user/org.couchdb.user:bob")
     assert reply.json.keys() == {"_id", "name", "email", "type", "roles", "date"}
     assert npm.as_user().get("/-/user/org.couchdb.user:bob").status == 401
-    assert npm.get("/-/user/org.couchdb.user:nobody").status == 404
+    nobody = npm.get("/-/user/org.couchdb.user:nobody")
+    assert (nobody.status, nobody.json) == (404, {"error": "user 'nobody' does not exist"})
 
 
 def test_logging_out_ends_the_token_and_is_not_logged(npm_server, npm, login):
