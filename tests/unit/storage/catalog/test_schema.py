@@ -4,10 +4,11 @@ import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import ensureDeferred, gatherResults
 
-from pkgrepo.storage.catalog import settings
+from pkgrepo.storage.catalog import packages, settings
 from pkgrepo.storage.catalog.connections import CatalogUnusable
 from pkgrepo.storage.catalog.schema import APPLICATION_ID, Migration, load_migrations
 from pkgrepo.storage.catalog.sqlite import SqliteCatalog
+from tests.support.catalogs import NOW, add_repository
 
 ALL = load_migrations()
 FIRST = ALL[:1]
@@ -65,6 +66,23 @@ async def test_an_upgrade_keeps_the_rows_and_a_copy_of_the_older_catalog(path):
     assert inspect(copy, "PRAGMA integrity_check") == "ok"
     assert await run(copy, FIRST, (settings.get, "a")) == ["b"]
     assert not list(path.parent.glob("*.unfinished"))
+
+
+@pytest_twisted.ensureDeferred
+async def test_packages_from_before_are_told_as_changed_after_their_last_second(path):
+    """Nobody was told a date of theirs, and some clients make one of the time of the last change."""
+
+    def add_package(tx):
+        repository = add_repository(tx)
+        tx.execute(
+            "INSERT INTO package (repository_id, key, name, created_at, updated_at) VALUES (?, 'old', 'old', ?, ?)",
+            (repository.id, NOW, NOW + 10_999),
+        )
+        return repository.id
+
+    (repository_id,) = await run(path, FIRST, (add_package,))
+    (package,) = await run(path, ALL, (packages.find_package, repository_id, "old"))
+    assert package.modified_s == NOW // 1000 + 11
 
 
 @pytest_twisted.ensureDeferred
