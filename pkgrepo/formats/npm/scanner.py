@@ -29,6 +29,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid, TooLarge
 
 from .base64_text import Base64Error, Base64Text
+from .brackets import pass_over
 from .strict_json import decode_as, decode_json
 from .wording import shown
 
@@ -37,6 +38,7 @@ MOST_DEPTH: Final = 64
 MOST_ATTACHMENTS: Final = 4
 MOST_MEMBERS: Final = 1000  # of an object on the way to an attachment
 MOST_BRACKETS: Final = 250_000  # opened beside it; a document of the largest size has 160,000 when it is honest
+LEAP: Final = 4096  # bytes; fewer are gone through from bracket to bracket, which is as fast
 LONGEST_KEY: Final = 64 * 1024  # bytes of a key on the way to an attachment
 BUNDLE: Final = ".sigstore"  # such an attachment's data is text (a provenance bundle), and stays in the document
 
@@ -222,7 +224,7 @@ class PublishScanner:
                     self._inside = _Inside.MEMBERS
                 return at if found is None else found.end()
             case _Inside.NESTED:
-                return self._skim(chunk, at)
+                return self._skim(chunk, self._leap(chunk, at))
             case _:
                 return self._take_string(chunk, at)
 
@@ -262,6 +264,14 @@ class PublishScanner:
             self._inside = _Inside.MEMBERS
         return end + 1
 
+    def _leap(self, chunk: bytes, at: int) -> int:
+        """How far a long chunk is inside of a value that an earlier one began; no further where anything is wrong."""
+        if len(chunk) - at < LEAP:
+            return at
+        passed, opened = pass_over(chunk[at:], self._nesting, MOST_DEPTH - len(self._keys))
+        self._count(opened, at)
+        return at + passed
+
     def _skim(self, chunk: bytes, at: int) -> int:
         nesting = self._nesting
         while nesting:
@@ -283,9 +293,12 @@ class PublishScanner:
 
     def _open(self, byte: int, at: int) -> None:
         self._nesting.append(_OPENING[byte])
-        self._brackets += 1
         if len(self._nesting) + len(self._keys) > MOST_DEPTH:
             raise self._refuse(f"is nested more than {MOST_DEPTH} deep", at)
+        self._count(1, at)
+
+    def _count(self, opened: int, at: int) -> None:
+        self._brackets += opened
         if self._brackets > MOST_BRACKETS:
             raise self._refuse(f"has more than {MOST_BRACKETS} objects and arrays", at)
 
