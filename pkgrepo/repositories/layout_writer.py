@@ -32,31 +32,35 @@ S = TypeVar("S")
 @frozen
 class Shown:
     """
-    A version as it is now; ``version`` is None when it is gone, ``package`` when no version is left.
+    A version, or a package beside its versions, as it is now.
 
-    ``tags`` are those of the package that stand for versions, as these are written; ``burned`` are what is left of
-    its deleted files.
+    ``package`` is None when no version is left. Of a version ``version`` is None when it is gone. Of a package ``tags``
+    are those that stand for versions, as these are written; ``burned`` are what is left of its deleted files.
     """
 
     package: Package | None
-    version: Version | None
-    files: tuple[File, ...]
+    version: Version | None = None
+    files: tuple[File, ...] = ()
     tags: Mapping[str, str] = Factory(dict)
     burned: tuple[Tombstone, ...] = ()
 
 
-def read_version(reader: Reader, repository_id: int, package_key: str, version_key: str) -> Shown:
-    """What the directory of a version has to show."""
+def read_package(reader: Reader, repository_id: int, package_key: str) -> Shown:
+    """What the directory of a package has to show beside its versions."""
     burned = tuple(tombstones_of_package(reader, repository_id, package_key))
     package = packages.find_package(reader, repository_id, package_key)
     if package is None:
-        return Shown(package=None, version=None, files=(), burned=burned)
-    tagged = tags.tagged_versions(reader, package.id)
-    version = versions.find_version(reader, package.id, version_key) if version_key else None
+        return Shown(package=None, burned=burned)
+    return Shown(package=package, tags=tags.tagged_versions(reader, package.id), burned=burned)
+
+
+def read_version(reader: Reader, repository_id: int, package_key: str, version_key: str) -> Shown:
+    """What the directory of a version has to show."""
+    package = packages.find_package(reader, repository_id, package_key)
+    version = None if package is None else versions.find_version(reader, package.id, version_key)
     if version is None:
-        return Shown(package=package, version=None, files=(), tags=tagged, burned=burned)
-    found = tuple(files.files_of_version(reader, version.id))
-    return Shown(package=package, version=version, files=found, tags=tagged, burned=burned)
+        return Shown(package=package)
+    return Shown(package=package, version=version, files=tuple(files.files_of_version(reader, version.id)))
 
 
 @frozen
@@ -91,18 +95,18 @@ class LayoutWriter(ABC, Generic[S]):
 
     @abstractmethod
     def read(self, reader: Reader, package_key: str, version_key: str) -> S:
-        """What a version is now, or, where packages are shown as a whole, the package."""
+        """What a version is now, or with an empty key the package."""
 
     @abstractmethod
     def entries(self, reader: Reader, package: Package) -> list[tuple[str, str]]:
-        """What of a package is shown by itself, as keys and texts of versions."""
+        """What of a package is shown by itself, as keys and texts of versions; both are empty for the package."""
 
     @abstractmethod
     def plan(self, package_key: str, version: str, shown: S) -> Plan:
         """
         What it would take to have one version's directory show it.
 
-        ``version`` is how the version is written, which names its directory; empty to look at the package only.
+        ``version`` is how the version is written, which names its directory; empty for the package.
         """
 
     @abstractmethod
@@ -142,7 +146,12 @@ class LayoutWriter(ABC, Generic[S]):
 
 
 class FileLayoutWriter(LayoutWriter[Shown]):
-    """Shows the files of versions, each version in a directory of its own."""
+    """
+    Shows the files of versions, each version in a directory of its own.
+
+    What is told of the package is an entry by itself, with an empty key and text: thousands of versions that go at once
+    would each write anew what is left of all others.
+    """
 
     def __init__(self, layout: ReadableLayout, repository: Repository, format_: IFormat) -> None:
         super().__init__(layout, repository)
@@ -150,46 +159,52 @@ class FileLayoutWriter(LayoutWriter[Shown]):
 
     def read(self, reader: Reader, package_key: str, version_key: str) -> Shown:
         """See L{LayoutWriter.read}."""
+        if not version_key:
+            return read_package(reader, self._repository.id, package_key)
         return read_version(reader, self._repository.id, package_key, version_key)
 
     def entries(self, reader: Reader, package: Package) -> list[tuple[str, str]]:
         """See L{LayoutWriter.entries}."""
         keys, texts = versions.version_keys(reader, package.id), versions.version_texts(reader, package.id)
-        return list(zip(keys, texts, strict=True))
+        return [("", ""), *zip(keys, texts, strict=True)]
 
     def plan(self, package_key: str, version: str, shown: Shown) -> Plan:
         """See L{LayoutWriter.plan}."""
         top = f"{self._repository.name}/{package_key}"
-        directory = f"{top}/{version}"
-        documents, doomed = self._burned(package_key, shown.burned)
+        return (
+            self._plan_version(top, package_key, version, shown)
+            if version
+            else self._plan_package(top, package_key, shown)
+        )
+
+    def _plan_package(self, top: str, package_key: str, shown: Shown) -> Plan:
+        documents: dict[str, bytes] = {}
+        doomed: tuple[str, ...] = ()
+        if shown.burned:
+            documents[f"{top}/{BURNED}"] = encode(BurnedSidecar.of(package_key, shown.burned))
+        elif self._layout.read(f"{top}/{BURNED}") is not None:
+            doomed = (f"{top}/{BURNED}",)
         if shown.package is None:
-            doomed = self._others(top, frozenset(documents)) + (self._others(directory, frozenset()) if version else ())
-            return Plan(documents=self._different(documents), doomed=doomed)
-        documents[f"{top}/{PACKAGE}"] = encode(PackageSidecar.of(shown.package, shown.tags))
-        if not version:
-            return Plan(documents=self._different(documents), doomed=doomed)
-        if shown.version is None:
-            doomed += self._others(directory, frozenset())
-            return Plan(documents=self._different(documents), doomed=doomed)
+            doomed = self._others(top, frozenset(documents))
+        else:
+            documents[f"{top}/{PACKAGE}"] = encode(PackageSidecar.of(shown.package, shown.tags))
+        return Plan(documents=self._different(documents), doomed=doomed)
+
+    def _plan_version(self, top: str, package_key: str, version: str, shown: Shown) -> Plan:
+        directory = f"{top}/{version}"
+        if shown.package is None or shown.version is None:
+            return Plan(doomed=self._others(directory, frozenset()))
         entries = [
             FileSidecar.of(file, f"{self._repository.name}/{self._format.readable_path(file.path)}")
             for file in shown.files
         ]
         sidecar = f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json"
-        documents[sidecar] = encode(VersionSidecar.of(shown.package, shown.version, entries))
+        documents = {sidecar: encode(VersionSidecar.of(shown.package, shown.version, entries))}
         links = tuple(
             (entry.locator, entry.place) for entry in entries if not self._layout.is_linked(entry.locator, entry.place)
         )
         kept = frozenset({entry.place for entry in entries} | {sidecar})
-        doomed += self._others(directory, kept)
-        return Plan(links=links, documents=self._different(documents), doomed=doomed)
-
-    def _burned(self, package_key: str, burned: tuple[Tombstone, ...]) -> tuple[dict[str, bytes], tuple[str, ...]]:
-        """The document of a package's burned names, or, where it has none, what has to go."""
-        place = f"{self._repository.name}/{package_key}/{BURNED}"
-        if burned:
-            return {place: encode(BurnedSidecar.of(package_key, burned))}, ()
-        return {}, () if self._layout.read(place) is None else (place,)
+        return Plan(links=links, documents=self._different(documents), doomed=self._others(directory, kept))
 
     def plan_rest(self, known: Mapping[str, Collection[str]]) -> Plan:
         """See L{LayoutWriter.plan_rest}."""

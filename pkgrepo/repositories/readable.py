@@ -29,6 +29,7 @@ from pkgrepo.storage.catalog import events, settings
 from pkgrepo.storage.catalog.events import Event
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
+from pkgrepo.storage.yielding import Yielding
 
 from .image_layout import ImageLayoutWriter
 from .layout_writer import FileLayoutWriter, LayoutWriter
@@ -39,7 +40,7 @@ from .stores import Stores
 log = Logger()
 
 CURSOR = "readable_layout_cursor"
-BATCH = 200
+BATCH = 1000  # events; however many versions of a package they are about, what is told of the package is shown once
 AT_ONCE = 32  # entries that a thread shows in one go: some 10 ms of a fast disk
 PAUSE_S = 0.1  # seconds at least between two rounds while changes come without end
 LONGEST_PAUSE_S = 10.0
@@ -198,9 +199,11 @@ class LayoutFollower(Service):
                 repository = self._registry.find_id(each.repository_id)
                 writers[each.repository_id] = None if repository is None else await self.writer(repository)
             writer = writers[each.repository_id]
-            if writer is not None:
-                entry = evolve(each, version_key="", version="") if writer.shows_packages else each
-                tasks[_Task(writer, entry)] = None
+            if writer is None:
+                continue
+            if each.version and not writer.shows_packages:
+                tasks[_Task(writer, each)] = None
+            tasks[_Task(writer, evolve(each, version_key="", version=""))] = None
         waiting = list(tasks)
         while waiting:
             some, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
@@ -251,7 +254,9 @@ def _read(reader: Reader, tasks: Sequence[_Task]) -> list[object]:
 def _show(tasks: Sequence[tuple[_Task, object]]) -> list[tuple[_Task, object, Failure]]:
     """Have the layout show each; those that it could not, and why."""
     failed = []
+    yielding = Yielding()
     for task, shown in tasks:
+        yielding.now_and_then()
         try:
             task.writer.show(task.entry.package_key, task.entry.version, shown)
         except (OSError, BlobMissing):

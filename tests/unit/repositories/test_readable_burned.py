@@ -9,6 +9,7 @@ from pkgrepo.repositories.remove import remove_files
 from pkgrepo.repositories.sidecar import BurnedSidecar, decode
 from pkgrepo.storage.catalog import files
 from pkgrepo.storage.catalog.tombstones import is_burned, tombstones_of_package
+from pkgrepo.storage.readable import ReadableLayout
 from tests.support.catalog import MemoryCatalog
 from tests.support.pyprojects import make_sdist, make_wheel
 from tests.support.repositories import World
@@ -92,3 +93,20 @@ async def test_verify_mends_what_tells_of_burned_names(world):
     assert (await world.verify(repair=True)).problems == []
     assert world.shown() == ["py/.repository.json", BURNED]
     assert world.layout.read(BURNED) == before
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_told_of_a_package_is_written_once_however_many_versions_go(world, monkeypatch):
+    for number in range(5):
+        await world.publish(*make_sdist("demo", f"{number}.0"))
+    await world.follow()
+    for number in range(4):
+        await remove(world, str(number))
+    written = []
+    write = ReadableLayout.write
+    monkeypatch.setattr(ReadableLayout, "write", lambda *args: (written.append(args[1]), write(*args)))
+    await world.follow()
+    assert sorted(written) == [BURNED, "py/demo/.package.json"]
+    assert len(burned(world)) == 4
+    assert [each.split("/")[2] for each in world.layout.walk("py/demo") if "/." not in each] == ["4.0", "4.0"]
+    assert (await world.verify()).problems == []
