@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Sequence
 from typing import Protocol
 
 import zstandard
@@ -17,6 +18,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Document, File, Package, Version
 from pkgrepo.storage.catalog import documents, files, versions
+from pkgrepo.storage.catalog.many_versions import VersionRow
 
 COMPRESS_FROM = 1024  # bytes; below that the head of the answer outweighs the gain
 FAST_FROM = 256 * 1024  # bytes; above that the time of a publish matters more than the last percents
@@ -83,6 +85,13 @@ class Indexer(Protocol):
     """A format's part in a change: bring the package's documents up to date."""
 
     def __call__(self, index: PackageIndex, change: Change) -> None:
+        """Runs in the writer's transaction; raising undoes the whole change."""
+
+
+class VersionsIndexer(Protocol):
+    """A format's part in a change of many versions, which the rows show as they are now, or as they were removed."""
+
+    def __call__(self, index: PackageIndex, rows: Sequence[VersionRow]) -> None:
         """Runs in the writer's transaction; raising undoes the whole change."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
@@ -10,10 +10,14 @@ from attrs import evolve
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, File, Package, Repository, Version, VersionState
-from pkgrepo.storage.catalog import documents, files, packages, repositories, versions
+from pkgrepo.storage.catalog import documents, files, many_versions, packages, repositories, versions
+from pkgrepo.storage.catalog.many_versions import VersionRow
 
-from .index import Change, Indexer, PackageIndex
+from .index import Change, Indexer, PackageIndex, VersionsIndexer
 from .tell import tell, touch
+
+# What events call it when a version comes into a state.
+_KINDS = {VersionState.LIVE: "restored", VersionState.YANKED: "yanked", VersionState.DEPRECATED: "deprecated"}
 
 
 def set_version_state(
@@ -39,9 +43,27 @@ def set_version_state(
     version = evolve(version, state=state, reason=reason)
     package = touch(tx, repository, package, now_ms)
     indexer(PackageIndex(tx, package, now_ms), Change(version=version))
-    kind = {VersionState.LIVE: "restored", VersionState.YANKED: "yanked", VersionState.DEPRECATED: "deprecated"}[state]
-    tell(tx, package, kind, {"reason": reason}, actor, now_ms, version=version)
+    tell(tx, package, _KINDS[state], {"reason": reason}, actor, now_ms, version=version)
     return version
+
+
+def set_version_states(
+    tx: Transaction,
+    repository: Repository,
+    package: Package,
+    rows: Sequence[VersionRow],
+    actor: Actor,
+    indexer: VersionsIndexer,
+    now_ms: int,
+) -> None:
+    """Yank, deprecate or restore many versions: each gets the state and the reason that its row has here."""
+    if not rows:
+        return
+    many_versions.set_states(tx, rows)
+    package = touch(tx, repository, package, now_ms)
+    indexer(PackageIndex(tx, package, now_ms), rows)
+    happened = [(row, _KINDS[row.state], {"reason": row.reason}) for row in rows]
+    many_versions.append_events(tx, package, happened, actor, now_ms)
 
 
 def remove_files(
@@ -78,14 +100,44 @@ def remove_files(
         versions.remove_version(tx, version.id)
     package = touch(tx, repository, package, now_ms)
     index = PackageIndex(tx, package, now_ms)
-    if index.version_texts():
+    if versions.count_versions(tx, package.id):
         indexer(index, Change(version=version, removed=tuple(doomed)))
     else:
-        documents.remove_documents(tx, repository.id, package.key)
-        packages.remove_package(tx, package.id)
-        repositories.add_usage(tx, repository.id, 0, -1)
-        repositories.names_changed(tx, repository.id)
+        _remove_package(tx, repository, package)
     return [file.path for file in doomed]
+
+
+def remove_versions(
+    tx: Transaction,
+    repository: Repository,
+    package_key: str,
+    version_keys: Iterable[str],
+    actor: Actor,
+    indexer: VersionsIndexer,
+    tombstone: bool,
+    now_ms: int,
+) -> None:
+    """
+    Remove many versions with all their files, as ``remove_files`` does with one; those that do not exist are fine.
+
+    :raises NotFound: no such package
+    """
+    package = _find_package(tx, repository, package_key)
+    rows = many_versions.version_rows(tx, package.id, version_keys)
+    if not rows:
+        return
+    found = many_versions.paths_and_sizes(tx, rows)
+    happened = [(row, "deleted", {"paths": [path for path, _ in found.get(row.id, ())]}) for row in rows]
+    many_versions.append_events(tx, package, happened, actor, now_ms)
+    if tombstone:
+        many_versions.burn(tx, package.key, rows, actor, now_ms)
+    repositories.add_usage(tx, repository.id, -sum(size for each in found.values() for _, size in each), 0)
+    package = touch(tx, repository, package, now_ms)
+    if len(rows) == versions.count_versions(tx, package.id):
+        _remove_package(tx, repository, package)
+    else:
+        many_versions.remove_rows(tx, rows)
+        indexer(PackageIndex(tx, package, now_ms), rows)
 
 
 def set_package_meta(
@@ -102,9 +154,7 @@ def set_package_meta(
 
     :raises NotFound: no such package
     """
-    package = packages.find_package(tx, repository.id, package_key)
-    if package is None:
-        raise NotFound("package", package_key)
+    package = _find_package(tx, repository, package_key)
     merged = {**package.meta, **meta}
     serial = repositories.bump_serial(tx, repository.id)
     packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms, meta=merged)
@@ -120,10 +170,22 @@ def present(reader: Reader, repository_id: int, paths: Sequence[str]) -> list[st
     return [path for path in paths if files.find_file(reader, repository_id, path) is not None]
 
 
-def _find(tx: Transaction, repository: Repository, package_key: str, version_key: str) -> tuple[Package, Version]:
+def _remove_package(tx: Transaction, repository: Repository, package: Package) -> None:
+    documents.remove_documents(tx, repository.id, package.key)
+    packages.remove_package(tx, package.id)
+    repositories.add_usage(tx, repository.id, 0, -1)
+    repositories.names_changed(tx, repository.id)
+
+
+def _find_package(tx: Transaction, repository: Repository, package_key: str) -> Package:
     package = packages.find_package(tx, repository.id, package_key)
     if package is None:
         raise NotFound("package", package_key)
+    return package
+
+
+def _find(tx: Transaction, repository: Repository, package_key: str, version_key: str) -> tuple[Package, Version]:
+    package = _find_package(tx, repository, package_key)
     version = versions.find_version(tx, package.id, version_key)
     if version is None:
         raise NotFound("version", f"{package_key} {version_key}")

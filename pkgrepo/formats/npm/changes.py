@@ -3,6 +3,9 @@ Changes of what was published, as write commands.
 
 npm changes a package by writing its document back: whole or in part, with or without the revision that it was read
 at. What a document says of versions that do not exist is passed over; nothing is ever published by one.
+
+Taking versions away is one transaction, with the tags that go or move. Deprecating many is several, between which
+others write: each version's message stands for itself.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 
 from pkgrepo.errors import Conflict, NotFound
 from pkgrepo.interfaces import Transaction
@@ -18,10 +21,10 @@ from pkgrepo.model import Actor, Package, Repository, VersionState
 from pkgrepo.repositories import remove
 from pkgrepo.repositories.index import Change, PackageIndex
 from pkgrepo.repositories.tell import tell, touch
-from pkgrepo.storage.catalog import packages, tags, versions
+from pkgrepo.storage.catalog import many_versions, packages, tags, versions
 
 from . import semver
-from .indexing import deprecation, index_package
+from .indexing import deprecation, index_package, index_removed, index_states
 from .packument import revision
 from .refusals import version_not_found
 
@@ -31,8 +34,9 @@ class DocumentChange:
     """
     What a document that was written back asks for; None and what is empty leave things as they are.
 
-    ``kept`` are keys of the versions that shall stay, and ``tags`` then all that shall be; ``deprecated`` are messages
-    by version key, an empty one ends a deprecation. ``star`` is whether the caller likes the package.
+    ``kept`` are keys of the versions that shall stay, and ``tags`` then all that shall be. ``deprecated`` are messages
+    by version key, an empty one ends a deprecation; a document that has any asks for nothing else. ``star`` is whether
+    the caller likes the package.
     """
 
     revision: str = ""
@@ -43,24 +47,41 @@ class DocumentChange:
     star: bool | None = None
 
 
+def deprecate(
+    tx: Transaction, repository: Repository, name: str, messages: Mapping[str, str], actor: Actor, now_ms: int
+) -> str:
+    """
+    Deprecate versions with these messages by key, or end it where the message is empty; the revision after it.
+
+    :raises NotFound: no such package
+    """
+    package = get_package(tx, repository, name)
+    changed = []
+    for row in many_versions.version_rows(tx, package.id, messages):
+        message = messages[row.key]
+        if deprecation(row) != message:
+            state = VersionState.DEPRECATED if message else VersionState.LIVE
+            changed.append(evolve(row, state=state, reason=message))
+    remove.set_version_states(tx, repository, package, changed, actor, index_states, now_ms)
+    return _revision_now(tx, repository, name)
+
+
 def apply_document(
     tx: Transaction, repository: Repository, name: str, change: DocumentChange, actor: Actor, burn: bool, now_ms: int
 ) -> str:
     """
-    Do what a document asks for; the package's revision after it, empty when the package is gone.
+    Do what a document asks for but to deprecate; the package's revision after it, empty when the package is gone.
 
     :raises NotFound: no such package; :raises Conflict: it is not at the revision that the document is of
     """
     package = get_package(tx, repository, name)
     check_revision(package, change.revision)
-    _deprecate(tx, repository, package, change.deprecated, actor, now_ms)
     meta = _changed_meta(package, change, actor)
     if meta:
         remove.set_package_meta(tx, repository, name, meta, actor, index_package, now_ms)
     if change.kept is not None:
-        for key in versions.version_keys(tx, package.id):
-            if key not in change.kept:
-                _remove_version(tx, repository, name, key, actor, burn, now_ms)
+        doomed = [key for key in versions.version_keys(tx, package.id) if key not in change.kept]
+        _remove_versions(tx, repository, name, doomed, actor, burn, now_ms)
         if change.tags is not None and packages.find_package(tx, repository.id, name) is not None:
             _set_tags(tx, repository, package, change.tags, actor, now_ms)
     return _revision_now(tx, repository, name)
@@ -85,7 +106,7 @@ def remove_version(
     if package is None or versions.find_version(tx, package.id, key) is None:
         return
     check_revision(package, base)
-    _remove_version(tx, repository, name, key, actor, burn, now_ms)
+    _remove_versions(tx, repository, name, [key], actor, burn, now_ms)
 
 
 def remove_package(
@@ -98,8 +119,7 @@ def remove_package(
     """
     package = get_package(tx, repository, name)
     check_revision(package, base)
-    for key in versions.version_keys(tx, package.id):
-        _remove_version(tx, repository, name, key, actor, burn, now_ms)
+    _remove_versions(tx, repository, name, versions.version_keys(tx, package.id), actor, burn, now_ms)
 
 
 def set_tag(
@@ -143,22 +163,6 @@ def check_revision(package: Package, given: str) -> None:
         raise Conflict(f"{package.name} was changed meanwhile: it is at revision {current}, not {given}")
 
 
-def _deprecate(
-    tx: Transaction,
-    repository: Repository,
-    package: Package,
-    messages: Mapping[str, str],
-    actor: Actor,
-    now_ms: int,
-) -> None:
-    for key, message in messages.items():
-        version = versions.find_version(tx, package.id, key)
-        if version is None or deprecation(version) == message:
-            continue
-        state = VersionState.DEPRECATED if message else VersionState.LIVE
-        remove.set_version_state(tx, repository, package.key, key, state, message, actor, index_package, now_ms)
-
-
 def _changed_meta(package: Package, change: DocumentChange, actor: Actor) -> dict[str, Any]:
     """The keys of the package's own metadata that come out different."""
     meta: dict[str, Any] = {}
@@ -170,10 +174,10 @@ def _changed_meta(package: Package, change: DocumentChange, actor: Actor) -> dic
     return {key: value for key, value in meta.items() if package.meta.get(key) != value}
 
 
-def _remove_version(
-    tx: Transaction, repository: Repository, name: str, key: str, actor: Actor, burn: bool, now_ms: int
+def _remove_versions(
+    tx: Transaction, repository: Repository, name: str, keys: Sequence[str], actor: Actor, burn: bool, now_ms: int
 ) -> None:
-    remove.remove_files(tx, repository, name, key, None, actor, index_package, burn, now_ms)
+    remove.remove_versions(tx, repository, name, keys, actor, index_removed, burn, now_ms)
 
 
 def _set_tags(

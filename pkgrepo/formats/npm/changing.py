@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pkgrepo.errors import Invalid
@@ -10,6 +10,8 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
+from pkgrepo.repositories.flight import shield
+from pkgrepo.storage.yielding import Yielding
 
 from . import changes, names, semver
 from .bodies import read_json
@@ -17,8 +19,10 @@ from .changes import DocumentChange
 from .configuration import policy_of
 from .envelope import DEFAULT_TAG
 from .wording import shown
+from .written import Written
 
 MOST_MAINTAINERS = 1000
+AT_ONCE = 200  # versions that are deprecated in one transaction: some 10 ms that other writers wait
 
 
 class Changing:
@@ -29,20 +33,30 @@ class Changing:
         self._repository = repository
 
     async def write_back(
-        self, name: str, document: Mapping[str, Any], revision: str, identity: Identity, actor: Actor
+        self, name: str, members: Mapping[str, Any], revision: str, identity: Identity, actor: Actor
     ) -> Answer:
+        """
+        Do what a document asks for that has these members, and no versions.
+
+        :raises NotFound: no such package; :raises Conflict: it was changed meanwhile
+        """
+        return await self.apply(name, read_change(Written(members, None), revision, actor.name), identity, actor)
+
+    async def apply(self, name: str, change: DocumentChange, identity: Identity, actor: Actor) -> Answer:
         """
         Do what a document asks for that was written back; see L{changes}. Removing needs leave to.
 
         :raises NotFound: no such package; :raises Conflict: it was changed meanwhile
         """
-        change = read_change(document, revision, actor.name)
         if change.kept is not None:
             self._services.access.require(identity, Action.DELETE, self._repository, name)
-        rev = await self._services.publisher.change(
-            changes.apply_document, self._repository, name, change, actor, self._burn
-        )
-        return json_answer({"ok": True, "id": name, "rev": rev}, 200 if revision else 201)
+        if change.deprecated:
+            rev = await shield(self._deprecate(name, change.deprecated, actor))
+        else:
+            rev = await self._services.publisher.change(
+                changes.apply_document, self._repository, name, change, actor, self._burn
+            )
+        return json_answer({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201)
 
     async def remove_version(self, name: str, filename: str, revision: str, actor: Actor) -> Answer:
         """Remove the version whose tarball is called so; that it is gone already is fine."""
@@ -77,21 +91,29 @@ class Changing:
         tagged = await self._services.publisher.change(changes.unset_tag, self._repository, name, tag, actor)
         return json_answer({"ok": True, "id": name, "dist-tags": tagged})
 
+    async def _deprecate(self, name: str, messages: Mapping[str, str], actor: Actor) -> str:
+        waiting, rev = list(messages.items()), ""
+        while waiting:
+            some, waiting = dict(waiting[:AT_ONCE]), waiting[AT_ONCE:]
+            rev = await self._services.publisher.change(changes.deprecate, self._repository, name, some, actor)
+        return rev
+
     @property
     def _burn(self) -> bool:
         return not policy_of(self._repository).reuse_deleted_names
 
 
-def read_change(document: Mapping[str, Any], revision: str, username: str) -> DocumentChange:
+def read_change(written: Written, revision: str, username: str) -> DocumentChange:
     """
-    What a document asks for.
+    What a document asks for. One with thousands of versions belongs into a thread.
 
     Only one that names the revision it is of takes versions away by leaving them out; and without ``versions``
     it is about something else (``npm owner`` sends nothing but maintainers).
 
     :raises Invalid: a part of it has another shape
     """
-    sent = _mapping(document, "versions")
+    document = written.members
+    sent = _mapping(document, "versions") if written.versions is None else written.versions
     removing = bool(revision) and sent is not None
     tags = _mapping(document, "dist-tags") if removing else None
     users = _mapping(document, "users") if not removing else None
@@ -105,9 +127,13 @@ def read_change(document: Mapping[str, Any], revision: str, username: str) -> Do
     )
 
 
-def _keys(sent: Mapping[str, Any]) -> list[str]:
-    found = map(semver.find_version, sent)
-    return [version.key for version in found if version is not None]
+def _keys(sent: Mapping[str, Any]) -> Iterator[str]:
+    yielding = Yielding()
+    for text in sent:
+        version = semver.find_version(text)
+        if version is not None:
+            yield version.key
+        yielding.now_and_then()
 
 
 def _tags(sent: Mapping[str, Any]) -> dict[str, str]:
@@ -121,9 +147,12 @@ def _tags(sent: Mapping[str, Any]) -> dict[str, str]:
 def _messages(sent: Mapping[str, Any]) -> dict[str, str]:
     """The message of each version that has one; an empty one takes an older one back."""
     messages: dict[str, str] = {}
-    for text, manifest in sent.items():
+    yielding = Yielding()
+    for text, message in sent.items():
+        yielding.now_and_then()
+        if message is None:
+            continue
         version = semver.find_version(text)
-        message = manifest.get("deprecated") if isinstance(manifest, dict) else None
         if version is not None and isinstance(message, str):
             messages[version.key] = message
         elif version is not None and message is False:  # written so by old clients

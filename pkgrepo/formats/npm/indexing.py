@@ -7,14 +7,15 @@ number of versions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
 
 from pkgrepo.model import SYSTEM, Actor, Version, VersionState
 from pkgrepo.repositories.index import Change, PackageIndex
-from pkgrepo.storage.catalog import packages, tags, versions
+from pkgrepo.storage.catalog import many_versions, packages, tags, versions
+from pkgrepo.storage.catalog.many_versions import VersionRow
 
 from . import packument, semver
 from .envelope import DEFAULT_TAG
@@ -39,6 +40,24 @@ def index_package(index: PackageIndex, change: Change) -> None:
         )
     row = make_row(index.package, latest, deprecated=bool(deprecation(latest)))
     index.put_fragment(ROW, b"", "", encode_row(row))
+
+
+def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
+    """Bring the fragments of many versions up to date whose states have changed, and nothing else of them."""
+    for kind in (packument.FULL, packument.SHORT):
+        bodies = many_versions.find_fragments(index.tx, index.package.id, kind, rows)
+        parts = [
+            (row, packument.with_deprecation(bodies[row.key], deprecation(row))) for row in rows if row.key in bodies
+        ]
+        many_versions.put_fragments(index.tx, index.package.id, kind, parts)
+    index_package(index, Change())
+
+
+def index_removed(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
+    """Take the fragments of many versions away that were removed, and see to it that ``latest`` stands for another."""
+    for kind in (packument.FULL, packument.SHORT, packument.TIME):
+        many_versions.remove_fragments(index.tx, index.package.id, kind, rows)
+    index_package(index, Change())
 
 
 @frozen
@@ -72,7 +91,7 @@ class Publishing:
         index_package(index, change)
 
 
-def deprecation(version: Version) -> str:
+def deprecation(version: Version | VersionRow) -> str:
     """What clients print when they install the version; empty for one in good standing."""
     if version.state is VersionState.LIVE:
         return ""
@@ -107,9 +126,21 @@ def _ensure_latest(index: PackageIndex) -> Version:
     latest = tags.find_tagged_version(index.tx, index.package.id, DEFAULT_TAG)
     if latest is not None:
         return latest
-    found = [version for text in index.version_texts() if (version := semver.find_version(text)) is not None]
-    chosen = next((each for each in reversed(found) if not each.is_prerelease), found[-1])
+    chosen = _highest(index.version_texts())
     latest = versions.find_version(index.tx, index.package.id, chosen.key)
     assert latest is not None
     tags.set_tag(index.tx, index.package.id, DEFAULT_TAG, version_id=latest.id, actor=SYSTEM, now_ms=index.now_ms)
     return latest
+
+
+def _highest(texts: Sequence[str]) -> semver.Version:
+    """Of versions in their order the last release, or else the last."""
+    # Looked at from the end, since it is one of the last as a rule, and there may be thousands.
+    highest: semver.Version | None = None
+    for text in reversed(texts):
+        found = semver.find_version(text)
+        highest = highest or found
+        if found is not None and not found.is_prerelease:
+            return found
+    assert highest is not None
+    return highest

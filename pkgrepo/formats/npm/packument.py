@@ -9,6 +9,7 @@ served: L{BASE} stands in its place until then.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -53,6 +54,11 @@ _SHORT_FIELDS: Final = (
 )
 # What a package shows of itself at the top is what its latest version says.
 _TOP_FIELDS: Final = ("description", "author", "contributors", "repository", "homepage", "bugs", "license", "keywords")
+
+# How fragments go on behind the version's own fields; the latter is there once, since it has L{BASE} in it.
+_DEPRECATED: Final = b',"deprecated":'
+_DIST: Final = b',"dist":{"tarball":"%b' % BASE
+_STRING: Final = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -110,6 +116,16 @@ def short_fragment(manifest: Mapping[str, Any], deprecated: str = "") -> bytes:
 def time_fragment(version_text: str, published_at: datetime) -> bytes:
     """When a version was published, as both forms have it."""
     return b"%b:%b" % (_encode(version_text), _encode(format_time(published_at)))
+
+
+def with_deprecation(fragment: bytes, deprecated: str) -> bytes:
+    """The fragment of a version, in either form, with another deprecation; an empty one ends it."""
+    end = fragment.index(_DIST)
+    begin = fragment.rfind(_DEPRECATED, 0, end)
+    if begin < 0 or not _STRING.fullmatch(fragment, begin + len(_DEPRECATED), end):
+        begin = end  # it has none: what was found is deeper inside
+    said = b"%b%b" % (_DEPRECATED, _encode(deprecated)) if deprecated else b""
+    return b"".join((fragment[:begin], said, fragment[end:]))
 
 
 def version_document(fragment: bytes) -> bytes:

@@ -7,7 +7,7 @@ Scoped names come with their slash encoded, which no router survives: one catch-
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from twisted.web.resource import IResource
@@ -21,13 +21,14 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.dispatch import answering, refuse_unrouted
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Action, Actor, Identity, Repository
 
 from . import semver
 from .admission import admit_reader
 from .api import Api
 from .auditing import AdvisoryShelf
-from .changing import Changing
+from .changes import DocumentChange
+from .changing import Changing, read_change
 from .envelope import read_publication
 from .packuments import Packuments
 from .paths import ApiPath, PackagePath, Path, RootPath, TarballPath, VersionPath, read_path
@@ -35,6 +36,7 @@ from .publishing import Publications
 from .reading import Reading, find_selected
 from .receiving import SMALL_DOCUMENT, Received, Receiver, largest_body
 from .refusals import ERRORS
+from .written import Written, read_written
 
 METHODS = ["GET", "HEAD", "PUT", "POST", "DELETE"]
 READS = frozenset({b"GET", b"HEAD"})
@@ -149,14 +151,14 @@ class NpmSite:
             identity = await self._services.access.identify(request)  # again: the body may have taken hours
             actor = actor_of(request, identity)
             if received.tarball is None:
-                document = await self._parse(received, received.scanned.value)
-                name = named if named is not None else _name(document)
+                written, change = await self._parse(received, lambda: _read(received, revision, actor))
+                name = named if named is not None else _name(written.members)
                 self._require_write(identity, name)
                 if self._reading.find_package(name) is None:
                     raise Refusal(
                         400, f"the document has no tarball attached, and there is no package {name} to change"
                     )
-                return await self._changing.write_back(name, document, revision, identity, actor)
+                return await self._changing.apply(name, change, identity, actor)
             publication = await self._parse(received, lambda: read_publication(received.scanned, named))
             self._require_write(identity, publication.name)
             if isinstance(path, VersionPath) and not semver.is_same(path.selector, publication.version):
@@ -190,7 +192,12 @@ class NpmSite:
 refuse_unrouted(NpmSite.app, ERRORS)
 
 
-def _name(document: dict[str, Any]) -> str:
+def _read(received: Received, revision: str, actor: Actor) -> tuple[Written, DocumentChange]:
+    written = read_written(received.scanned)
+    return written, read_change(written, revision, actor.name)
+
+
+def _name(document: Mapping[str, Any]) -> str:
     name = document.get("name", document.get("_id"))
     if not isinstance(name, str):
         raise Refusal(400, "the document does not name the package", "invalid")

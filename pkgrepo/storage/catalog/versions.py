@@ -87,6 +87,13 @@ def version_texts(r: Reader, package_id: int) -> list[str]:
     return [row[0] for row in r.all("SELECT text FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))]
 
 
+def count_versions(r: Reader, package_id: int) -> int:
+    """How many versions a package has."""
+    row = r.one("SELECT COUNT(*) FROM version WHERE package_id = ?", (package_id,))
+    assert row is not None
+    return int(row[0])
+
+
 def set_state(tx: Transaction, version_id: int, state: VersionState, reason: str) -> None:
     """Yank, deprecate or restore; the reason is for people."""
     tx.execute("UPDATE version SET state = ?, reason = ? WHERE id = ?", (state, reason, version_id))

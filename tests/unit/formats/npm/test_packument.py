@@ -132,6 +132,15 @@ def test_deprecation_is_told_in_both_forms() -> None:
         assert b"deprecated" not in render_fragment(manifest())
 
 
+@pytest.mark.parametrize("fields", [{}, {"x": {"deprecated": "y"}}, {"x": '"deprecated":"y"'}, {"scripts": {}}])
+@pytest.mark.parametrize("before", ["", "old", 'say "no"', '","deprecated":"', "é\\"])
+@pytest.mark.parametrize("after", ["", "new", '"'])
+def test_a_deprecation_is_changed_in_the_fragment(fields: dict[str, Any], before: str, after: str) -> None:
+    for render_fragment in (packument.full_fragment, packument.short_fragment):
+        fragment = render_fragment(manifest(**fields), before)
+        assert packument.with_deprecation(fragment, after) == render_fragment(manifest(**fields), after)
+
+
 def test_attestations_have_the_whole_address() -> None:
     stored = manifest(dist={"attestations": {"provenance": {"predicateType": "p"}}, "signatures": [{"keyid": "k"}]})
     document = render(packument.splice_full(TOP, [], [packument.full_fragment(stored)]))
