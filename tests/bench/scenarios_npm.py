@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from attrs import frozen
 
 from .contestants_npm import NodeRegistry, PkgrepoNpm
-from .load import NPM, LoadFailed, Prober, Target, first_bytes, get, percentile, post_all, put_file
+from .load import NPM, LoadFailed, Post, Prober, Target, first_bytes, get, percentile, post_all, put_file
 from .measure import MIB, Watch
 from .scenarios import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
 from .scenarios_python import CPU_MS, SPEED, UPLOADS, asking
@@ -26,8 +27,8 @@ _PLAIN = {"Accept-Encoding": "identity"}
 
 SECONDS = Metric("seconds", "s", 2)
 QUIET_MAX = Metric("quiet_max_ms", "longest ms, quiet", 1)
-BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside publishes", 2)
-BESIDE_MAX = Metric("beside_max_ms", "longest ms beside publishes", 1)
+BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside it", 2)
+BESIDE_MAX = Metric("beside_max_ms", "longest ms beside it", 1)
 
 PUBLISHES = 40  # in a round of publishes one after the other
 BESIDE = 200  # in a round that looks at what they do to others
@@ -159,22 +160,13 @@ def _beside(arena: Arena, name: str) -> Trial:
     server = LARGE.put_into(arena, name)
     SMALL.put_into(arena, name)
 
-    def probed(work: Callable[[], object]) -> list[float]:
-        prober = Prober(server.package_url(SMALL.name), NPM, PROBES_PER_S)
-        prober.start()
-        try:
-            work()
-        finally:
-            late_ms = prober.finish()
-        return late_ms
-
     def trial(_: int) -> Mapping[str, float]:
         posts = [each.post(server.registry_url) for each in server.further(LARGE.name, BESIDE)]
         reader = _Reader(server.package_url(LARGE.name))
-        quiet = probed(lambda: time.sleep(arena.seconds))
+        quiet = _probed(server, lambda: time.sleep(arena.seconds))
         reader.start()
         try:
-            beside = probed(lambda: post_all(server.publish_target(LARGE.name), posts, 1))
+            beside = _probed(server, lambda: post_all(server.publish_target(LARGE.name), posts, 1))
         finally:
             reader.finish()
         return {
@@ -184,6 +176,36 @@ def _beside(arena: Arena, name: str) -> Trial:
         }
 
     return trial
+
+
+def _deprecating(arena: Arena, name: str) -> Trial:
+    server = LARGE.put_into(arena, name)
+    SMALL.put_into(arena, name)
+    url = server.package_url(LARGE.name)
+
+    def trial(number: int) -> Mapping[str, float]:
+        document = json.loads(get(f"{url}?write=true", {**WHOLE, **_PLAIN}).body)
+        for manifest in document["versions"].values():
+            manifest["deprecated"] = f"use another, says round {number}"
+        body = json.dumps(document, separators=(",", ":")).encode()
+        post = Post({"Content-Type": "application/json"}, [body], len(body), method="PUT")
+        took_ms: list[float] = []
+        with Watch(server.tree) as watch:
+            beside = _probed(server, lambda: took_ms.extend(post_all(server.publish_target(LARGE.name), [post], 1)))
+        return {SECONDS.key: took_ms[0] / 1e3, BESIDE_MAX.key: max(beside), GROWTH.key: watch.cost.rss_growth / MIB}
+
+    return trial
+
+
+def _probed(server: NodeRegistry, work: Callable[[], object]) -> list[float]:
+    """The milliseconds that others wait for the small package while some work is done."""
+    prober = Prober(server.package_url(SMALL.name), NPM, PROBES_PER_S)
+    prober.start()
+    try:
+        work()
+    finally:
+        late_ms = prober.finish()
+    return late_ms
 
 
 class _Reader(threading.Thread):
@@ -294,5 +316,14 @@ SCENARIOS: tuple[Scenario, ...] = (
         prepare=_beside,
         stock="npm-5000",
         goals=(Goal(BESIDE_MAX, "at most", 20),),
+    ),
+    Scenario(
+        name="npm-deprecate-5000",
+        about="the same, while all 5,000 versions are deprecated by one document of 10 MB",
+        lineup=(OURS,),
+        metrics=(SECONDS, BESIDE_MAX, GROWTH),
+        prepare=_deprecating,
+        stock="npm-5000",
+        goals=(Goal(SECONDS, "at most", 2), Goal(BESIDE_MAX, "at most", 20), Goal(GROWTH, "at most", 100)),
     ),
 )
