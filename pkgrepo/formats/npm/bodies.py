@@ -13,7 +13,7 @@ from pkgrepo.http.request import Request
 from .strict_json import decode_json
 
 PIECE: Final = 256 * 1024  # bytes that are inflated at once
-SMALL_BODY: Final = 1024 * 1024  # bytes of a document without a packument in it
+SMALL_BODY: Final = 64 * 1024  # bytes of a document without a packument in it; a MiB is parsed for up to 200 ms
 
 
 async def read_pieces(request: Request) -> AsyncIterator[bytes]:

@@ -157,6 +157,12 @@ def test_a_tag_that_cannot_be_is_refused(npm, publish, method, tag, body, status
     assert npm.get("/-/package/untaggable/dist-tags").json == {"latest": "1.0.0"}
 
 
+def test_a_body_that_would_take_long_to_parse_is_refused(npm, publish):
+    publish("patient", "1.0.0")
+    for path in ("/-/package/patient/dist-tags/stable", "/-/user/org.couchdb.user:bob"):
+        assert npm.ask("PUT", path, json.dumps([{}] * 30_000)).status == 413
+
+
 def test_a_new_owner_changes_nothing_else(npm, publish, document, write):
     for version in ("1.0.0", "1.1.0"):
         publish("owned", version)
