@@ -15,6 +15,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.repositories.images import find_image
 from pkgrepo.storage.catalog.manifests import Manifest, list_images, list_referrers
+from pkgrepo.storage.catalog.packages import package_serial
 from pkgrepo.storage.catalog.tags import list_tag_names
 from pkgrepo.storage.catalog.trust import Keys, list_shown_tags
 
@@ -47,19 +48,34 @@ class Lists:
 
         :raises Refusal: there is no such image, or the page is no number
         """
+        catalog, repository = self._services.catalog, target.repository
         size, last = _page(request)
-        view = await self._trust.view(identity, target.repository, target.image)
-        found = await self._services.catalog.scan(
-            _read_tags, target.repository.id, target.image, last, size + 1, view.keys
-        )
+        view = await self._trust.view(identity, repository, target.image)
+        generation = catalog.generation()
+        found, serial = await catalog.scan(_read_tags, repository.id, target.image, last, size + 1, view.keys)
         if found is None:
             raise Refusal(404, f"there is no image {target.name}", "NAME_UNKNOWN", detail={"name": target.name})
-        headers = self._headers(target.repository)
+        headers = self._headers(repository)
         if len(found) > size:
             found = found[:size]
             if found:
                 headers += (_next(target.url("tags/list"), last=found[-1], n=str(size)),)
-        return json_answer({"name": target.name, "tags": found}, headers=headers)
+        answer = json_answer({"name": target.name, "tags": found}, headers=headers)
+
+        def fresh() -> bool:
+            return catalog.look(package_serial, repository.id, target.image) == serial
+
+        if view.audiences == (None,):  # else it differs by who asks, and by the keys that are trusted then
+            self._services.hot.keep(
+                request,
+                repository,
+                package=target.image,
+                negotiate=lambda _: answer,
+                fresh=fresh,
+                size=answer.size,
+                generation=generation,
+            )
+        return answer
 
     async def catalog(self, request: Request, identity: Identity) -> Answer:
         """The images that the caller may see, by the names under which they can be pulled."""
@@ -125,13 +141,16 @@ class Lists:
         return (*VERSION, (b"Cache-Control", document_cache_control(repository)))
 
 
-def _read_tags(r: Reader, repository_id: int, image: str, after: str, limit: int, keys: Keys) -> list[str] | None:
+def _read_tags(
+    r: Reader, repository_id: int, image: str, after: str, limit: int, keys: Keys
+) -> tuple[list[str] | None, int]:
+    """A page of tags, or None where there is no such image, with the serial of the image's last change."""
     package = find_image(r, repository_id, image)
     if package is None:
-        return None
+        return None, 0
     if keys is not None:
-        return list_shown_tags(r, package.id, keys, after=after, limit=limit)
-    return list_tag_names(r, package.id, after=after, limit=limit)
+        return list_shown_tags(r, package.id, keys, after=after, limit=limit), package.serial
+    return list_tag_names(r, package.id, after=after, limit=limit), package.serial
 
 
 def _read_referrers(
