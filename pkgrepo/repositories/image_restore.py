@@ -2,104 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from attrs import frozen
+from collections.abc import Mapping, Sequence
 
 from pkgrepo.errors import Invalid
-from pkgrepo.interfaces import ICatalog, Reader, Transaction
+from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Actor, BlobInfo, Repository
-from pkgrepo.storage.catalog.image_contents import read_image
+from pkgrepo.storage.catalog import manifests, tags
 from pkgrepo.storage.catalog.manifests import NewManifest
 
 from . import images
-from .image_sidecar import ImageSidecar, ManifestEntry, TagEntry
-from .images import Expectation, Push, Unexpected
+from .image_sidecar import ManifestSidecar, TagEntry
+from .images import Push
 
-BATCH = 50  # blobs or manifests that are taken in by one transaction
-
-
-@frozen
-class RestoredImage:
-    """How much of an image was not in the catalog."""
-
-    manifests: int
-    tags: int
+BATCH = 50  # blobs, manifests or tags that are taken in by one transaction
 
 
-async def restore_image(
-    catalog: ICatalog, repository: Repository, sidecar: ImageSidecar, blobs: Mapping[str, BlobInfo], now_ms: int
-) -> RestoredImage:
+async def restore_manifests(
+    catalog: ICatalog,
+    repository: Repository,
+    sidecars: Sequence[ManifestSidecar],
+    blobs: Mapping[str, BlobInfo],
+    now_ms: int,
+) -> int:
     """
-    Take an image in, with its times; what the catalog has of it stays as it is.
+    Take manifests of one image in, with their times; how many were not in the catalog, which keeps what it has.
 
     ``blobs`` are durable bytes by digest, of blobs and of manifests; what is not among them is left out, and so are
     the manifests that need it.
     """
-    names = [each.digest for each in sidecar.blobs if each.digest in blobs]
+    if not sidecars:
+        return 0
+    image = sidecars[0].image
+    names = sorted({blob.digest for each in sidecars for blob in each.blobs if blob.digest in blobs})
     for start in range(0, len(names), BATCH):
         batch = {name: blobs[name] for name in names[start : start + BATCH]}
-        await catalog.write(_link_blobs, repository, sidecar.key, batch, now_ms)
-    known = await catalog.scan(_known, repository.id, sidecar.key)
-    whole = [each for each in sidecar.manifests if each.digest in blobs]
-    fresh = [each for each in whole if each.digest not in known]
-    for first in range(0, len(fresh), BATCH):
-        await catalog.write(_put_manifests, repository, sidecar.key, fresh[first : first + BATCH], blobs)
-    by_digest = {each.digest: each for each in whole}
-    tags = 0
-    for tag in sidecar.tags:
-        if tag.digest in by_digest:
-            manifest = by_digest[tag.digest]
-            tags += await catalog.write(_put_tag, repository, sidecar.key, manifest, tag, blobs[tag.digest])
-    return RestoredImage(len(fresh), tags)
+        await catalog.write(_link_blobs, repository, image, batch, now_ms)
+    whole = [each for each in sidecars if each.digest in blobs]
+    fresh = 0
+    for start in range(0, len(whole), BATCH):
+        fresh += await catalog.write(_put_manifests, repository, image, whole[start : start + BATCH], blobs)
+    return fresh
 
 
-def _known(r: Reader, repository_id: int, key: str) -> frozenset[str]:
-    found = read_image(r, repository_id, key)
-    return frozenset() if found is None else frozenset(each.digest for each in found.manifests)
+async def restore_tags(catalog: ICatalog, repository: Repository, image: str, entries: Sequence[TagEntry]) -> int:
+    """Set those tags of an image that it does not have, to manifests that it has; how many."""
+    fresh = 0
+    for start in range(0, len(entries), BATCH):
+        fresh += await catalog.write(_put_tags, repository, image, entries[start : start + BATCH])
+    return fresh
 
 
-def _link_blobs(tx: Transaction, repository: Repository, key: str, batch: Mapping[str, BlobInfo], now_ms: int) -> None:
+def _link_blobs(
+    tx: Transaction, repository: Repository, image: str, batch: Mapping[str, BlobInfo], now_ms: int
+) -> None:
     for digest, info in batch.items():
         algorithm, _, text = digest.partition(":")
-        images.link_blob(tx, repository, key, info, text if algorithm == "sha512" else None, None, now_ms)
+        images.link_blob(tx, repository, image, info, text if algorithm == "sha512" else None, None, now_ms)
 
 
 def _put_manifests(
     tx: Transaction,
     repository: Repository,
-    key: str,
-    manifests: list[ManifestEntry],
+    image: str,
+    sidecars: Sequence[ManifestSidecar],
     blobs: Mapping[str, BlobInfo],
-) -> None:
-    for each in manifests:
+) -> int:
+    fresh = 0
+    for each in sidecars:
+        found = images.find_image(tx, repository.id, image)
+        if found is not None and manifests.manifest_size(tx, found.id, each.digest) is not None:
+            continue
         push = Push(manifest=_new(each), blob=blobs[each.digest], required=())
-        images.put_manifest(tx, repository, key, push, Actor(), round(each.created_at.timestamp() * 1000))
+        images.put_manifest(tx, repository, image, push, Actor(), round(each.created_at.timestamp() * 1000))
+        fresh += 1
+    return fresh
 
 
-def _put_tag(
-    tx: Transaction, repository: Repository, key: str, manifest: ManifestEntry, tag: TagEntry, info: BlobInfo
-) -> bool:
-    """Set a tag unless there is one of its name; whether it was set."""
-    push = Push(manifest=_new(manifest), blob=info, required=(), tags=(tag.name,), expected=Expectation(absent=True))
-    try:
-        images.put_manifest(tx, repository, key, push, Actor(name=tag.actor), round(tag.updated_at.timestamp() * 1000))
-    except Unexpected:
-        return False
-    return True
+def _put_tags(tx: Transaction, repository: Repository, image: str, entries: Sequence[TagEntry]) -> int:
+    fresh = 0
+    for each in entries:
+        found = manifests.find_manifest(tx, repository.storage_id, repository.id, image, each.digest)
+        if found is None or not found.locator or tags.find_tag(tx, found.package_id, each.name) is not None:
+            continue
+        blob = BlobInfo(sha256=found.sha256, size=found.size, locator=found.locator, digests={"sha256": found.sha256})
+        known = NewManifest(digest=found.digest, sha256=found.sha256, media_type=found.media_type, size=found.size)
+        push = Push(manifest=known, blob=blob, required=(), tags=(each.name,))
+        actor, updated_ms = Actor(name=each.actor), round(each.updated_at.timestamp() * 1000)
+        images.put_manifest(tx, repository, image, push, actor, updated_ms)
+        fresh += 1
+    return fresh
 
 
-def _new(entry: ManifestEntry) -> NewManifest:
-    if entry.digest.partition(":")[0] == "sha256" and entry.digest != f"sha256:{entry.sha256}":
-        raise Invalid(f"manifest {entry.digest} cannot have the content {entry.sha256}")
+def _new(sidecar: ManifestSidecar) -> NewManifest:
+    if sidecar.digest.partition(":")[0] == "sha256" and sidecar.digest != f"sha256:{sidecar.sha256}":
+        raise Invalid(f"manifest {sidecar.digest} cannot have the content {sidecar.sha256}")
     return NewManifest(
-        digest=entry.digest,
-        sha256=entry.sha256,
-        media_type=entry.media_type,
-        size=entry.size,
-        subject=entry.subject,
-        artifact_type=entry.artifact_type,
-        annotations=entry.annotations,
-        evidence=entry.evidence,
-        references=tuple(entry.references),
+        digest=sidecar.digest,
+        sha256=sidecar.sha256,
+        media_type=sidecar.media_type,
+        size=sidecar.size,
+        subject=sidecar.subject,
+        artifact_type=sidecar.artifact_type,
+        annotations=sidecar.annotations,
+        evidence=sidecar.evidence,
+        references=tuple(sidecar.references),
     )

@@ -1,4 +1,7 @@
-"""The document beside an image's OCI layout, with what that format has no room for."""
+"""
+The documents beside an image's OCI layout, with what that format has no room for: one of its tags, and one of each
+manifest.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,13 @@ from datetime import datetime
 
 import msgspec
 
-from pkgrepo.storage.catalog.image_contents import ImageContents
+from pkgrepo.errors import Invalid
+from pkgrepo.storage.catalog.image_contents import StoredManifest, StoredTag
+
+from .line_documents import Form
 
 IMAGE = ".image.json"
-
-
-class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A manifest; ``references`` are digest and kind."""
-
-    digest: str
-    sha256: str
-    media_type: str
-    size: int
-    locator: str
-    subject: str | None
-    artifact_type: str | None
-    annotations: dict[str, str]
-    evidence: bool
-    references: list[tuple[str, str]]
-    created_at: datetime
+MANIFESTS = ".manifests"
 
 
 class BlobEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +27,46 @@ class BlobEntry(msgspec.Struct, frozen=True, kw_only=True):
     locator: str
 
 
+class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True):
+    """A manifest of an image, with the blobs of its own; ``references`` are digest and kind."""
+
+    image: str
+    digest: str
+    sha256: str
+    media_type: str
+    size: int
+    locator: str
+    subject: str | None
+    artifact_type: str | None
+    annotations: dict[str, str]
+    evidence: bool
+    references: list[tuple[str, str]]
+    blobs: list[BlobEntry]
+    created_at: datetime
+
+    @classmethod
+    def of(cls, image: str, manifest: StoredManifest) -> ManifestSidecar:
+        """The sidecar of a manifest."""
+        return cls(
+            image=image,
+            digest=manifest.digest,
+            sha256=manifest.sha256,
+            media_type=manifest.media_type,
+            size=manifest.size,
+            locator=manifest.locator,
+            subject=manifest.subject,
+            artifact_type=manifest.artifact_type,
+            annotations=dict(manifest.annotations),
+            evidence=manifest.evidence,
+            references=list(manifest.references),
+            blobs=[
+                BlobEntry(digest=each.digest, sha256=each.sha256, size=each.size, locator=each.locator)
+                for each in manifest.blobs
+            ],
+            created_at=manifest.created_at,
+        )
+
+
 class TagEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A tag, and who set it when."""
 
@@ -44,42 +75,34 @@ class TagEntry(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime
     actor: str
 
+    @classmethod
+    def of(cls, tag: StoredTag) -> TagEntry:
+        """The entry of a tag."""
+        return cls(name=tag.name, digest=tag.manifest.digest, updated_at=tag.updated_at, actor=tag.actor)
+
 
 class ImageSidecar(msgspec.Struct, frozen=True, kw_only=True):
-    """An image with everything in it; ``key`` is its name."""
+    """An image with its tags; ``key`` is its name."""
 
     key: str
-    manifests: list[ManifestEntry]
-    blobs: list[BlobEntry]
     tags: list[TagEntry]
 
-    @classmethod
-    def of(cls, image: ImageContents) -> ImageSidecar:
-        """The sidecar of an image."""
-        return cls(
-            key=image.package.key,
-            manifests=[
-                ManifestEntry(
-                    digest=each.digest,
-                    sha256=each.sha256,
-                    media_type=each.media_type,
-                    size=each.size,
-                    locator=each.locator,
-                    subject=each.subject,
-                    artifact_type=each.artifact_type,
-                    annotations=dict(each.annotations),
-                    evidence=each.evidence,
-                    references=list(each.references),
-                    created_at=each.created_at,
-                )
-                for each in image.manifests
-            ],
-            blobs=[
-                BlobEntry(digest=each.digest, sha256=each.sha256, size=each.size, locator=each.locator)
-                for each in image.blobs
-            ],
-            tags=[
-                TagEntry(name=each.name, digest=each.digest, updated_at=each.updated_at, actor=each.actor)
-                for each in image.tags
-            ],
-        )
+
+def tags_form(key: str) -> Form[str]:
+    """How the sidecar of an image is written."""
+    return Form(b'{"key":%b,"tags":[' % msgspec.json.encode(key), _name)
+
+
+def tag_entry(tag: StoredTag) -> bytes:
+    """A tag in the sidecar of its image."""
+    return msgspec.json.encode(TagEntry.of(tag))
+
+
+def _name(entry: bytes) -> str:
+    try:
+        return _DECODER.decode(entry).name
+    except msgspec.MsgspecError as error:
+        raise Invalid(f"{IMAGE}: {error}") from error
+
+
+_DECODER = msgspec.json.Decoder(TagEntry)

@@ -221,10 +221,11 @@ def delete_manifest(
     size = manifests.manifest_size(tx, package.id, digest)
     if size is None:
         raise NotFound("manifest", digest)
-    gone = manifests.remove_manifest(tx, package.id, digest)
+    gone, hidden = manifests.remove_manifest(tx, package.id, digest)
     repositories.add_usage(tx, repository.id, -size, 0)
     touch(tx, repository, package, now_ms)
-    tell(tx, package, "deleted", {"digest": digest, "tags": gone}, actor, now_ms)
+    data = {"digest": digest, "tags": gone} | ({"hidden": hidden} if hidden else {})
+    tell(tx, package, "deleted", data, actor, now_ms)
     _remove_if_empty(tx, repository, package)
 
 

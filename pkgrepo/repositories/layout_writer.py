@@ -65,14 +65,19 @@ def read_version(reader: Reader, repository_id: int, package_key: str, version_k
 
 @frozen
 class Plan:
-    """What has to change on the disk: links as (locator, place), documents as (place, bytes), and what has to go."""
+    """
+    What has to change on the disk: links as (locator, place), documents as (place, bytes), and what has to go.
+
+    ``drafts`` are documents that are on the disk already, as (path of the draft, place).
+    """
 
     links: tuple[tuple[str, str], ...] = ()
     documents: tuple[tuple[str, bytes], ...] = ()
+    drafts: tuple[tuple[str, str], ...] = ()
     doomed: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.links) + len(self.documents) + len(self.doomed)
+        return len(self.links) + len(self.documents) + len(self.drafts) + len(self.doomed)
 
 
 class LayoutWriter(ABC, Generic[S]):
@@ -130,6 +135,8 @@ class LayoutWriter(ABC, Generic[S]):
             self._layout.link(locator, place)
         for place, data in plan.documents:
             self._layout.write(place, data)
+        for draft, place in plan.drafts:
+            self._layout.put(draft, place)
         for place in plan.doomed:
             self._layout.remove(place)
 

@@ -72,8 +72,12 @@ def drop_expired(tx: Transaction, repository: Repository, now_ms: int) -> int:
     return gone
 
 
-def accept_waiting(tx: Transaction, repository: Repository, _now_ms: int) -> None:
+def accept_waiting(tx: Transaction, repository: Repository, now_ms: int) -> None:
     """Accept all that waits in a repository whose rule was taken back."""
+    for key in trust.images_with_waiting_tags(tx, repository.id):
+        package = packages.find_package(tx, repository.id, key)
+        if package is not None:
+            tell(tx, package, "accepted", {}, SYSTEM, now_ms)
     trust.stop_waiting(tx, repository.id)
     repositories.bump_serial(tx, repository.id)
 

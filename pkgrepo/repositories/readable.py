@@ -9,7 +9,7 @@ kept in the catalog; a crash repeats some work and loses none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -31,7 +31,9 @@ from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
 from pkgrepo.storage.yielding import Yielding
 
+from .image_changes import ImageChanges
 from .image_layout import ImageLayoutWriter
+from .image_parts import ImageParts
 from .layout_writer import FileLayoutWriter, LayoutWriter
 from .registry import Registry
 from .removed import discard_folder
@@ -42,14 +44,16 @@ log = Logger()
 CURSOR = "readable_layout_cursor"
 BATCH = 1000  # events; however many versions of a package they are about, what is told of the package is shown once
 AT_ONCE = 32  # entries that a thread shows in one go: some 10 ms of a fast disk
+ATTEMPTS = 2  # to show an image part by part
 PAUSE_S = 0.1  # seconds at least between two rounds while changes come without end
 LONGEST_PAUSE_S = 10.0
-RESTS = 3  # times as long as a round took, so that showing an image of ten thousand tags leaves time to others
+RESTS = 3  # times as long as a round took, so that much work leaves time to others
+BYTES_PER_S = 16 * 1024 * 1024  # of documents of big images; each change of one writes its index again
 
 
-def pause_after(round_s: float) -> float:
-    """How many seconds to let changes gather after a round that took so many."""
-    return max(PAUSE_S, min(LONGEST_PAUSE_S, RESTS * round_s))
+def pause_after(round_s: float, written: int = 0) -> float:
+    """How many seconds to let changes gather after a round that took so many, and wrote so many bytes of documents."""
+    return max(PAUSE_S, min(LONGEST_PAUSE_S, max(RESTS * round_s, written / BYTES_PER_S)))
 
 
 @frozen
@@ -95,6 +99,7 @@ class LayoutFollower(Service):
         self._formats = formats
         self._image_formats = image_formats
         self.layout_of = layout_of
+        self.parts = ImageParts(catalog, pools)
         self._following: Deferred[None] | None = None
         self._again = False
         self._configuration = -1
@@ -126,7 +131,7 @@ class LayoutFollower(Service):
     async def _follow(self) -> None:
         while self._again and self.running:
             self._again = False
-            began = monotonic()
+            began, written = monotonic(), self.parts.written
             await self._show_repositories()
             cursor = int(self._catalog.look(settings.get, CURSOR) or 0)
             more = True
@@ -138,7 +143,7 @@ class LayoutFollower(Service):
                     cursor = batch[-1].seq
                     await self._catalog.write(settings.put, CURSOR, str(cursor))
             if self._again:
-                await self._pause(pause_after(monotonic() - began))
+                await self._pause(pause_after(monotonic() - began, self.parts.written - written))
 
     async def _pause(self, seconds: float) -> None:
         """Let changes gather while they come without end: one of ten at once costs a fifth of one by itself."""
@@ -149,7 +154,7 @@ class LayoutFollower(Service):
             await self._pausing
 
     async def _show_batch(self, batch: Sequence[Event]) -> None:
-        touched: dict[_Entry, None] = {}
+        touched: dict[_Entry, list[Event]] = {}
         for event in batch:
             if event.kind == events.REPOSITORY_REMOVED:
                 await self._show(touched)
@@ -157,7 +162,8 @@ class LayoutFollower(Service):
                 await self._discard(**event.data)
             elif event.package_key:
                 version = event.data.get("version", "")
-                touched[_Entry(event.repository_id, event.package_key, event.version_key, version)] = None
+                entry = _Entry(event.repository_id, event.package_key, event.version_key, version)
+                touched.setdefault(entry, []).append(event)
         await self._show(touched)
 
     async def _show_repositories(self) -> None:
@@ -171,6 +177,7 @@ class LayoutFollower(Service):
 
     async def _discard(self, uid: str, storage_id: int, name: str) -> None:
         """Take away what shows a removed repository."""
+        self.parts.forget_all()
         try:
             storage = self._registry.storage(storage_id)
         except NotFound:
@@ -190,11 +197,11 @@ class LayoutFollower(Service):
         if writer is not None:
             await self._pools.disk(writer.show_repository)
 
-    async def _show(self, entries: Iterable[_Entry]) -> None:
+    async def _show(self, touched: Mapping[_Entry, Sequence[Event]]) -> None:
         """Make the layout show what these are now; several of them for one hop to a thread and back."""
         writers: dict[int, LayoutWriter[Any] | None] = {}
-        tasks: dict[_Task, None] = {}
-        for each in entries:
+        tasks: dict[_Task, list[Event]] = {}
+        for each, told in touched.items():
             if each.repository_id not in writers:
                 repository = self._registry.find_id(each.repository_id)
                 writers[each.repository_id] = None if repository is None else await self.writer(repository)
@@ -202,33 +209,57 @@ class LayoutFollower(Service):
             if writer is None:
                 continue
             if each.version and not writer.shows_packages:
-                tasks[_Task(writer, each)] = None
-            tasks[_Task(writer, evolve(each, version_key="", version=""))] = None
+                tasks.setdefault(_Task(writer, each), [])
+            tasks.setdefault(_Task(writer, evolve(each, version_key="", version="")), []).extend(told)
         waiting = list(tasks)
         while waiting:
             some, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
-            found = await self._catalog.scan(_read, some)
-            for failed in await self._pools.disk(_show, list(zip(some, found, strict=True))):
+            found = list(zip(some, await self._catalog.scan(_read, some), strict=True))
+            whole = [each for each in found if not _is_in_parts(*each)]
+            for failed in await self._pools.disk(_show, whole):
                 await self._show_again(*failed)
+            for task, shown in found:
+                if _is_in_parts(task, shown):
+                    await self._show_parts(task, ImageChanges.of(tasks[task]))
+
+    async def _show_parts(self, task: _Task, changes: ImageChanges) -> None:
+        """Show an image part by part, by what changed of it."""
+        assert isinstance(task.writer, ImageLayoutWriter)
+        for attempt in range(ATTEMPTS):
+            try:
+                await self.parts.show(task.writer, task.entry.package_key, changes)
+            except (OSError, BlobMissing):  # which may be the gc: it can be faster than this
+                if attempt == ATTEMPTS - 1:
+                    self._tell(task, Failure())
+            else:
+                return
 
     async def _show_again(self, task: _Task, shown: object, failure: Failure) -> None:
         """Show what could not be shown as it was read a moment ago, or tell that it cannot."""
         while True:
             before, shown = shown, (await self._catalog.scan(_read, [task]))[0]
             if shown == before:
-                log.failure(
-                    "{package} {version} of {repository} is not in the readable layout; run verify --repair",
-                    package=task.entry.package_key,
-                    version=task.entry.version,
-                    repository=task.writer.repository.path,
-                    failure=failure,
-                )
+                self._tell(task, failure)
+                return
+            if _is_in_parts(task, shown):
+                await self._show_parts(task, ImageChanges(whole=True))
                 return
             # It was taken back meanwhile, and the gc was faster than this.
             failed = await self._pools.disk(_show, [(task, shown)])
             if not failed:
                 return
             failure = failed[0][2]
+
+    def _tell(self, task: _Task, failure: Failure) -> None:
+        if isinstance(task.writer, ImageLayoutWriter):
+            self.parts.forget(task.writer, task.entry.package_key)
+        log.failure(
+            "{package} {version} of {repository} is not in the readable layout; run verify --repair",
+            package=task.entry.package_key,
+            version=task.entry.version,
+            repository=task.writer.repository.path,
+            failure=failure,
+        )
 
     async def writer(self, repository: Repository) -> LayoutWriter[Any] | None:
         """The writer for a repository, or None where its storage has no files or is gone."""
@@ -249,6 +280,11 @@ class LayoutFollower(Service):
 def _read(reader: Reader, tasks: Sequence[_Task]) -> list[object]:
     """What every entry is now."""
     return [task.writer.read(reader, task.entry.package_key, task.entry.version_key) for task in tasks]
+
+
+def _is_in_parts(task: _Task, shown: object) -> bool:
+    """Whether an entry is an image that is not shown at once."""
+    return shown is None and isinstance(task.writer, ImageLayoutWriter)
 
 
 def _show(tasks: Sequence[tuple[_Task, object]]) -> list[tuple[_Task, object, Failure]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from attrs import Factory, define, evolve
@@ -16,9 +16,9 @@ from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
 
 from .clock import Clock
-from .image_layout import INDEX, blob_place
-from .image_restore import restore_image
-from .image_sidecar import IMAGE, BlobEntry, ImageSidecar, ManifestEntry
+from .image_layout import INDEX, ImagePlaces
+from .image_restore import BATCH, restore_manifests, restore_tags
+from .image_sidecar import IMAGE, MANIFESTS, BlobEntry, ImageSidecar, ManifestSidecar
 from .index import Change, Indexer, PackageIndex
 from .progress import Progress
 from .publish import Release, publish_release
@@ -100,15 +100,25 @@ class Reindexer:
         places = await self._pools.disk(lambda: [place for place in layout.walk() if place.endswith(".json")])
         places.sort(key=lambda place: (place.count("/"), place))
         self._progress.begin(f"sidecars of {storage.name}", len(places))
-        found: list[tuple[Repository, PackageSidecar | BurnedSidecar]] = []
+        found: list[tuple[Repository, PackageSidecar | BurnedSidecar | ImageSidecar]] = []
+        images: dict[str, list[str]] = {}  # the places of the sidecars of manifests, by the directory of the image
         for place in places:
+            image, inside, _ = place.partition(f"/{MANIFESTS}/")
+            if inside:
+                images.setdefault(image, []).append(place)
+                continue
             try:
                 await self._take(storage, store, layout, place, found)
             except PkgrepoError as error:
                 self._restored.problems.append(f"{storage.name}: {place}: {error}")
             self._progress.step()
+        for some in images.values():
+            for start in range(0, len(some), BATCH):
+                await self._manifests(storage, store, layout, some[start : start + BATCH])
         for repository, sidecar in found:
-            if isinstance(sidecar, BurnedSidecar):
+            if isinstance(sidecar, ImageSidecar):
+                self._restored.tags += await restore_tags(self._catalog, repository, sidecar.key, sidecar.tags)
+            elif isinstance(sidecar, BurnedSidecar):
                 await self._catalog.write(_restore_burned, repository, sidecar)
             else:
                 await self._package(repository, sidecar)
@@ -120,7 +130,7 @@ class Reindexer:
         store: IBlobStore,
         layout: ReadableLayout,
         place: str,
-        found: list[tuple[Repository, PackageSidecar | BurnedSidecar]],
+        found: list[tuple[Repository, PackageSidecar | BurnedSidecar | ImageSidecar]],
     ) -> None:
         data = await self._pools.disk(layout.read, place)
         if data is None:
@@ -129,13 +139,11 @@ class Reindexer:
         if name == REPOSITORY:
             await self._repository(storage, decode(data, RepositorySidecar, place))
             return
-        repository = self._registry.find(storage.name, place.split("/", 1)[0])
-        if repository is None:
-            raise Invalid("its repository has no sidecar")
+        repository = self._find(storage, place)
         if name == INDEX:
-            return  # for other programs; what it says is in the image's own sidecar too
+            return  # for other programs; what it says is in the image's own sidecars too
         if name == IMAGE:
-            await self._image(repository, store, layout, decode(data, ImageSidecar, place))
+            found.append((repository, decode(data, ImageSidecar, place)))
             return
         if name == PACKAGE:
             found.append((repository, decode(data, PackageSidecar, place)))
@@ -144,6 +152,12 @@ class Reindexer:
             found.append((repository, decode(data, BurnedSidecar, place)))
             return
         await self._version(repository, store, layout, decode(data, VersionSidecar, place))
+
+    def _find(self, storage: Storage, place: str) -> Repository:
+        repository = self._registry.find(storage.name, place.split("/", 1)[0])
+        if repository is None:
+            raise Invalid("its repository has no sidecar")
+        return repository
 
     async def _repository(self, storage: Storage, sidecar: RepositorySidecar) -> None:
         if self._registry.find(storage.name, sidecar.name) is not None:
@@ -196,29 +210,45 @@ class Reindexer:
                 self._clock.now_ms(),
             )
 
-    async def _image(
-        self, repository: Repository, store: IBlobStore, layout: ReadableLayout, sidecar: ImageSidecar
+    async def _manifests(
+        self, storage: Storage, store: IBlobStore, layout: ReadableLayout, places: Sequence[str]
     ) -> None:
+        """Take in some manifests of one image, with their blobs."""
         found: dict[str, BlobInfo] = {}
-        entries: list[BlobEntry | ManifestEntry] = [*sidecar.blobs, *sidecar.manifests]
-        for each in entries:
+        sidecars: list[ManifestSidecar] = []
+        for place in places:
+            self._progress.step()
             try:
-                found[each.digest] = await self._image_blob(repository, store, layout, sidecar.key, each)
+                repository = self._find(storage, place)
+                data = await self._pools.disk(layout.read, place)
+                sidecar = decode(data or b"", ManifestSidecar, place)
             except PkgrepoError as error:
-                self._restored.problems.append(f"{repository.path}: {sidecar.key}: {each.digest}: {error}")
-        restored = await restore_image(self._catalog, repository, sidecar, found, self._clock.now_ms())
-        self._restored.manifests += restored.manifests
-        self._restored.tags += restored.tags
+                self._restored.problems.append(f"{storage.name}: {place}: {error}")
+                continue
+            sidecars.append(sidecar)
+            entries: list[BlobEntry | ManifestSidecar] = [*sidecar.blobs, sidecar]
+            for each in entries:
+                if each.digest in found:
+                    continue
+                try:
+                    found[each.digest] = await self._image_blob(repository, store, layout, sidecar.image, each)
+                except PkgrepoError as error:
+                    problem = f"{repository.path}: {sidecar.image}: {each.digest}: {error}"
+                    self._restored.problems.append(problem)
+        if sidecars:
+            self._restored.manifests += await restore_manifests(
+                self._catalog, repository, sidecars, found, self._clock.now_ms()
+            )
 
     async def _image_blob(
         self,
         repository: Repository,
         store: IBlobStore,
         layout: ReadableLayout,
-        key: str,
-        entry: BlobEntry | ManifestEntry,
+        image: str,
+        entry: BlobEntry | ManifestSidecar,
     ) -> BlobInfo:
-        place = blob_place(repository.name, key, entry.digest)
+        place = ImagePlaces.of(repository.name, image).bytes_of(entry.digest)
         return await self._bytes(store, layout, place, entry.locator, entry.sha256, entry.size, {})
 
     async def _package(self, repository: Repository, sidecar: PackageSidecar) -> None:

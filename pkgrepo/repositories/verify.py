@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import aclosing
 from typing import Any
 
 from attrs import Factory, define
@@ -17,6 +18,7 @@ from pkgrepo.storage.catalog.tombstones import burned_packages
 from pkgrepo.storage.pools import Pools
 
 from .clock import Clock, from_ms
+from .image_layout import ImageLayoutWriter
 from .layout_writer import LayoutWriter, Plan
 from .progress import Progress
 from .readable import LayoutFollower
@@ -182,12 +184,17 @@ class Verifier:
     async def _hold(
         self, repository: Repository, writer: LayoutWriter[Any], package: str = "", key: str = "", version: str = ""
     ) -> None:
-        if package:
-            shown = await self._catalog.scan(writer.read, package, key)
-            plan = await self._pools.disk(writer.plan, package, version, shown)
-        else:
-            plan = await self._pools.disk(writer.plan_repository)
-        await self._mend(f"{repository.path}: {package} {version}".rstrip(": "), writer, plan)
+        what = f"{repository.path}: {package} {version}".rstrip(": ")
+        if not package:
+            await self._mend(what, writer, await self._pools.disk(writer.plan_repository))
+            return
+        shown = await self._catalog.scan(writer.read, package, key)
+        if shown is None and isinstance(writer, ImageLayoutWriter):
+            async with aclosing(self._follower.parts.differences(writer, package)) as plans:
+                async for plan in plans:
+                    await self._mend(what, writer, plan)
+            return
+        await self._mend(what, writer, await self._pools.disk(writer.plan, package, version, shown))
 
     async def _mend(self, what: str, writer: LayoutWriter[Any], plan: Plan) -> None:
         if not len(plan):

@@ -19,6 +19,34 @@ from typing import Any
 from pkgrepo.errors import Invalid
 
 TEMPORARY = ".tmp"  # below the root; no repository is called so
+PIECE = 256 * 1024  # bytes of documents that are compared at a time
+
+
+class Draft:
+    """
+    A document that is written piece by piece, for L{ReadableLayout.put} to show; ``path`` is where it is till then.
+
+    Every method blocks. ``size`` counts its bytes.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.size = 0
+        self._file = open(path, "wb")  # noqa: SIM115 - until it is closed or discarded
+
+    def write(self, data: bytes) -> None:
+        """Add bytes."""
+        self.size += self._file.write(data)
+
+    def close(self) -> None:
+        """Have all of it in the file."""
+        self._file.close()
+
+    def discard(self) -> None:
+        """Forget it, unless it was put in its place."""
+        self._file.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
 
 
 class ReadableLayout:
@@ -62,6 +90,27 @@ class ReadableLayout:
         self._into(_write, data, temporary)
         self._into(os.replace, temporary, target)
 
+    def draft(self) -> Draft:
+        """Begin a document that is too big to be in memory at once."""
+        path = self._temporary()
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return Draft(path)
+
+    def differs(self, draft: str, path: str) -> bool:
+        """Whether a closed draft has other bytes than what is under ``path``, if anything is."""
+        try:
+            with open(draft, "rb") as new, open(self._path(path), "rb") as old:
+                while piece := new.read(PIECE):
+                    if old.read(PIECE) != piece:
+                        return True
+                return bool(old.read(1))
+        except FileNotFoundError:
+            return True
+
+    def put(self, draft: str, path: str) -> None:
+        """Put a closed draft under ``path``, whole or not at all."""
+        self._into(os.replace, draft, self._path(path))
+
     def read(self, path: str) -> bytes | None:
         """The document under ``path``, or None."""
         try:
@@ -75,11 +124,18 @@ class ReadableLayout:
 
     def files(self, directory: str) -> list[str]:
         """The names of the files directly in a directory; none when it does not exist."""
+        return sorted(self.names(directory))
+
+    def names(self, directory: str) -> Iterator[str]:
+        """The same one after the other and in no order; what comes or goes meanwhile may be among them or not."""
         try:
-            entries = list(os.scandir(self._path(directory)))
+            entries = os.scandir(self._path(directory))
         except FileNotFoundError:
-            return []
-        return sorted(e.name for e in entries if e.is_file())
+            return
+        with entries:
+            for entry in entries:
+                if entry.is_file():
+                    yield entry.name
 
     def walk(self, directory: str = "") -> Iterator[str]:
         """Every file, or those below a directory, as a path below the root with ``/`` between its parts."""

@@ -165,29 +165,31 @@ def touch_manifest(tx: Transaction, package_id: int, digest: str, now_ms: int) -
     )
 
 
-def remove_manifest(tx: Transaction, package_id: int, digest: str) -> list[str]:
+def remove_manifest(tx: Transaction, package_id: int, digest: str) -> tuple[list[str], list[str]]:
     """
-    Remove a manifest with the tags that stand for it; the names of those tags.
+    Remove a manifest with the tags that stand for it; the names of those tags, and of those left with nothing to show.
 
-    A tag by which readers still get another manifest goes back to that.
+    A tag by which readers still get another manifest goes back to that; one by which they got this one while another
+    waits for its signature shows nothing until that has come.
     """
-    tx.execute("UPDATE tag SET served = NULL WHERE package_id = ? AND served = ?", (package_id, digest))
-    tx.execute(
-        """
-        UPDATE tag SET digest = served, served = NULL, expires_at = NULL
-        WHERE package_id = ? AND digest = ? AND served IS NOT NULL
-        """,
-        (package_id, digest),
-    )
-    gone = [
-        row[0]
-        for row in tx.all(
-            "SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name", (package_id, digest)
+    # Looked for before it is written: only a look-up of names is sure to go by the index over digests.
+    waiting = tx.all("SELECT name FROM tag WHERE package_id = ? AND served = ? ORDER BY name", (package_id, digest))
+    if waiting:
+        tx.execute("UPDATE tag SET served = NULL WHERE package_id = ? AND served = ?", (package_id, digest))
+    standing = "SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name"
+    gone = tx.all(standing, (package_id, digest))
+    if gone:
+        tx.execute(
+            """
+            UPDATE tag SET digest = served, served = NULL, expires_at = NULL
+            WHERE package_id = ? AND digest = ? AND served IS NOT NULL
+            """,
+            (package_id, digest),
         )
-    ]
-    tx.execute("DELETE FROM tag WHERE package_id = ? AND digest = ?", (package_id, digest))
+        gone = tx.all(standing, (package_id, digest))
+        tx.execute("DELETE FROM tag WHERE package_id = ? AND digest = ?", (package_id, digest))
     tx.execute("DELETE FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
-    return gone
+    return [row[0] for row in gone], [row[0] for row in waiting]
 
 
 def list_referrers(

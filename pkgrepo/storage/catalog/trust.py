@@ -255,6 +255,18 @@ def waiting_repositories(r: Reader) -> list[int]:
     return sorted(row[0] for row in rows)
 
 
+def images_with_waiting_tags(r: Reader, repository_id: int) -> list[str]:
+    """Keys of the images of a repository with a tag by which readers do not get yet what it stands for."""
+    rows = r.all(
+        """
+        SELECT DISTINCT p.key FROM tag t JOIN package p ON p.id = t.package_id
+        WHERE t.expires_at IS NOT NULL AND p.repository_id = ? ORDER BY p.key
+        """,
+        (repository_id,),
+    )
+    return [row[0] for row in rows]
+
+
 def stop_waiting(tx: Transaction, repository_id: int) -> None:
     """Accept all that waits in a repository, as when its rule was taken back."""
     tx.execute(

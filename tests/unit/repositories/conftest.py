@@ -1,4 +1,4 @@
-"""The shared verbs over a catalog in memory and a store on the disk."""
+"""The shared verbs over a catalog in memory and a store on the disk, and registries without ports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest_twisted
 
+from tests.support.images import Registry
+from tests.support.management import Stack
 from tests.support.repositories import World, started_pools
+from tests.support.server import no_failures
 
 
 @pytest_twisted.async_yield_fixture
@@ -28,3 +31,29 @@ async def world(tmp_path: Path, pools: Any) -> Any:
         following = found.follower.stopService()
         if following is not None:
             await following
+
+
+@pytest_twisted.async_yield_fixture
+async def make_registry(tmp_path: Path) -> Any:
+    """Starts registries with one repository, main/images, one after the other on the same folder."""
+    stacks: list[Stack] = []
+
+    async def make(*, fresh: bool = True, rules: Any = None, **policy: Any) -> Registry:
+        stack = Stack(tmp_path)
+        stacks.append(stack)
+        await stack.start()
+        if fresh:
+            config = {"type": "Hosted", "policy": policy, "push_rules": rules or {}}
+            await stack.add_repository("images", format="docker", config=config)
+        return Registry(stack)
+
+    with no_failures():
+        yield make
+        for stack in stacks:
+            await stack.stop()
+
+
+@pytest_twisted.async_yield_fixture
+async def registry(make_registry: Any) -> Any:
+    """A registry with one repository, main/images."""
+    yield await make_registry()

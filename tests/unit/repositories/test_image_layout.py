@@ -11,76 +11,15 @@ from typing import Any
 import pytest
 import pytest_twisted
 
+from pkgrepo.repositories import image_layout
 from pkgrepo.repositories.image_layout import image_directory
-from pkgrepo.repositories.progress import Silent
-from pkgrepo.repositories.reindex import Reindexer, Restored
-from pkgrepo.repositories.verify import Report, Verifier
+from tests.support.image_layouts import reindex, tags, top, verify
 from tests.support.images import Registry, digest_of, make_artifact, make_image, make_index
-from tests.support.management import Stack
-from tests.support.server import no_failures
-
-REF_NAME = "org.opencontainers.image.ref.name"
 
 
-@pytest_twisted.async_yield_fixture
-async def make_registry(tmp_path: Path) -> Any:
-    """Starts registries with one repository, main/images, one after the other on the same folder."""
-    stacks: list[Stack] = []
-
-    async def make(*, fresh: bool = True, **policy: Any) -> Registry:
-        stack = Stack(tmp_path)
-        stacks.append(stack)
-        await stack.start()
-        if fresh:
-            await stack.add_repository("images", format="docker", config={"type": "Hosted", "policy": policy})
-        return Registry(stack)
-
-    with no_failures():
-        yield make
-        for stack in stacks:
-            await stack.stop()
-
-
-@pytest_twisted.async_yield_fixture
-async def registry(make_registry: Any) -> Any:
-    yield await make_registry()
-
-
-def top(registry: Registry, image: str = "app") -> Path:
-    return registry.stack.folder / "data/storages/main/repositories/images" / image
-
-
-async def verify(registry: Registry, *, repair: bool = False) -> Report:
-    core = registry.stack.assembly.core
-    return await Verifier(
-        catalog=core.catalog,
-        registry=core.registry,
-        stores=core.stores,
-        pools=core.pools,
-        follower=core.follower,
-        clock=core.clock,
-        progress=Silent(),
-        repair=repair,
-    ).run()
-
-
-async def reindex(registry: Registry) -> Restored:
-    core = registry.stack.assembly.core
-    return await Reindexer(
-        catalog=core.catalog,
-        registry=core.registry,
-        stores=core.stores,
-        pools=core.pools,
-        follower=core.follower,
-        formats=core.formats,
-        clock=core.clock,
-        progress=Silent(),
-    ).run()
-
-
-def tags(folder: Path) -> dict[str, str]:
-    found = json.loads((folder / "index.json").read_bytes())["manifests"]
-    return {each["annotations"][REF_NAME]: each["digest"] for each in found if "annotations" in each}
+@pytest.fixture(autouse=True, params=[image_layout.MOST_AT_ONCE, 0], ids=["at once", "part by part"])
+def _how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_layout, "MOST_AT_ONCE", request.param)
 
 
 @pytest_twisted.ensureDeferred

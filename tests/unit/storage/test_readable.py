@@ -93,3 +93,44 @@ def test_paths_stay_below_the_root(layout, path):
     for use in (layout.read, layout.files, layout.remove, layout.file, lambda p: layout.write(p, b"")):
         with pytest.raises(Invalid):
             use(path)
+
+
+def test_a_draft_is_seen_when_it_is_put_in_its_place(layout):
+    draft = layout.draft()
+    draft.write(b"one")
+    draft.write(b"two")
+    draft.close()
+    assert draft.size == 6
+    assert list(layout.walk()) == []
+    assert layout.differs(draft.path, "images/app/index.json")
+    layout.put(draft.path, "images/app/index.json")
+    draft.discard()
+    assert layout.read("images/app/index.json") == b"onetwo"
+    assert os.listdir(layout.root / ".tmp") == []
+
+
+def test_a_draft_that_is_discarded_leaves_no_trace(layout):
+    draft = layout.draft()
+    draft.write(b"one")
+    draft.discard()
+    assert os.listdir(layout.root / ".tmp") == []
+
+
+@pytest.mark.parametrize("other", [b"on", b"onE", b"one!", b""])
+def test_a_draft_differs_by_any_byte(layout, other):
+    draft = layout.draft()
+    draft.write(b"one")
+    draft.close()
+    layout.write("images/app/index.json", other)
+    assert layout.differs(draft.path, "images/app/index.json")
+    layout.write("images/app/index.json", b"one")
+    assert not layout.differs(draft.path, "images/app/index.json")
+
+
+def test_what_is_longer_than_a_piece_is_compared_to_its_end(layout, monkeypatch):
+    monkeypatch.setattr("pkgrepo.storage.readable.PIECE", 2)
+    draft = layout.draft()
+    draft.write(b"onetwo")
+    draft.close()
+    layout.write("images/app/index.json", b"onetwO")
+    assert layout.differs(draft.path, "images/app/index.json")

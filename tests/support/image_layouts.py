@@ -1,0 +1,60 @@
+"""What the readable layout shows of images, and the commands that look after it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pkgrepo.repositories.progress import Silent
+from pkgrepo.repositories.reindex import Reindexer, Restored
+from pkgrepo.repositories.verify import Report, Verifier
+from tests.support.images import Registry
+
+REF_NAME = "org.opencontainers.image.ref.name"
+
+
+def top(registry: Registry, image: str = "app") -> Path:
+    """The directory of an image."""
+    return registry.stack.folder / "data/storages/main/repositories/images" / image
+
+
+def tags(folder: Path) -> dict[str, str]:
+    """The tags in an image's directory, with their digests."""
+    found = json.loads((folder / "index.json").read_bytes())["manifests"]
+    return {each["annotations"][REF_NAME]: each["digest"] for each in found if "annotations" in each}
+
+
+def untagged(folder: Path) -> set[str]:
+    """The digests of what stands in the index without a tag."""
+    found = json.loads((folder / "index.json").read_bytes())["manifests"]
+    return {each["digest"] for each in found if "annotations" not in each}
+
+
+async def verify(registry: Registry, *, repair: bool = False) -> Report:
+    """Hold the layout against the catalog."""
+    core = registry.stack.assembly.core
+    return await Verifier(
+        catalog=core.catalog,
+        registry=core.registry,
+        stores=core.stores,
+        pools=core.pools,
+        follower=core.follower,
+        clock=core.clock,
+        progress=Silent(),
+        repair=repair,
+    ).run()
+
+
+async def reindex(registry: Registry) -> Restored:
+    """Bring the catalog back from the layout."""
+    core = registry.stack.assembly.core
+    return await Reindexer(
+        catalog=core.catalog,
+        registry=core.registry,
+        stores=core.stores,
+        pools=core.pools,
+        follower=core.follower,
+        formats=core.formats,
+        clock=core.clock,
+        progress=Silent(),
+    ).run()
