@@ -11,7 +11,7 @@ from typing import Any
 from twisted.internet import tcp
 from twisted.internet._producer_helpers import _PullToPush as PullToPush
 
-__all__ = ["PullToPush", "is_plain_tcp", "socket_of", "unsent"]
+__all__ = ["PullToPush", "is_plain_tcp", "read_at_most", "socket_of", "unsent"]
 
 
 def socket_of(transport: Any) -> tcp.Connection | None:
@@ -29,3 +29,8 @@ def is_plain_tcp(transport: Any) -> bool:
 def unsent(connection: tcp.Connection) -> int:
     """Bytes that the transport holds and the kernel has not taken yet."""
     return len(connection.dataBuffer) - connection.offset + connection._tempDataLen  # noqa: SLF001
+
+
+def read_at_most(connection: tcp.Connection, size: int) -> None:
+    """Bytes that the transport reads at once from now on."""
+    connection.bufferSize = size

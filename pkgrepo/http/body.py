@@ -110,10 +110,11 @@ class Body:
         self.received += len(data)
         self._held.append(data)
         self._held_size += max(len(data), PIECE_COST)
-        if self._held_size >= HIGH_WATER and not self._paused:
+        if self._waiting is not None:
+            self._wake()  # who waits takes it all, or wants no more
+        elif self._held_size >= HIGH_WATER and not self._paused:
             self._paused = True
             self._source.pause_body()
-        self._wake()
 
     def end(self) -> None:
         """The last byte has been fed."""

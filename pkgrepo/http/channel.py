@@ -38,6 +38,7 @@ from pkgrepo.http.head import BadHead, FieldBlock, check_version, parse_fields, 
 from pkgrepo.http.outlet import Outlet
 from pkgrepo.http.patience import Patience
 from pkgrepo.http.request import Request
+from pkgrepo.http.turns import USUAL_READ, Pace
 
 if TYPE_CHECKING:
     from pkgrepo.http.site import Site
@@ -80,6 +81,7 @@ class Channel(Outlet):
         self._body_paused = False
         self._reading = True
         self._patience = Patience(site.limits)
+        self._pace = Pace(site.turns, self._steer)
 
     # The connection
 
@@ -135,6 +137,8 @@ class Channel(Outlet):
             self._run(data)
         elif state is BODY or state is DRAIN or state is DEAF:
             rest = self._take_body(data)
+            if len(data) >= USUAL_READ and self.state is BODY:
+                self._pace.took(len(data), self.socket)
             if rest:
                 self._run(rest)
         elif state is not CLOSED:
@@ -237,6 +241,7 @@ class Channel(Outlet):
             self.loseConnection()
 
     def _end_body(self) -> None:
+        self._pace.end()
         if self.state is BODY and self.request is not None:
             self.state = HELD
             self.request.body.end()
@@ -285,9 +290,8 @@ class Channel(Outlet):
         """Read, or stop reading."""
         if self.state is CLOSED:
             return
-        reading = not (
-            self._body_paused or len(self._held) > HELD_LIMIT or (self._blocked and self.state in (HEAD, HELD))
-        )
+        paused = self._body_paused or self._pace.awaits_turn
+        reading = not (paused or len(self._held) > HELD_LIMIT or (self._blocked and self.state in (HEAD, HELD)))
         if reading != self._reading:
             self._reading = reading
             transport: Any = self.transport

@@ -22,6 +22,7 @@ from pkgrepo.http.channel import Channel
 from pkgrepo.http.conditional import render_date
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.proxies import TrustedProxies
+from pkgrepo.http.turns import Turns
 
 if TYPE_CHECKING:
     from pkgrepo.http.hot import Prepared
@@ -82,6 +83,7 @@ class Site(server.Site):
         self.request_count = 0
         self.seconds: Callable[[], float] = reactor.seconds
         self.in_thread = in_thread
+        self.turns = Turns(reactor)
         server_line = b"Server: %s\r\n" % server_header if server_header else b""
         self._fixed_fields = server_line + b"X-Content-Type-Options: nosniff\r\nDate: "
         self._stamp, self._stamp_second = b"", 0

@@ -129,6 +129,27 @@ def test_slow_reader_pauses_the_client() -> None:
     assert connection.reading
 
 
+def test_reader_that_waits_for_bytes_never_pauses_the_client() -> None:
+    connection = Connection(echo)
+    states: list[bool] = []
+    connection.transport.pauseProducing = lambda: states.append(False)  # type: ignore[method-assign]
+    connection.send(put(4 * HIGH_WATER))
+    for _ in range(4):
+        connection.send(b"x" * HIGH_WATER)
+    assert states == []
+    assert len(connection.answer().body) == 4 * HIGH_WATER
+
+
+def test_rest_of_a_refused_body_is_read_also_when_a_large_read_led_to_the_refusal() -> None:
+    async def read(request: Request) -> Answer:
+        return Answer(body=await request.body.read_all(2000))
+
+    connection = Connection(read)
+    connection.send(CHUNKED + b"ffffff\r\n" + b"x" * HIGH_WATER)
+    assert connection.answer().status == 413
+    assert connection.reading
+
+
 @pytest.mark.parametrize("head", [put(2001), CHUNKED + b"7d1\r\n"])
 def test_body_over_its_limit_is_refused(head: bytes) -> None:
     async def read(request: Request) -> Answer:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import socket
 
 from twisted.internet import reactor, tcp
-from twisted.internet.testing import StringTransport
+from twisted.internet.testing import AccumulatingProtocol, StringTransport
 
-from pkgrepo.http._twisted import PullToPush, is_plain_tcp, socket_of, unsent
+from pkgrepo.http._twisted import PullToPush, is_plain_tcp, read_at_most, socket_of, unsent
+from pkgrepo.http.turns import USUAL_READ
 
 
 def test_transport_says_what_it_has_not_sent() -> None:
@@ -26,6 +27,22 @@ def test_transport_says_what_it_has_not_sent() -> None:
         assert unsent(connection) == 0
         connection.stopWriting()
         ours.close()
+
+
+def test_transport_reads_as_much_as_it_is_told_to() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        protocol = AccumulatingProtocol()
+        connection = tcp.Connection(ours, protocol, reactor)  # type: ignore[arg-type]
+        assert connection.bufferSize == USUAL_READ
+        theirs.sendall(b"x" * 100)
+        read_at_most(connection, 60)
+        connection.doRead()
+        assert protocol.data == b"x" * 60
+        read_at_most(connection, USUAL_READ)
+        connection.doRead()
+        assert protocol.data == b"x" * 100
 
 
 def test_other_transports_have_no_socket() -> None:
