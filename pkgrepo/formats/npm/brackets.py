@@ -30,8 +30,10 @@ def pass_over(text: bytes, nesting: list[int], deepest: int) -> tuple[int, int]:
     marks = text.translate(None, _NO_MARKS).replace(b'""', b"")  # what is left between two quotes is in a string
     found = b"".join(marks.split(b'"')[::2])
     left, depth = found, len(nesting)
-    while (shorter := left.replace(b"{}", b"").replace(b"[]", b"")) != left:
-        left, depth = shorter, depth + 1
+    # Each turn takes out what nothing is in, one level: a pair that it empties waits for the next.
+    while depth <= deepest and (b"{}" in left or b"[]" in left):
+        left = left.replace(b"{}", b"  ").replace(b"[]", b"  ").replace(b" ", b"")
+        depth += 1
     opens = left.lstrip(b"}]")
     closes = left[: len(left) - len(opens)]
     kept = len(nesting) - len(closes)

@@ -49,6 +49,14 @@ def test_nothing_is_passed_over_where_somebody_has_to_look(text: bytes) -> None:
     assert bytes(nesting) == b"}"
 
 
+@pytest.mark.parametrize("pair", [b"[]", b"{}"])
+@pytest.mark.parametrize("count", [4, 5, 100_000])
+def test_what_is_nested_is_passed_over_down_to_the_deepest(pair: bytes, count: int) -> None:
+    opening, closing = pair[:1] + b"[", b"]" + pair[1:]
+    text = opening * (count // 2) + pair[:1] * (count % 2) + pair[1:] * (count % 2) + closing * (count // 2)
+    assert pass_over(text, list(b"}"), 5) == ((len(text), count) if count == 4 else (0, 0))
+
+
 @given(VALUES, st.lists(st.integers(0, 5000), max_size=6), st.randoms(use_true_random=False))
 def test_a_document_in_long_pieces_is_read_as_in_short_ones(value: Any, cuts: list[int], rng: random.Random) -> None:
     whole = {"a": value, "versions": [value, {"x": value}], "z": rng.choice(["{", "]", ""])}
