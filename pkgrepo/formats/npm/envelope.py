@@ -10,7 +10,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 
 from . import names, semver
-from .scanner import Scanned
+from .scanned import Scanned
 from .wording import shown
 
 DEFAULT_TAG: Final = "latest"

@@ -15,7 +15,8 @@ from pkgrepo.repositories.staged import Staged
 
 from .bodies import read_pieces
 from .manifest import ALGORITHMS
-from .scanner import DOCUMENT_SIZE, AttachmentBegins, AttachmentEnds, Event, PublishScanner, Scanned
+from .scanned import AttachmentBegins, AttachmentEnds, Event, Scanned
+from .scanner import DOCUMENT_SIZE, PublishScanner
 
 
 @frozen

@@ -19,18 +19,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import msgspec
-from attrs import frozen
 
 from pkgrepo.errors import Invalid, TooLarge
 
 from .base64_text import Base64Error, Base64Text
 from .brackets import pass_over
-from .strict_json import decode_as, decode_json
+from .scanned import AttachmentBegins, AttachmentEnds, Event, Scanned
 from .wording import shown
 
 DOCUMENT_SIZE: Final = 16 * 1024 * 1024  # bytes beside the tarballs
@@ -41,8 +39,6 @@ MOST_BRACKETS: Final = 250_000  # opened beside it; a document of the largest si
 LEAP: Final = 4096  # bytes; fewer are gone through from bracket to bracket, which is as fast
 LONGEST_KEY: Final = 64 * 1024  # bytes of a key on the way to an attachment
 BUNDLE: Final = ".sigstore"  # such an attachment's data is text (a provenance bundle), and stays in the document
-
-T = TypeVar("T")
 
 _BLANK: Final = re.compile(rb"[ \t\n\r]*")
 # A member's name up to its value, where the usual way of writing it lies within one chunk; otherwise it goes by tokens.
@@ -55,55 +51,6 @@ _FLAT: Final = re.compile(rb"(?:[^\"\[\]{}]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DO
 
 _QUOTE, _COLON, _COMMA, _BACKSLASH, _BEGIN, _END = b'":,\\{}'
 _OPENING: Final = {_BEGIN: _END, ord("["): ord("]")}
-
-
-@frozen
-class AttachmentBegins:
-    """The bytes that follow are those of this attachment; its name is what the client wrote."""
-
-    name: str
-
-
-@frozen
-class AttachmentEnds:
-    """All of an attachment was handed out: ``size`` bytes."""
-
-    name: str
-    size: int
-
-
-Event = AttachmentBegins | bytes | AttachmentEnds
-
-
-@frozen
-class Scanned:
-    """
-    The document without its tarballs.
-
-    ``text`` is its JSON, in which the ``data`` of each tarball is an empty string. ``sizes`` are those of the
-    attachments that were handed out, in bytes. ``place`` tells where in the body a byte of ``text`` came from.
-    """
-
-    text: bytes
-    sizes: Mapping[str, int]
-    place: Callable[[int], int]
-
-    def value(self) -> dict[str, Any]:
-        """
-        What the text says; a big one belongs into a thread.
-
-        :raises Invalid: it is not JSON, or says a key twice
-        """
-        value: dict[str, Any] = decode_json(self.text, self.place)
-        return value
-
-    def value_as(self, type_: type[T]) -> T:
-        """
-        Those parts of a text that a type names, at a fraction of the time; who says a key twice, says the last.
-
-        :raises Invalid: it is not JSON, or of another shape
-        """
-        return decode_as(self.text, type_, self.place)
 
 
 # The objects on the way, by how many of them are open.

@@ -16,7 +16,7 @@ from attrs import frozen
 from pkgrepo.storage.yielding import Yielding
 
 from .members import ObjectReader, Piece
-from .scanner import Scanned
+from .scanned import Scanned
 
 MEMBERS: Final = frozenset({"name", "_id", "versions", "dist-tags", "maintainers", "users"})
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.formats.npm import scanner as scanner_module
-from pkgrepo.formats.npm.scanner import AttachmentBegins, AttachmentEnds, PublishScanner, Scanned
+from pkgrepo.formats.npm.scanned import AttachmentBegins, AttachmentEnds, Scanned
+from pkgrepo.formats.npm.scanner import PublishScanner
 
 TARBALL = bytes(range(256)) * 4
 DOCUMENT = {
