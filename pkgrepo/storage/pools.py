@@ -83,7 +83,7 @@ class Pool:
         # Two Deferreds, since cancelling the only one would also end the count of what still runs.
         outcome: Deferred[T] = Deferred()
         work: Deferred[T] = Deferred()
-        work.addBoth(self._done).addCallbacks(outcome.callback, outcome.errback)
+        work.addCallbacks(outcome.callback, outcome.errback).addBoth(self._done)
 
         def run() -> None:
             try:
@@ -127,13 +127,13 @@ class Pool:
             run()
             del run  # not kept alive until the next: it holds what it was given
 
-    def _done(self, result: Any) -> Any:
+    def _done(self, _: object) -> None:
+        # After the result was handed on: who waits for all of them finds each where it belongs.
         self._busy -= 1
         if not self._busy:
             resting, self._resting = self._resting, []
             for idle in resting:
                 idle.callback(None)
-        return result
 
 
 class Pools:

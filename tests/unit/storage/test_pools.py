@@ -123,6 +123,15 @@ async def test_a_pool_tells_when_it_has_nothing_to_do(pools):
 
 
 @pytest_twisted.ensureDeferred
+async def test_whoever_waits_until_a_pool_has_nothing_to_do_finds_every_result(pools):
+    gate = threading.Event()
+    result = pools.cpu(gate.wait, PATIENCE_S)
+    resting = ensureDeferred(pools.cpu.rest()).addCallback(lambda _: result.called)
+    gate.set()
+    assert await resting
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_pool_that_does_not_run_refuses_work():
     pool = Pool(reactor, "test", 1)
     with pytest.raises(RuntimeError, match="test"):
