@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.audit import Data, pkgrepo, wait_for
 from tests.support.index import JSON, PASSWORD, USER
-from tests.support.processes import twistd_process
+from tests.support.processes import restarts
 from tests.support.pyprojects import make_wheel
 from tests.support.uploader import Upload, Uploader
 from tests.support.wire import Wire
@@ -23,17 +23,8 @@ KILLS = 3
 @pytest.fixture
 def run(tmp_path):
     """Starts servers on one data folder, one after the other."""
-    (tmp_path / "pkgrepo.toml").write_text(REPOSITORY)
-    processes = []
-
-    def start():
-        processes.append(twistd_process(tmp_path, "--config", str(tmp_path / "pkgrepo.toml")))
-        processes[-1].wait_ready()
-        return processes[-1]
-
-    yield start
-    for process in processes:
-        process.kill()
+    with restarts(tmp_path, REPOSITORY) as start:
+        yield start
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.patience import PATIENCE_S
@@ -131,3 +132,22 @@ def twistd_process(
         folder=folder,
         pass_fds=pass_fds,
     )
+
+
+@contextmanager
+def restarts(folder: Path, configuration: str) -> Iterator[Callable[[], ServerProcess]]:
+    """Starts servers, one after the other or beside each other, on one data folder; ends them all."""
+    settings = folder / "pkgrepo.toml"
+    settings.write_text(configuration)
+    processes: list[ServerProcess] = []
+
+    def start() -> ServerProcess:
+        processes.append(twistd_process(folder, "--config", str(settings)))
+        processes[-1].wait_ready()
+        return processes[-1]
+
+    try:
+        yield start
+    finally:
+        for process in processes:
+            process.kill()
