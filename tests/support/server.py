@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,12 @@ async def turn() -> None:
     fired: Deferred[None] = Deferred()
     reactor.callLater(0, fired.callback, None)
     await fired
+
+
+async def until(true: Callable[[], Any]) -> None:
+    """Let the reactor go round until something is so; the test's own time limit ends a vain wait."""
+    while not true():
+        await turn()
 
 
 @contextmanager

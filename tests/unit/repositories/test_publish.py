@@ -21,7 +21,7 @@ from pkgrepo.repositories.remove import remove_files
 from pkgrepo.storage.catalog import blobs, files, gc, packages, repositories
 from tests.support.pyprojects import make_sdist, make_wheel
 from tests.support.repositories import NOW, chunks
-from tests.support.server import turn
+from tests.support.server import until
 
 WHEEL = make_wheel("demo", "1.0")
 OTHER = make_wheel("demo", "1.0", pad=10)
@@ -35,12 +35,6 @@ def named(world):
 
 def stored(world, path="packages/demo/1.0/demo-1.0-py3-none-any.whl"):
     return world.catalog.look(files.find_file, world.repository.id, path)
-
-
-async def until(true):
-    """Let the reactor go round until something is so; the test's own time limit ends a vain wait."""
-    while not true():
-        await turn()
 
 
 class Gate:

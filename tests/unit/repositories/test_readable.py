@@ -4,9 +4,7 @@ import os
 
 import pytest_twisted
 from attrs import evolve
-from twisted.internet import reactor
 from twisted.internet.defer import maybeDeferred
-from twisted.internet.task import deferLater
 from twisted.logger import globalLogPublisher
 
 from pkgrepo.model import SYSTEM, VersionState
@@ -16,16 +14,11 @@ from pkgrepo.repositories.remove import remove_files, set_package_meta, set_vers
 from pkgrepo.repositories.sidecar import PackageSidecar, RepositorySidecar, VersionSidecar, decode
 from pkgrepo.storage.catalog import files, settings
 from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.server import until
 
 WHEEL = make_wheel("Demo.Pkg", "1.0+x")
 DIRECTORY = "py/demo-pkg/1.0+x"
 SIDECAR = f"{DIRECTORY}/demo-pkg-1.0+x.json"
-
-
-async def until(true):
-    """Let the reactor go round until something is so; the test's own time limit ends a vain wait."""
-    while not true():
-        await deferLater(reactor, 0.001)
 
 
 async def remove(world, paths=None):

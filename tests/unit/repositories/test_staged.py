@@ -9,7 +9,7 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from pkgrepo.errors import Invalid, StorageFailed
 from tests.support.repositories import chunks
-from tests.support.server import turn
+from tests.support.server import until
 
 SMALL = b"x" * 1000
 LARGE = bytes(range(256)) * 4096  # 1 MiB, which is not kept in memory
@@ -41,12 +41,6 @@ class Look:
         if self._verdict is not None:
             raise self._verdict
         return read(file)
-
-
-async def until(true):
-    """Let the reactor go round until something is so; the test's own time limit ends a vain wait."""
-    while not true():
-        await turn()
 
 
 def is_open(descriptor):
