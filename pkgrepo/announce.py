@@ -18,6 +18,7 @@ from twisted.internet.error import CannotListenError
 from twisted.python.failure import Failure
 
 from pkgrepo.errors import PkgrepoError
+from pkgrepo.storage.private_files import ensure_private
 
 
 def find_console() -> IO[str] | None:
@@ -57,9 +58,9 @@ def announce_password(user: str, password: str, *, console: IO[str] | None, fold
     Without a console it is left in the file ``initial-admin-password`` in ``folder``, readable by its owner only.
     """
     if console is None:
-        descriptor = os.open(folder / "initial-admin-password", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(descriptor, 0o600)  # an older file keeps its mode
+        kept = folder / "initial-admin-password"
+        ensure_private(kept)
+        with kept.open("w", encoding="utf-8") as file:
             file.write(f"{user} {password}\n")
         return
     print(f"admin user {user!r} was made with the password\n\n    {password}\n", file=console)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -269,7 +270,7 @@ class Assembly:
                 image_keys={core.containers.name: core.containers.trusted_keys},
                 settings=_management_settings(config),
                 images=images,
-                audit_sink=None if config.log.audit_file is None else LineFile(config.log.audit_file).append,
+                audit_sink=_audit_sink(config),
             ),
             figures=(self._figures, lag) if config.metrics.enabled else None,
         )
@@ -368,6 +369,14 @@ def _limits(config: Config) -> HttpLimits:
         min_body_rate=server.min_body_rate,
         write_stall_s=server.write_stall_s,
     )
+
+
+def _audit_sink(config: Config) -> Callable[[bytes], None] | None:
+    if config.log.audit_file is None:
+        return None
+    file = LineFile(config.log.audit_file)
+    file.close_to_others()
+    return file.append
 
 
 def _access_log(config: Config, reactor: Any) -> LineLog | None:

@@ -26,6 +26,7 @@ from pkgrepo.config import Config, ConfigError, read_config
 from pkgrepo.http.tls import BadCertificate
 from pkgrepo.logs import make_observer
 from pkgrepo.service import make_service
+from pkgrepo.storage.private_files import OWNER_ONLY
 
 MOST_DESCRIPTORS = 65_536
 
@@ -152,5 +153,7 @@ def _log_file(twistd: Any) -> IO[str] | None:
     name = twistd["logfile"] or ("-" if twistd["nodaemon"] else "twistd.log")
     if name == "-":
         return sys.stdout
-    file: IO[str] = LogFile.fromFullPath(name)
+    # A device, such as /dev/stdout, keeps its mode.
+    regular = os.path.isfile(name) or not os.path.exists(name)
+    file: IO[str] = LogFile.fromFullPath(name, defaultMode=OWNER_ONLY if regular else None)
     return file

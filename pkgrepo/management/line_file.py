@@ -6,6 +6,8 @@ from pathlib import Path
 
 from twisted.logger import Logger
 
+from pkgrepo.storage.private_files import private_opener, tighten
+
 log = Logger()
 
 
@@ -20,10 +22,14 @@ class LineFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def close_to_others(self) -> None:
+        """Let only the owner read what an earlier release wrote; new files are made so."""
+        tighten(self._path)
+
     def append(self, line: bytes) -> None:
         """Write one line, with its end."""
         try:
-            with self._path.open("ab") as file:
+            with open(self._path, "ab", opener=private_opener) as file:
                 file.write(line)
         except OSError:
             log.failure("a line could not be written to {path}", path=str(self._path))

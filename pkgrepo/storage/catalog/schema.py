@@ -27,6 +27,8 @@ import apsw
 from attrs import frozen
 from twisted.logger import Logger
 
+from pkgrepo.storage.private_files import ensure_private
+
 from .connections import CatalogUnusable
 
 log = Logger()
@@ -83,6 +85,7 @@ def keep_copy(connection: apsw.Connection, path: Path, version: int) -> Path:
     copy = path.with_name(f"{path.name}.v{version}")
     unfinished = path.with_name(f"{copy.name}.unfinished")
     unfinished.unlink(missing_ok=True)
+    ensure_private(unfinished)  # VACUUM INTO takes an empty file
     connection.execute("VACUUM INTO ?", (str(unfinished),))
     _sync(unfinished)
     unfinished.replace(copy)

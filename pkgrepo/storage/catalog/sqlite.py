@@ -13,6 +13,7 @@ from zope.interface import implementer
 
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.storage.pools import Pool
+from pkgrepo.storage.private_files import ensure_private, tighten
 
 from .connections import CatalogUnusable, check_library, open_reader, open_writer
 from .failures import STORAGE_ERRORS, explain
@@ -131,9 +132,10 @@ class SqliteCatalog:
         return self._view
 
     def _open(self) -> apsw.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         turns = Turns(self._path)
         try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._close_to_others()
             with turns.turn():
                 connection = open_writer(self._path)
                 try:
@@ -147,8 +149,20 @@ class SqliteCatalog:
             damaged = isinstance(error, apsw.CorruptError | apsw.NotADBError)
             hint = "; restore a copy, or move it away and run pkgrepo reindex" if damaged else ""
             raise CatalogUnusable(f"{self._path} cannot be used: {error}{hint}") from error
+        except OSError as error:
+            raise CatalogUnusable(f"{self._path} cannot be used: {error.strerror}") from error
         finally:
             turns.close()
+
+    def _close_to_others(self) -> None:
+        """
+        Let only the owner read the database, which holds signing keys and hashes of passwords, and what lies beside it.
+
+        SQLite gives its log and its index the mode of the database; copies are named after it.
+        """
+        ensure_private(self._path)
+        for each in self._path.parent.glob(f"{self._path.name}*"):
+            tighten(each)
 
     def _scan(self, query: Callable[[Reader], T]) -> T:
         try:

@@ -1,3 +1,5 @@
+import os
+
 import apsw
 import pytest
 import pytest_twisted
@@ -43,6 +45,10 @@ def inspect(path, sql):
         connection.close()
 
 
+def readable_by_others(folder):
+    return [each.name for each in folder.iterdir() if each.stat().st_mode & 0o077]
+
+
 def test_migrations_are_numbered_without_gap():
     assert [migration.number for migration in ALL] == list(range(1, len(ALL) + 1))
 
@@ -66,6 +72,30 @@ async def test_an_upgrade_keeps_the_rows_and_a_copy_of_the_older_catalog(path):
     assert inspect(copy, "PRAGMA integrity_check") == "ok"
     assert await run(copy, FIRST, (settings.get, "a")) == ["b"]
     assert not list(path.parent.glob("*.unfinished"))
+
+
+@pytest_twisted.ensureDeferred
+async def test_neither_the_catalog_nor_its_copy_is_read_by_others(path):
+    before = os.umask(0)
+    try:
+        await run(path, FIRST)
+        assert readable_by_others(path.parent) == []
+        await run(path, (*FIRST, SECOND))
+        assert path.with_name("pkgrepo.db.v1").exists()
+    finally:
+        os.umask(before)
+    assert readable_by_others(path.parent) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_an_earlier_release_left_open_to_all_is_closed(path):
+    await run(path, ALL)
+    kept = path.with_name("pkgrepo.db.v1")
+    kept.touch()
+    for each in path.parent.iterdir():
+        each.chmod(0o664)
+    await run(path, ALL)
+    assert readable_by_others(path.parent) == []
 
 
 @pytest_twisted.ensureDeferred

@@ -1,0 +1,57 @@
+"""Files with secrets, as a whole server leaves them under the most generous umask."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.support.patience import PATIENCE_S
+
+pytestmark = pytest.mark.server
+
+ANOTHER = {"username": "mary", "name": "Mary", "email": "mary@example.org", "password": "correct horse battery"}
+
+
+@pytest.fixture(autouse=True)
+def _generous_umask():
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def readable_by_others(folder: Path) -> list[str]:
+    """Files in the folder itself that group or others may open; storages.json tells no secret."""
+    files = [each for each in folder.iterdir() if each.is_file() and each.name != "storages.json"]
+    return sorted(each.name for each in files if stat.S_IMODE(each.stat().st_mode) & 0o077)
+
+
+def test_nobody_else_reads_what_a_server_writes(run_twistd, tmp_path):
+    settings = {"PKGREPO_LOG__AUDIT_FILE": str(tmp_path / "audit.log")}
+    url = run_twistd(environ=settings).wait_ready()
+    made = requests.post(url + "/api/users", json=ANOTHER, auth=("admin", "correct horse battery"), timeout=PATIENCE_S)
+    assert made.ok, made.text
+    names = {each.name for each in (tmp_path / "data").iterdir()}
+    assert {"pkgrepo.db", "pkgrepo.db-wal", "pkgrepo.db-shm"} <= names
+    assert (tmp_path / "audit.log").read_text().count("\n") > 0
+    assert readable_by_others(tmp_path / "data") == []
+    assert readable_by_others(tmp_path) == []
+
+
+def test_a_start_takes_the_rights_of_others_away_from_what_is_there(run_twistd, tmp_path):
+    settings = {"PKGREPO_LOG__AUDIT_FILE": str(tmp_path / "audit.log")}
+    first = run_twistd(environ=settings)
+    first.wait_ready()
+    first.kill()  # so that the write-ahead log stays
+    (tmp_path / "data" / "pkgrepo.db.v1").write_bytes(b"a copy from before an upgrade")
+    (tmp_path / "audit.log").touch()
+    for folder in (tmp_path, tmp_path / "data"):
+        for each in folder.iterdir():
+            if each.is_file():
+                each.chmod(0o644)
+    run_twistd(environ=settings).wait_ready()
+    assert readable_by_others(tmp_path / "data") == []
+    assert readable_by_others(tmp_path) == []
