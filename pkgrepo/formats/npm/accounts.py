@@ -49,7 +49,7 @@ class OwnAccount:
         :raises Refusal: the password is wrong, or there is no such user: nobody makes accounts here
         """
         body = await read_object(request)
-        if body.get("name", username) != username:
+        if body.get("name", username) != username or not _is_id(body.get("_id"), username):
             raise Invalid(f"the document is of another user than {username!r}", "name")
         password = body.get("password")
         if not isinstance(password, str) or not password:
@@ -156,6 +156,11 @@ class OwnAccount:
         if identity.anonymous:
             raise AuthenticationRequired
         return identity
+
+
+def _is_id(stated: object, username: str) -> bool:
+    """Whether a document's ``_id``, if it has one, is that of the user: the name of a database stands in front."""
+    return stated is None or (isinstance(stated, str) and stated.partition(":")[2] == username)
 
 
 def _profile(user: User) -> Mapping[str, Any]:

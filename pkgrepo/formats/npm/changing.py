@@ -32,16 +32,6 @@ class Changing:
         self._services = services
         self._repository = repository
 
-    async def write_back(
-        self, name: str, members: Mapping[str, Any], revision: str, identity: Identity, actor: Actor
-    ) -> Answer:
-        """
-        Do what a document asks for that has these members, and no versions.
-
-        :raises NotFound: no such package; :raises Conflict: it was changed meanwhile
-        """
-        return await self.apply(name, read_change(Written(members, None), revision, actor.name), identity, actor)
-
     async def apply(self, name: str, change: DocumentChange, identity: Identity, actor: Actor) -> Answer:
         """
         Do what a document asks for that was written back; see L{changes}. Removing needs leave to.
@@ -110,9 +100,12 @@ def read_change(written: Written, revision: str, username: str) -> DocumentChang
     Only one that names the revision it is of takes versions away by leaving them out; and without ``versions``
     it is about something else (``npm owner`` sends nothing but maintainers).
 
-    :raises Invalid: a part of it has another shape
+    :raises Invalid: a part of it has another shape, or it is of another revision than the request
     """
     document = written.members
+    stated = document.get("_rev")
+    if revision and stated not in (None, revision):
+        raise Invalid("the document is of another revision than the one in the request's address", "_rev")
     sent = _mapping(document, "versions") if written.versions is None else written.versions
     removing = bool(revision) and sent is not None
     tags = _mapping(document, "dist-tags") if removing else None

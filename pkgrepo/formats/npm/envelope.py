@@ -54,7 +54,7 @@ def read_publication(scanned: Scanned, url_name: str | None = None) -> Publicati
     :raises Invalid: it says two things, or misses one
     """
     document = scanned.value()
-    name = _name(document, url_name)
+    name = read_name(document, url_name)
     names.check_new_name(name)
     text, manifest = _only_version(document, name)
     # Kept without build metadata, as npm itself publishes: a client that looks for 1.0.0 finds no "1.0.0+x".
@@ -77,14 +77,21 @@ def read_publication(scanned: Scanned, url_name: str | None = None) -> Publicati
     )
 
 
-def _name(document: Mapping[str, Any], url_name: str | None) -> str:
+def read_name(document: Mapping[str, Any], url_name: str | None) -> str:
+    """
+    The package that a document is of, one that publishes or one that changes what was published.
+
+    ``url_name`` is the package that the request was made to, if it names one.
+
+    :raises Invalid: the document names another one, or two, or nothing names any
+    """
     stated = [document[key] for key in ("name", "_id") if document.get(key) is not None]
     name = url_name if url_name is not None else stated[0] if stated else None
     if not isinstance(name, str):
-        raise Invalid("the publish document does not name the package", "name")
+        raise Invalid("the document does not name the package", "name")
     for each in stated:
         if each != name:
-            raise Invalid(f"the publish document is of package {_said(each)}, not {name!r}", "name")
+            raise Invalid(f"the document is of package {_said(each)}, not {name!r}", "name")
     return name
 
 

@@ -47,9 +47,10 @@ class People:
     async def star(self, request: Request, given: bool) -> Answer:
         """Note whether the caller likes the package that the body names. :raises NotFound: no such package"""
         body = await read_object(request)
-        name = body.get("package", body.get("name"))
-        if not isinstance(name, str) or not names.is_readable(name):
-            raise Invalid("the body must name a package", "package")
+        stated = [body[key] for key in ("package", "name") if key in body]
+        name = stated[0] if stated else None
+        if not isinstance(name, str) or not names.is_readable(name) or stated[-1] != name:
+            raise Invalid("the body must name one package", "package")
         identity = await self._services.access.admit(request, Action.WRITE, self._repository, name)
         return await self._change(name, DocumentChange(star=given), actor_of(request, identity))
 

@@ -7,7 +7,7 @@ Scoped names come with their slash encoded, which no router survives: one catch-
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from twisted.web.resource import IResource
@@ -29,7 +29,7 @@ from .api import Api
 from .auditing import AdvisoryShelf
 from .changes import DocumentChange
 from .changing import Changing, read_change
-from .envelope import read_publication
+from .envelope import read_name, read_publication
 from .packuments import Packuments
 from .paths import ApiPath, PackagePath, Path, RootPath, TarballPath, VersionPath, read_path
 from .publishing import Publications
@@ -152,7 +152,11 @@ class NpmSite:
             actor = actor_of(request, identity)
             if received.tarball is None:
                 written, change = await self._parse(received, lambda: _read(received, revision, actor))
-                name = named if named is not None else _name(written.members)
+                name = read_name(written.members, named)
+                if isinstance(path, VersionPath):
+                    raise Refusal(
+                        400, f"the document has no tarball attached; it is {name} that changes, at its address"
+                    )
                 self._require_write(identity, name)
                 if self._reading.find_package(name) is None:
                     raise Refusal(
@@ -195,10 +199,3 @@ refuse_unrouted(NpmSite.app, ERRORS)
 def _read(received: Received, revision: str, actor: Actor) -> tuple[Written, DocumentChange]:
     written = read_written(received.scanned)
     return written, read_change(written, revision, actor.name)
-
-
-def _name(document: Mapping[str, Any]) -> str:
-    name = document.get("name", document.get("_id"))
-    if not isinstance(name, str):
-        raise Refusal(400, "the document does not name the package", "invalid")
-    return name

@@ -18,7 +18,7 @@ from pkgrepo.storage.yielding import Yielding
 from .members import ObjectReader, Piece
 from .scanned import Scanned
 
-MEMBERS: Final = frozenset({"name", "_id", "versions", "dist-tags", "maintainers", "users"})
+MEMBERS: Final = frozenset({"name", "_id", "_rev", "versions", "dist-tags", "maintainers", "users"})
 
 _DEPRECATED: Final = b'"deprecated"'
 

@@ -53,6 +53,13 @@ def test_a_login_gives_a_token_for_this_repository(npm, registry, login, bearer)
     assert bearer.ask("PUT", "/nothing", "{}").status == 400  # it may write here
 
 
+@pytest.mark.parametrize("member", [{"name": "bob"}, {"_id": "org.couchdb.user:bob"}, {"_id": USER}, {"_id": 1}])
+def test_a_login_with_somebody_else_s_document_is_refused(npm, member):
+    document = {"_id": f"org.couchdb.user:{USER}", "name": USER, "password": PASSWORD, "type": "user"}
+    reply = npm.as_user().post_json(f"/-/user/org.couchdb.user:{USER}", document | member, "PUT")
+    assert (reply.status, reply.json) == (400, {"error": "the document is of another user than 'admin'"})
+
+
 def test_a_wrong_password_is_told_in_the_words_that_clients_print(login):
     for username in (USER, "nobody-here"):
         reply = login(username, "wrong")

@@ -54,6 +54,44 @@ def test_a_deprecation_is_shown_until_it_is_taken_back(npm, publish, document, w
     assert sorted(document("old")["versions"]) == ["1.0.0", "1.1.0"]
 
 
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [
+        ("/{name}", {"_id": "other", "versions": {"1.0.0": {"deprecated": "x"}}}),
+        ("/{name}", {"name": "other", "versions": {"1.0.0": {"deprecated": "x"}}}),
+        ("/{name}", {"_id": 1, "versions": {"1.0.0": {"deprecated": "x"}}}),
+        ("/", {"name": "{name}", "_id": "other", "versions": {"1.0.0": {"deprecated": "x"}}}),
+        ("/{name}/1.1.0", {"_id": "{name}", "versions": {"1.0.0": {"deprecated": "x"}}}),
+        ("/{name}", {"_id": "other", "users": {"admin": True}}),
+        ("/{name}/-rev/{rev}", {"_id": "other", "versions": {}}),
+        ("/{name}/-rev/{rev}", {"name": "other", "versions": {"1.0.0": {}}}),
+        ("/{name}/-rev/{rev}", {"_id": "{name}", "_rev": "1-0", "versions": {"1.0.0": {}}}),
+        ("/{name}/-rev/{rev}", {"_id": "other", "_rev": "{rev}", "maintainers": [{"name": "bob", "email": ""}]}),
+    ],
+)
+@pytest.mark.parametrize("name", ["named", "@named/x"])
+def test_a_document_that_names_something_else_than_its_address_changes_nothing(
+    npm, publish, document, name, path, change
+):
+    if npm.get(f"/{name}").status == 404:
+        for version in ("1.0.0", "1.1.0"):
+            publish(name, version)
+    before = document(name)
+    fill = {"{name}": name, "{rev}": before["_rev"]}
+    body = json.dumps(change)
+    for field, value in fill.items():
+        path, body = path.replace(field, value), body.replace(field, value)
+    reply = npm.ask("PUT", path, body)
+    assert (reply.status, list(reply.json)) == (400, ["error"])
+    assert document(name) == before
+
+
+def test_a_star_for_two_packages_is_refused(npm, publish):
+    publish("one-star")
+    assert npm.post_json("/-/user/v1/star", {"package": "one-star", "name": "other"}, "PUT").status == 400
+    assert "one-star" not in npm.get("/-/user/v1/star").json
+
+
 def unpublish(npm, document, write, name, version):
     """The requests of ``npm unpublish name@version``."""
     sent = document(name)
