@@ -14,8 +14,17 @@ access token revoked, changed  the owner's generation grows
 server secret replaced         ``kid`` names a secret that is gone
 =============================  ==================================================================================
 
-An admin's token (``adm``) is not narrowed to ``access``: the same one opens the management API. Everybody else's
-grants nothing outside of it, and of a word no action that the access token behind it lacks (``may``).
+What a token opens depends on whether it was asked for with a scope (``scoped``), whoever asked:
+
+=============  ==================================  ===========================================================
+asked for      in container repositories           elsewhere
+=============  ==================================  ===========================================================
+with scopes    what ``access`` says, of a word no  packages: what ``access`` says; management API: garbage
+               action that the access token        collection and statistics of container repositories, for
+               behind it lacks (``may``)           whoever may run them (L{behind})
+without        nothing; a client asks for another  what the credentials behind it open, except making tokens
+               token then                          and changing passwords
+=============  ==================================  ===========================================================
 """
 
 from __future__ import annotations
@@ -27,12 +36,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import jwt
-from attrs import Factory, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.interfaces import IAuthorizer, ICatalog
 from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits
 from pkgrepo.storage.catalog.identity import get_user
+from pkgrepo.storage.catalog.tokens import find_token
 
 from .limits import NOWHERE, SERVER_SCOPES, allows, literal
 
@@ -92,11 +102,16 @@ class IssuedToken:
 
 @frozen
 class Claims:
-    """What a genuine, unexpired token says. ``user_uid`` is empty for an anonymous caller's."""
+    """
+    What a genuine, unexpired token says. ``user_uid`` is empty for an anonymous caller's.
+
+    ``limits`` are those of the token alone; the access token behind it (``token_id``) narrows them.
+    """
 
     user_uid: str
     token_id: int | None
     generation: int
+    scoped: bool
     limits: TokenLimits = Factory(TokenLimits)
 
 
@@ -118,12 +133,15 @@ class BearerTokens:
         self._lifetime_s = lifetime_s
         self._clock = clock
 
-    def issue(self, identity: Identity, access: Sequence[Access], *, catalog: bool = False) -> IssuedToken:
+    def issue(
+        self, identity: Identity, access: Sequence[Access], *, scoped: bool = True, catalog: bool = False
+    ) -> IssuedToken:
         """
         A token for an authenticated (or anonymous) caller.
 
         ``access`` must be what the caller may do now (see ``allowed_words``); with ``catalog`` it is also good for the
-        list of images, which shows its bearer what its owner may see.
+        list of images, which shows its bearer what its owner may see. ``scoped`` says whether the caller asked for any
+        scope. A scoped bearer token gets none that opens more than itself.
 
         :raises NotFound: the user was removed a moment ago
         """
@@ -153,16 +171,15 @@ class BearerTokens:
             ],
             "am": "anonymous",
             "gen": identity.generation,
+            "scoped": scoped or identity.scoped is True,
         }
-        if catalog:
+        if catalog and (identity.scoped is not True or (limits is not None and CATALOG_GRANT in limits.scopes)):
             claims["access"].append({"type": "registry", "name": "catalog", "actions": ["*"]})
         if identity.user_id is not None:
             claims["sub"] = self._catalog.look(get_user, identity.user_id).uid
             claims["am"] = "password" if identity.token_id is None else "token"
             if identity.token_id is not None:
                 claims["tid"] = identity.token_id
-            if identity.admin and not (limits and (limits.repositories or limits.packages)):
-                claims["adm"] = sorted(SERVER_SCOPES if limits is None else limits.scopes)
         text = jwt.encode(
             claims, self._keys.secrets[self._keys.current], ALGORITHM, headers={"kid": self._keys.current}
         )
@@ -201,6 +218,16 @@ class BearerTokens:
         return _claims(claims)
 
 
+def behind(catalog: ICatalog, identity: Identity) -> Identity:
+    """The caller of a bearer token without the bounds of that; those of the access token behind it stay."""
+    if identity.scoped is None:
+        return identity
+    if not identity.scoped:
+        return evolve(identity, scoped=None)
+    token = None if identity.token_id is None else catalog.look(find_token, identity.token_id)
+    return evolve(identity, limits=None if token is None else token.limits)
+
+
 def allowed_words(
     authorizer: IAuthorizer, identity: Identity, repository: Repository, package: str, asked: Iterable[str]
 ) -> tuple[str, ...]:
@@ -227,8 +254,9 @@ def _capped(access: Access, limits: TokenLimits | None) -> frozenset[Action]:
 
 def _claims(claims: Mapping[str, Any]) -> Claims:
     expires_at = datetime.fromtimestamp(claims["exp"] + SKEW_S, UTC)
-    if "adm" in claims:
-        limits = TokenLimits(scopes=frozenset(claims["adm"]), expires_at=expires_at)
+    scoped = claims.get("scoped") is not False
+    if not scoped:
+        limits = TokenLimits(scopes=SERVER_SCOPES, expires_at=expires_at)
     else:
         granted = [each for each in claims["access"] if each["type"] == "repository"]
         limits = TokenLimits(
@@ -236,7 +264,13 @@ def _claims(claims: Mapping[str, Any]) -> Claims:
             repositories=tuple(map(_scope, granted)) or (NOWHERE,),  # none would mean everywhere
             expires_at=expires_at,
         )
-    return Claims(user_uid=claims["sub"], token_id=claims.get("tid"), generation=claims["gen"], limits=limits)
+    return Claims(
+        user_uid=claims["sub"],
+        token_id=claims.get("tid"),
+        generation=claims["gen"],
+        scoped=scoped,
+        limits=limits,
+    )
 
 
 def _scope(access: Mapping[str, Any]) -> RepositoryScope:

@@ -166,7 +166,7 @@ class SignedChecker:
     def _check(self, credentials: Any) -> Identity:
         claims = self._bearer.read(credentials.text)
         if not claims.user_uid:
-            return Identity(via="bearer", limits=claims.limits)
+            return Identity(via="bearer", limits=claims.limits, scoped=claims.scoped)
         user = self._catalog.look(find_user_by_uid, claims.user_uid)
         if user is None or not user.active or user.generation != claims.generation:
             raise UnauthorizedLogin
@@ -175,8 +175,11 @@ class SignedChecker:
             token = self._catalog.look(find_token, claims.token_id)
             if token is None or token.user_id != user.id or not _valid(token, self._clock()):
                 raise UnauthorizedLogin
-            limits = evolve(limits, cidrs=token.limits.cidrs)
-        return evolve(identity_of(user, via="bearer", token=token), limits=limits)
+            if claims.scoped:
+                limits = evolve(limits, cidrs=token.limits.cidrs)
+            else:
+                limits = evolve(token.limits, expires_at=limits.expires_at)
+        return evolve(identity_of(user, via="bearer", token=token), limits=limits, scoped=claims.scoped)
 
 
 def _valid(token: Token, now: float) -> bool:

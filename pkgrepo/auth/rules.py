@@ -5,7 +5,8 @@ The rules of permission, as a pure function.
 step  what                     decides
 ====  =======================  =======================================================================
 1     the user is not active   refused
-2     token limits             refused where they do not reach
+2     token limits             refused where they do not reach; a bearer token that was asked for without a scope
+                               reaches no container repository
 3     admin, system manager    allowed; a system manager may do all but ``admin``
 4     grant to the user        always, where there is one: its actions and no others
 5     grants to their groups   always, where there are any: the union of their actions and no others
@@ -96,8 +97,9 @@ def decide(  # noqa: PLR0911 - one return for each step of the table
     ``owner`` finds the project that owns the package, and is only asked when that matters; ``anonymous`` is the
     server's switch. Expiry of token limits is the caller's to check, since a decision may be kept.
     """
-    if identity.limits is not None and not allows(identity.limits, action, repository.path, package):
-        return Decision(allowed=False, reason="the token does not reach that far")
+    beyond = _beyond_token(identity, action, repository, package)
+    if beyond:
+        return Decision(allowed=False, reason=beyond)
     if identity.anonymous:
         return _nobody(action, repository, anonymous=anonymous)
     user = standing.user
@@ -117,6 +119,15 @@ def decide(  # noqa: PLR0911 - one return for each step of the table
     if action is Action.READ and repository.visibility is not Visibility.PRIVATE:
         return Decision(allowed=True, reason="visibility")
     return Decision(allowed=False, reason=f"nothing grants the action {str(action)!r} to this user here")
+
+
+def _beyond_token(identity: Identity, action: Action, repository: Repository, package: str | None) -> str:
+    """Why the caller's token does not let this pass; empty when it does, or there is none."""
+    if identity.limits is not None and not allows(identity.limits, action, repository.path, package):
+        return "the token does not reach that far"
+    if identity.scoped is False and repository.format == "docker":
+        return "the bearer token was asked for without a scope"
+    return ""
 
 
 def _nobody(action: Action, repository: Repository, *, anonymous: bool) -> Decision:

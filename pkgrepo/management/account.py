@@ -17,7 +17,7 @@ from .route import Table
 from .schemas.users import OwnChange, PasswordChange, Permissions, UserRecord, Whoami
 from .services import ManagementServices
 from .user_records import permissions_record, user_record
-from .who import PUBLIC, SELF
+from .who import PUBLIC, SELF, check_no_bearer
 
 
 class Account:
@@ -87,6 +87,7 @@ class Account:
     async def change_password(self, call: Call, body: PasswordChange) -> None:
         """The old one must come with it, however the caller has logged in: a borrowed token must not take over."""
         user = self._user(call)
+        check_no_bearer(call.identity)
         if call.identity.token_id is not None:
             raise Forbidden("a password is changed by whoever logs in with it, not through a token")
         if token_kind(body.old_password):

@@ -123,6 +123,7 @@ class Dispatcher:
         request, services = call.request, self._services
         check_origin(request, call.base_url)
         call.identity = await services.access.identify(request, address=call.base_url)
+        call.identity = call.route.who.caller(call.identity, services.catalog)
         asked = parameters.pop("repository", None)
         repository = None if asked is None else find_repository(services.registry, asked)
         if repository is not None and "package" in parameters:

@@ -19,7 +19,7 @@ from .who import Who
 
 WAIT_S = 25  # seconds; proxies give up after 30 or 60
 MOST_WAIT_S = 300
-ADMINS = Who("admins of the repository", action=Action.ADMIN)
+ADMINS = Who("admins of the repository", action=Action.ADMIN, registry=True)
 WAIT = Parameter(
     "wait", "Seconds to wait for the result, 25 unless told; true waits for 300, false not at all. 202 when it is late."
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import AuthenticationRequired, NotFound
+from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
+from pkgrepo.gateway.images import FORMAT
 from pkgrepo.model import Action
 
 from .call import Call
@@ -10,7 +11,9 @@ from .job_records import job_record
 from .route import Table
 from .schemas.gc import JobRecord
 from .services import ManagementServices
-from .who import PUBLIC
+from .who import SCOPED, Who
+
+JOB_READERS = Who("admins of the repository that it is about", registry=True)
 
 
 class BackgroundJobs:
@@ -21,7 +24,7 @@ class BackgroundJobs:
     def __init__(self, services: ManagementServices) -> None:
         self._services = services
 
-    @table.route("GET", "/job/<id>", who=PUBLIC, summary="Show a job", answer=JobRecord)
+    @table.route("GET", "/job/<id>", who=JOB_READERS, summary="Show a job", answer=JobRecord)
     async def get(self, call: Call, id: str) -> JobRecord:
         """For admins of the repository that the job is about."""
         if call.identity.anonymous:
@@ -30,4 +33,6 @@ class BackgroundJobs:
         repository = None if job is None else self._services.registry.find_uid(str(job.data.get("repository", "")))
         if job is None or repository is None or not call.may(Action.ADMIN, repository):
             raise NotFound("job", id)
+        if call.identity.scoped and repository.format != FORMAT:
+            raise Forbidden(SCOPED)
         return job_record(job)

@@ -29,7 +29,7 @@ from .schemas.repositories import (
 )
 from .services import ManagementServices
 from .storages import DRY_RUN
-from .who import EDITORS, PUBLIC, READERS, SYSTEM_MANAGERS
+from .who import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS
 
 CONFIRM = Parameter("confirm", "The name of what is to be deleted, so that nobody deletes by a wrong id.")
 PURGE = Parameter("purge", "Delete at once and for good.", "boolean")
@@ -55,7 +55,7 @@ class Repositories:
     @table.route(
         "GET",
         "/repository",
-        who=PUBLIC,
+        who=VIEWERS,
         summary="List the repositories that the caller may see",
         answer=RepositoryRecord,
         paged=True,
@@ -124,7 +124,7 @@ class Repositories:
     @table.route(
         "GET",
         "/repository/find-id/<storage>/<name>",
-        who=PUBLIC,
+        who=VIEWERS,
         summary="Find a repository's id by its path",
         answer=FoundRepository,
     )

@@ -14,7 +14,7 @@ from .pages import DEFAULT_LIMIT, MAX_LIMIT
 from .route import Parameter, Table
 from .schemas.packages import Hits, PackageHit
 from .services import ManagementServices
-from .who import PUBLIC
+from .who import VIEWERS
 
 MOST_WORDS = 8
 
@@ -31,7 +31,7 @@ class Search:
     @table.route(
         "GET",
         "/search/packages",
-        who=PUBLIC,
+        who=VIEWERS,
         summary="Find packages by name",
         answer=Hits,
         query=(

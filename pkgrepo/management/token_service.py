@@ -1,9 +1,9 @@
 """
 The token service: credentials in, a short-lived bearer token out.
 
-Container clients come here after a challenge (distribution's token specification); an admin's token also opens the
-rest of the API. What was asked for and is not allowed is left out of the token, not refused: clients ask for
-``pull,push`` where their user may only pull.
+Container clients come here after a challenge (distribution's token specification). A token that was asked for without
+a scope opens the rest of the API (see L{pkgrepo.auth.bearer}). What was asked for and is not allowed is left out of
+the token, not refused: clients ask for ``pull,push`` where their user may only pull.
 
 A client that asks for it at a login with a password gets a refresh token beside: an access token of the kind "login",
 listed and revoked like every other, which docker keeps in place of the password.
@@ -98,10 +98,11 @@ class TokenService:
         return await self._issue(call, identity, scopes, offline=offline)
 
     async def _issue(self, call: Call, identity: Identity, scopes: Iterable[str], *, offline: bool) -> BearerAnswer:
+        """A token for what is asked for; whoever asks for no scope at all gets one for the rest of the server."""
         asked = _split(scopes)
         authority = call.request.authority
         granted = [access for scope in asked if (access := self._grant(authority, identity, scope)) is not None]
-        issued = self._services.bearer.issue(identity, granted, catalog=CATALOG in asked)
+        issued = self._services.bearer.issue(identity, granted, scoped=bool(asked), catalog=CATALOG in asked)
         call.object = identity.username or "anonymous"
         if identity.anonymous:
             call.audited = True  # nobody logged in

@@ -23,7 +23,7 @@ from .schemas.tokens import NewToken, NewTokenRecord, Rotation, TokenChange, Tok
 from .services import ManagementServices
 from .token_reach import check_not_wider, checked, reach
 from .token_records import new_token_record, token_record
-from .who import SELF
+from .who import SELF, check_no_bearer
 
 DEFAULT_DAYS = 90
 
@@ -68,7 +68,8 @@ class Tokens:
         aliases=[("POST", "/user/token/create")],
     )
     async def create(self, call: Call, body: NewToken) -> Created:
-        """A token makes none that may do more than itself."""
+        """A token makes none that may do more than itself, and a bearer token none at all."""
+        check_no_bearer(call.identity)
         owner = _owner(call)
         limits = reach(
             self._services.registry,
@@ -78,7 +79,7 @@ class Tokens:
             cidrs=body.cidrs,
         )
         limits = evolve(limits, expires_at=self._end(call, body))
-        check_not_wider(limits, self._own_limits(call))
+        check_not_wider(limits, call.identity.limits)
         text = make_token(body.kind)
         token = await call.write(
             call.entry(body.name, {"kind": body.kind, "scopes": sorted(limits.scopes)}),
@@ -160,6 +161,7 @@ class Tokens:
     )
     async def rotate(self, call: Call, body: Rotation, id: str) -> Created:
         """A new token with the same name and reach that lives as long as the old one was to live."""
+        check_no_bearer(call.identity)
         token = self._find(call, id)
         if token.revoked_at is not None:
             raise Conflict(f"token {token.name!r} is revoked")
@@ -170,7 +172,7 @@ class Tokens:
                 raise Conflict(f"token {token.name!r} has expired")
             limits = evolve(limits, expires_at=now + (limits.expires_at - token.created_at))
         if call.identity.token_id != token.id:
-            check_not_wider(limits, self._own_limits(call))
+            check_not_wider(limits, call.identity.limits)
         text = make_token(token.kind)
         fresh = await call.write(
             call.entry(token.name, {"grace_s": body.grace_s}),
@@ -200,7 +202,7 @@ class Tokens:
         else:
             days = min(DEFAULT_DAYS, most) if body.expires_in_days is None else body.expires_in_days
             end, pointer = now + timedelta(days=max(-1, min(days, 100_000))), "/expires_in_days"
-        own = self._own_limits(call)
+        own = call.identity.limits
         if own is not None and own.expires_at is not None and body.expires_at is None and body.expires_in_days is None:
             end = min(end, own.expires_at)
         if not now < end <= now + timedelta(days=most):
@@ -224,16 +226,6 @@ class Tokens:
         if body.expires_at is not UNSET:
             changes["expires_at"] = _utc(body.expires_at)
         return checked(evolve(limits, **changes))
-
-    def _own_limits(self, call: Call) -> TokenLimits | None:
-        """What caps the tokens that the caller makes: a bearer token's short life is not what its owner has."""
-        limits = call.identity.limits
-        if limits is None or call.identity.via != "bearer":
-            return limits
-        if call.identity.token_id is None:
-            return evolve(limits, expires_at=None)
-        token: Token = self._catalog.look(tokens.get_token, call.identity.token_id)
-        return evolve(limits, expires_at=token.limits.expires_at)
 
 
 def _utc(time: datetime) -> datetime:

@@ -28,7 +28,7 @@ from .schemas.users import (
 )
 from .services import ManagementServices
 from .user_records import user_record
-from .who import USER_MANAGERS
+from .who import USER_MANAGERS, check_no_bearer
 
 
 class Users:
@@ -167,6 +167,7 @@ class Users:
     )
     async def set_password(self, call: Call, body: PasswordSet, id: str) -> None:
         """What was issued for the old one ends; access tokens live on."""
+        check_no_bearer(call.identity)
         user = find_manageable(self._catalog, call, id)
         if user.kind is UserKind.SERVICE and body.password is not None:
             raise Conflict(f"{user.username} is a service: it has tokens and no password")

@@ -6,13 +6,21 @@ from typing import Literal
 
 from attrs import frozen
 
+from pkgrepo.auth.bearer import behind
 from pkgrepo.auth.limits import SERVER_SCOPES
 from pkgrepo.auth.permissions import Authorizer
 from pkgrepo.errors import AuthenticationRequired, Forbidden, RepositoryInactive
 from pkgrepo.gateway.access import missing
+from pkgrepo.gateway.images import FORMAT
+from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Identity, Repository
 
 Scope = Literal["", "api", "users", "system", "metrics", "audit"]
+
+SCOPED = (
+    "this bearer token was asked for with a scope: of the management API it opens garbage collection and statistics "
+    "of container repositories, and nothing else"
+)
 
 _HOLDERS = {
     "users": "user managers",
@@ -29,13 +37,29 @@ class Who:
 
     With an ``action`` the route is about a repository, and the caller needs that action there. With a ``scope`` it is
     about a part of the server (``api``: the caller's own account). With neither, everybody may call. ``content`` marks
-    routes to what is in a repository, which rest while it is switched off.
+    routes to what is in a repository, which rest while it is switched off. A bearer token that was asked for with a
+    scope opens only routes that are ``public``, which tell everybody the same, and ``registry``, in container
+    repositories.
     """
 
     words: str
     scope: Scope = ""
     action: Action | None = None
     content: bool = False
+    public: bool = False
+    registry: bool = False
+
+    def caller(self, identity: Identity, catalog: ICatalog) -> Identity:
+        """
+        The caller as the routes of the API take them: with what the credentials behind a bearer token may do.
+
+        :raises Forbidden: the bearer token was asked for with a scope, and this is no route for those
+        """
+        if identity.scoped is None or (identity.scoped and self.public):
+            return identity
+        if identity.scoped and not self.registry:
+            raise Forbidden(SCOPED)
+        return behind(catalog, identity)
 
     def check(
         self,
@@ -62,6 +86,8 @@ class Who:
                 raise missing(asked)
             if not authorizer.may(identity, Action.READ, repository, package):
                 raise missing(asked)
+            if identity.scoped and repository.format != FORMAT:
+                raise Forbidden(SCOPED)
             self._check_action(identity, self.action, authorizer, repository, package)
         elif self.scope:
             self._check_scope(identity, method, authorizer)
@@ -96,10 +122,22 @@ class Who:
 def is_full_admin(identity: Identity) -> bool:
     """Whether the caller is an admin, and not through a token that was made for less."""
     limits = identity.limits
-    return identity.admin and (limits is None or (limits.scopes >= SERVER_SCOPES and not limits.repositories))
+    narrowed = limits is not None and (not limits.scopes >= SERVER_SCOPES or limits.repositories or limits.packages)
+    return identity.admin and not narrowed
 
 
-PUBLIC = Who("anyone")
+def check_no_bearer(identity: Identity) -> None:
+    """
+    Let pass who makes a token or sets a password.
+
+    :raises Forbidden: with a bearer token, whose short life would be of no use then
+    """
+    if identity.via == "bearer":
+        raise Forbidden("a bearer token makes no tokens and sets no passwords: send a password or an access token")
+
+
+PUBLIC = Who("anyone", public=True)
+VIEWERS = Who("anyone; callers see what they may")
 SELF = Who("anyone with an account", scope="api")
 USER_MANAGERS = Who("user managers", scope="users")
 SYSTEM_MANAGERS = Who("system managers", scope="system")

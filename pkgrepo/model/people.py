@@ -27,7 +27,8 @@ class Identity:
     Who is asking, as established from credentials.
 
     ``via`` is how: ``anonymous``, ``password``, ``token`` or ``bearer`` (a short-lived token from the token service).
-    A token's own limits travel in ``limits`` and cap whatever the owner may do.
+    A token's own limits travel in ``limits`` and cap whatever the owner may do. ``scoped`` says of a bearer token
+    whether it was asked for with scopes, and is None for all other credentials.
     """
 
     user_id: int | None = None
@@ -39,6 +40,7 @@ class Identity:
     token_id: int | None = None
     limits: TokenLimits | None = None
     generation: int = 0
+    scoped: bool | None = None
 
     @property
     def anonymous(self) -> bool:

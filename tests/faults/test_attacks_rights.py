@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
+from tests.support.images import Registry, make_image
 from tests.support.management import Stack
 from tests.support.pyprojects import make_wheel
 from tests.support.server import no_failures
@@ -71,3 +72,83 @@ async def test_a_storage_is_not_made_of_a_folder_in_use(stack: Stack) -> None:
         reply = await stack.api("POST", "/storage", {"name": "taken", "path": str(path)})
         assert reply.status in (409, 422), path
     assert [each.name for each in (stack.folder / "home").iterdir()] == ["letter"]
+
+
+async def bearer(stack: Stack, who: str | None, scope: str = "") -> str:
+    return str((await stack.ok("GET", f"/auth/token?scope={scope}", who=who))["token"])
+
+
+PULL = "repository:main/images/app:pull"
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest_twisted.ensureDeferred
+async def test_a_bearer_token_of_an_admin_does_what_its_scope_says(stack: Stack, limited: bool) -> None:
+    for name in ("images", "secret"):
+        await stack.add_repository(name, format="docker", visibility="private")
+    for name in ("images/app", "images/other", "secret/app"):
+        await Registry(stack, f"main/{name}").push(make_image(), "v1")
+    who = await stack.token(scopes=["read"]) if limited else "admin"
+    token = await bearer(stack, who, PULL)
+    for method, path, status in (
+        ("GET", "/v2/main/images/app/tags/list", 200),
+        ("POST", "/v2/main/images/app/blobs/uploads/", 403 if limited else 401),
+        ("DELETE", "/v2/main/images/app/manifests/v1", 403 if limited else 401),
+        ("GET", "/v2/main/images/other/tags/list", 401),
+        ("GET", "/v2/main/secret/app/tags/list", 401),
+        ("GET", "/api/users", 403),
+        ("POST", "/api/users", 403),
+        ("GET", "/api/repository", 403),
+        ("PUT", "/api/repository/main%2Fimages/config", 403),
+        ("POST", "/api/user/token", 403),
+        ("GET", "/metrics", 403),
+        ("GET", "/repositories/main/py/simple/", 403),
+    ):
+        reply = await stack.call(method, path, who=token)
+        assert reply.status == status, (method, path)
+        if status == 401:
+            assert 'error="insufficient_scope"' in reply.headers["www-authenticate"], path
+    wider = await bearer(stack, token, "registry:catalog:*")
+    assert (await stack.call("GET", "/v2/_catalog", who=wider)).json["repositories"] == []
+    assert (await stack.api("GET", "/users", who=await bearer(stack, token))).status == 403
+
+
+@pytest.mark.parametrize("scope", ["", PULL, "nonsense"])
+@pytest_twisted.ensureDeferred
+async def test_who_may_collect_and_count_may_so_with_a_bearer_token(stack: Stack, scope: str) -> None:
+    await stack.add_repository("images", format="docker", visibility="private")
+    await stack.add_repository("files", visibility="private")
+    for user, *actions in (("keeper", "read", "admin"), ("reader", "read")):
+        await stack.add_user(user)
+        grants = [{"repository": f"main/{name}", "actions": actions} for name in ("images", "files")]
+        await stack.ok("PUT", f"/users/{user}/permissions", {"repositories": grants})
+    narrow = await stack.token("keeper", repositories=[{"repository": "main/images", "actions": ["read"]}])
+    for who, images, files in (
+        ("admin", 200, 403 if scope else 200),
+        ("keeper", 200, 403 if scope else 200),
+        ("reader", 403, 403),
+        (narrow, 403, 404),
+    ):
+        token = await bearer(stack, who, scope)
+        for name, status in (("images", images), ("files", files), ("none", 404)):
+            stats = await stack.api("GET", f"/repository/main%2F{name}/stats", who=token)
+            gc = await stack.api("POST", f"/repository/main%2F{name}/gc?wait=30", {}, who=token)
+            assert (stats.status, gc.status) == (status, status), (who, name, stats.body, gc.body)
+    token = await bearer(stack, "keeper", scope)
+    late = await stack.api("POST", "/repository/main%2Fimages/gc?wait=0", {}, who=token)
+    assert (await stack.call("GET", late.headers["location"], who=token)).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_bearer_token_without_a_scope_opens_no_image_not_even_a_kept_answer(stack: Stack) -> None:
+    await stack.add_repository("images", format="docker", visibility="private")
+    await Registry(stack).push(make_image(), "v1")
+    token = await bearer(stack, "admin")
+    for path in ("main/images/app/tags/list", "main/images/app/manifests/v1", "_catalog"):
+        for who, status in (("admin", 200), ("admin", 200), (token, 401)):
+            reply = await stack.call("GET", f"/v2/{path}", who=who)
+            assert reply.status == status, (path, who)
+        assert 'error="insufficient_scope"' in reply.headers["www-authenticate"]
+    assert (await stack.call("GET", "/v2/", who=token)).status == 200
+    await upload(stack, "admin")
+    assert (await stack.call("GET", "/repositories/main/py/simple/demo/", who=token)).status == 200

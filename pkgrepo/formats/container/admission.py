@@ -16,15 +16,15 @@ somebody, without right     to change                      403 and the reason; n
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import frozen
 
+from pkgrepo.auth.bearer import behind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, RepositoryInactive, TooManyAttempts
 from pkgrepo.gateway.images import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
-from pkgrepo.storage.catalog.tokens import find_token
 
 CATALOG_SCOPE = "registry:catalog:*"
 TOKEN_PATH = "/api/auth/token"  # noqa: S105 - an address
@@ -148,9 +148,8 @@ class Admission:
             raise self.challenge(request, scope_of(target.scope, Action.READ), str(AuthenticationRequired()))
 
     def unbound(self, identity: Identity) -> Identity:
-        """The caller without the bounds of the short-lived token; those of the token behind it stay."""
-        token = None if identity.token_id is None else self._services.catalog.look(find_token, identity.token_id)
-        return evolve(identity, limits=None if token is None else token.limits)
+        """See L{behind}."""
+        return behind(self._services.catalog, identity)
 
     def challenge(self, request: Request, scope: str, sentence: str, error: str = "") -> Refusal:
         """

@@ -11,7 +11,7 @@ from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.repositories import images
 from pkgrepo.storage.catalog.package_blobs import images_with
 
-from .admission import Admission, Target
+from .admission import Target
 from .names import is_image_name, parse_digest
 
 
@@ -19,14 +19,14 @@ class Mounting:
     """
     Finds the image to take a blob from.
 
-    The caller must be allowed to read that image now; docker's token often lacks the scope for it, so the token's
-    bounds do not count. Whatever is wrong with the source, the client is told to upload and learns nothing.
+    The caller must be allowed to read that image now, by the very credentials of the request: docker, containerd and
+    crane ask for a token that may pull the source. Whatever is wrong with it, the client is told to upload and learns
+    nothing.
     """
 
-    def __init__(self, services: Services, addresses: ImageAddresses, admission: Admission) -> None:
+    def __init__(self, services: Services, addresses: ImageAddresses) -> None:
         self._services = services
         self._addresses = addresses
-        self._admission = admission
 
     async def mount(self, request: Request, target: Target, identity: Identity, text: str, source: str) -> bool:
         """
@@ -35,9 +35,8 @@ class Mounting:
         :raises DigestInvalid: the digest is malformed
         """
         digest = str(parse_digest(text))
-        caller = self._admission.unbound(identity) if identity.via == "bearer" else identity
         for repository, image in self._sources(request, target, digest, source):
-            readable = repository.active and self._services.access.may(caller, Action.READ, repository, image)
+            readable = repository.active and self._services.access.may(identity, Action.READ, repository, image)
             if readable and await self._services.catalog.write(
                 images.mount_blob,
                 target.repository,

@@ -83,7 +83,7 @@ class RegistrySite:
         trust = Trust(services, self._admission)
         self._lists = Lists(services, addresses, self._admission, trust)
         manifests, pushing, blobs = Manifests(services, trust), Pushing(services, trust), Blobs(services)
-        uploads = Uploads(services, Mounting(services, addresses, self._admission))
+        uploads = Uploads(services, Mounting(services, addresses))
         self._handlers: dict[tuple[Kind, str], Handler] = {
             (Kind.MANIFEST, "GET"): manifests.get,
             (Kind.MANIFEST, "HEAD"): manifests.get,
@@ -182,6 +182,9 @@ class RegistrySite:
         identity = await self._admission.identify(request, CATALOG_SCOPE)
         if request.header(b"authorization") is None and not self._lets_anybody_ping(request):
             raise self._admission.challenge(request, CATALOG_SCOPE, "authentication required")
+        if identity.scoped is False:
+            sentence = "the token was not issued for this"
+            raise self._admission.challenge(request, CATALOG_SCOPE, sentence, "insufficient_scope")
         return await self._lists.catalog(request, identity)
 
 

@@ -7,7 +7,8 @@ import pytest
 from attrs import evolve
 
 from pkgrepo.auth.bearer import Access, BearerTokens, SigningKeys, allowed_words
-from pkgrepo.auth.checkers import identity_of
+from pkgrepo.auth.checkers import SignedChecker, identity_of
+from pkgrepo.auth.credentials import SignedCredentials
 from pkgrepo.auth.limits import SERVER_SCOPES
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.model import ANONYMOUS, Action, RepositoryScope, SubjectKind, TokenLimits, Visibility
@@ -97,27 +98,70 @@ def test_no_grants_mean_no_repository_at_all(scene):
     assert not scene.authorizer.may(identity, Action.READ, repository, "app")
 
 
+@pytest.mark.parametrize("admin", [False, True])
 @pytest.mark.parametrize(
-    ("limits", "scopes"),
+    "limits",
     [
-        (None, SERVER_SCOPES),
-        (TokenLimits(scopes=frozenset({"system"})), {"system"}),
-        (TokenLimits(), set()),
-        (TokenLimits(repositories=(RepositoryScope("main/r1", frozenset({Action.READ})),)), None),
-        (TokenLimits(packages=("x",)), None),
+        None,
+        TokenLimits(),
+        TokenLimits(scopes=frozenset({"system"})),
+        TokenLimits(repositories=(RepositoryScope("main/r1", frozenset({Action.READ})),)),
+        TokenLimits(packages=("x",), cidrs=("10.0.0.0/8",)),
     ],
 )
-def test_an_admins_token_opens_what_the_admin_holds_unless_narrowed_before(scene, limits, scopes):
-    from attrs import evolve
+def test_asked_for_without_a_scope_it_is_bound_as_the_credentials_behind_it(scene, limits, admin):
+    user = scene.user("root", admin=admin)
+    token = None if limits is None else scene.token(user, limits)[1]
+    first = identity_of(user, via="password" if token is None else "token", token=token)
+    found = established(scene, scene.bearer.issue(first, [], scoped=False))
+    assert found.scoped is False
+    expected = TokenLimits(scopes=SERVER_SCOPES) if limits is None else limits
+    assert evolve(found.limits, expires_at=None) == expected
+    assert found.limits.expires_at == datetime.fromtimestamp(START + 960, UTC)
+    images, files = scene.repository(1, format="docker"), scene.repository(2)
+    assert not any(scene.authorizer.may(found, action, images, "x") for action in Action)
+    for action in Action:
+        assert scene.authorizer.may(found, action, files, "x") == scene.authorizer.may(first, action, files, "x")
 
-    admin = evolve(identity_of(scene.user("root", admin=True), via="password"), limits=limits)
-    found = scene.bearer.read(scene.bearer.issue(admin, []).text).limits
-    if scopes is None:
-        assert found.repositories
-        assert found.scopes == frozenset()
-    else:
-        assert found.repositories == ()
-        assert found.scopes == scopes
+
+@pytest.mark.parametrize("access", [[], [PULL]])
+def test_asked_for_with_a_scope_an_admins_reaches_that_alone(scene, access):
+    found = established(scene, scene.bearer.issue(identity_of(scene.user("root", admin=True), via="password"), access))
+    assert found.scoped is True
+    images, others = scene.repository(1, format="docker"), scene.repository(2, format="docker")
+    reached = {
+        (repository.id, package, action)
+        for repository in (images, others)
+        for package in ("app", "other", None)
+        for action in Action
+        if scene.authorizer.may(found, action, repository, package)
+    }
+    assert reached == ({(1, "app", Action.READ)} if access else set())
+    assert not any(scene.authorizer.may_use(found, scope) for scope in SERVER_SCOPES)
+
+
+def test_exchanged_again_it_opens_no_more(scene):
+    admin = identity_of(scene.user("root", admin=True), via="password")
+    narrow = established(scene, scene.bearer.issue(admin, [PULL]))
+    again = established(scene, scene.bearer.issue(narrow, [], scoped=False, catalog=True))
+    assert again.scoped is True
+    assert again.limits.scopes == frozenset()
+    assert not scene.authorizer.may(again, Action.READ, scene.repository(1, format="docker"), "app")
+
+
+def test_a_token_that_does_not_say_is_taken_for_one_with_scopes(scene):
+    admin = identity_of(scene.user("root", admin=True), via="password")
+    claims = claims_of(scene.bearer.issue(admin, [PULL], scoped=False).text)
+    del claims["scoped"]
+    claims["adm"] = sorted(SERVER_SCOPES)
+    found = scene.bearer.read(_sign(scene, claims))
+    assert found.scoped
+    assert found.limits.scopes == frozenset()
+
+
+def established(scene, issued):
+    checker = SignedChecker(scene.catalog, scene.bearer, clock=scene.clock)
+    return checker._check(SignedCredentials(issued.text))
 
 
 @pytest.mark.filterwarnings("ignore:The HMAC key is:jwt.InsecureKeyLengthWarning")

@@ -87,11 +87,12 @@ async def test_a_users_token_reaches_what_it_names_and_nothing_else(stack: Stack
     token = answer["token"]
     assert [each["repository"] for each in claims(token)["access"]] == ["main/one"]
     await stack.publish("main/one", "demo", "1.0")
-    assert (await stack.api("GET", "/package/main%2Fone/demo", who=token)).status == 200
-    assert (await stack.api("GET", "/repository/main%2Ftwo", who=token)).status == 404
-    assert (await stack.api("GET", "/user/me", who=token)).status == 403
+    assert (await stack.call("GET", "/repositories/main/one/simple/demo/", who=token)).status == 200
+    assert (await stack.call("GET", "/repositories/main/two/simple/demo/", who=token)).status in (403, 404)
+    for path in ("/package/main%2Fone/demo", "/repository/main%2Ftwo", "/user/me"):
+        assert (await stack.api("GET", path, who=token)).status == 403
     await stack.ok("PUT", "/users/ada/password", {"password": "another one entirely"})
-    assert (await stack.api("GET", "/package/main%2Fone/demo", who=token)).status == 401
+    assert (await stack.call("GET", "/repositories/main/one/simple/demo/", who=token)).status == 401
 
 
 @pytest_twisted.ensureDeferred

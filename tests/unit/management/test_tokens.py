@@ -12,6 +12,7 @@ from pkgrepo.errors import Forbidden
 from pkgrepo.management.token_reach import check_not_wider
 from pkgrepo.model import Action, RepositoryScope, TokenLimits
 from tests.support.management import Stack
+from tests.support.server import PASSWORD
 
 READ, WRITE = Action.READ, Action.WRITE
 
@@ -156,11 +157,21 @@ async def test_a_token_makes_no_wider_one(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_bearer_of_a_login_makes_tokens_that_outlive_it(stack: Stack) -> None:
-    bearer = (await stack.api("POST", "/auth/token")).json["token"]
-    reply = await stack.api("POST", "/user/token", {"name": "x"}, who=bearer)
-    assert reply.status == 201
-    assert reply.json["expires_at"] > (datetime.now(UTC) + timedelta(days=89)).isoformat()
+async def test_a_bearer_token_leaves_nothing_that_outlives_it(stack: Stack) -> None:
+    made = await stack.ok("POST", "/user/token", {"name": "x", "scopes": ["api:read", "api:write"]})
+    await stack.add_user("ada")
+    for who in ("admin", made["token"]):
+        bearer = (await stack.api("POST", "/auth/token", who=who)).json["token"]
+        assert (await stack.api("GET", "/user/token", who=bearer)).status == 200
+        for method, path, body in (
+            ("POST", "/user/token", {"name": "x"}),
+            ("POST", f"/user/token/{made['id']}/rotate", {}),
+            ("POST", "/user/change-password", {"old_password": PASSWORD, "new_password": "entirely different"}),
+            ("PUT", "/users/ada/password", {"password": "entirely different"}),
+        ):
+            assert (await stack.api(method, path, body, who=bearer)).status == 403, path
+        assert "refresh_token" not in await stack.ok("GET", "/auth/token?offline_token=true", who=bearer)
+    assert len((await stack.ok("GET", "/user/token"))["items"]) == 1
 
 
 @pytest_twisted.ensureDeferred

@@ -10,6 +10,7 @@ import pytest_twisted
 
 from pkgrepo.management.app import FAMILIES
 from pkgrepo.management.gc import ADMINS
+from pkgrepo.management.jobs import JOB_READERS
 from pkgrepo.management.openapi import Description
 from pkgrepo.management.route import Route
 from pkgrepo.management.who import (
@@ -22,6 +23,7 @@ from pkgrepo.management.who import (
     SELF,
     SYSTEM_MANAGERS,
     USER_MANAGERS,
+    VIEWERS,
     WATCHERS,
     Who,
 )
@@ -32,19 +34,24 @@ ROUTES = [route for table in TABLES for route in table.routes]
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 # Status of a refusal by caller; None where the caller gets in. The repository is private.
-CALLERS = ("nobody", "plain", "reader", "editor", "users", "system", "admin", "weak token")
+PEOPLE = ("nobody", "plain", "reader", "editor", "users", "system", "admin")
+# All of an admin: "weak token" reads that one repository, "drawn" are bearer tokens got for it.
+TOKENS = ("weak token", "metrics token", "scoped bearer", "bearer", "drawn scoped bearer", "drawn bearer")
+CALLERS = (*PEOPLE, *TOKENS)
 EXPECTED: dict[Who, tuple[int | None, ...]] = {
-    PUBLIC: (None,) * 8,
-    SELF: (401, None, None, None, None, None, None, 403),
-    USER_MANAGERS: (401, 403, 403, 403, None, 403, None, 403),
-    SYSTEM_MANAGERS: (401, 403, 403, 403, 403, None, None, 403),
-    WATCHERS: (401, 403, 403, 403, 403, None, None, 403),
-    AUDITORS: (401, 403, 403, 403, 403, 403, None, 403),
-    READERS: (404, 404, None, None, 404, None, None, None),
-    CONTENT_READERS: (404, 404, None, None, 404, None, None, None),
-    EDITORS: (404, 404, 403, None, 404, None, None, 403),
-    ADMINS: (404, 404, 403, 403, 404, 403, None, 403),
-    CONTENT_DELETERS: (404, 404, 403, 403, 404, None, None, 403),
+    PUBLIC: (None,) * 13,
+    VIEWERS: (None,) * 9 + (403, None, 403, None),
+    SELF: (401, None, None, None, None, None, None, 403, 403, 403, None, 403, 403),
+    USER_MANAGERS: (401, 403, 403, 403, None, 403, None, 403, 403, 403, None, 403, 403),
+    SYSTEM_MANAGERS: (401, 403, 403, 403, 403, None, None, 403, 403, 403, None, 403, 403),
+    WATCHERS: (401, 403, 403, 403, 403, None, None, 403, None, 403, None, 403, 403),
+    AUDITORS: (401, 403, 403, 403, 403, 403, None, 403, 403, 403, None, 403, 403),
+    READERS: (404, 404, None, None, 404, None, None, None, 404, 403, None, 403, None),
+    CONTENT_READERS: (404, 404, None, None, 404, None, None, None, 404, 403, None, 403, None),
+    EDITORS: (404, 404, 403, None, 404, None, None, 403, 404, 403, None, 403, 403),
+    ADMINS: (404, 404, 403, 403, 404, 403, None, 403, 404, 403, None, 403, 403),
+    JOB_READERS: (401, None, None, None, None, None, None, None, None, None, None, None, None),
+    CONTENT_DELETERS: (404, 404, 403, 403, 404, None, None, 403, 404, 403, None, 403, 403),
 }
 
 ROUTE_WHO = {
@@ -68,13 +75,13 @@ ROUTE_WHO = {
     "GET /package/<repository>/<package>/versions": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>/readme": CONTENT_READERS,
-    "GET /job/<id>": PUBLIC,
+    "GET /job/<id>": JOB_READERS,
     "GET /project": PUBLIC,
     "GET /project/<key>": PUBLIC,
     "GET /project/<key>/bindings": PUBLIC,
     "GET /project/<key>/members": PUBLIC,
     "GET /project/by-key/<repository>/<package>": READERS,
-    "GET /repository": PUBLIC,
+    "GET /repository": VIEWERS,
     "GET /repository/<repository>": READERS,
     "GET /repository/<repository>/config": EDITORS,
     "GET /repository/<repository>/config/<key>": EDITORS,
@@ -88,9 +95,9 @@ ROUTE_WHO = {
     "GET /repository/config/<key>/default": PUBLIC,
     "GET /repository/config/<key>/description": PUBLIC,
     "GET /repository/config/<key>/schema": PUBLIC,
-    "GET /repository/find-id/<storage>/<name>": PUBLIC,
+    "GET /repository/find-id/<storage>/<name>": VIEWERS,
     "GET /repository/types": PUBLIC,
-    "GET /search/packages": PUBLIC,
+    "GET /search/packages": VIEWERS,
     "GET /storage": SYSTEM_MANAGERS,
     "GET /storage/<id>": SYSTEM_MANAGERS,
     "GET /user-management/is-taken": USER_MANAGERS,
@@ -161,7 +168,20 @@ async def people(stack: Stack) -> Any:
     await stack.grant("reader", "main/private", "read")
     await stack.grant("editor", "main/private", "read", "edit")
     weak = await stack.token(repositories=[{"repository": "main/private", "actions": ["read"]}])
-    yield stack, {**{name: name for name in CALLERS}, "nobody": None, "weak token": weak}
+
+    async def bearer(who: str, query: str = "") -> str:
+        return str((await stack.ok("GET", f"/auth/token{query}", who=who))["token"])
+
+    scope = "?scope=repository:main/private:pull"
+    tokens = {
+        "weak token": weak,
+        "metrics token": await stack.token(scopes=["metrics"]),
+        "scoped bearer": await bearer("admin", scope),
+        "bearer": await bearer("admin"),
+        "drawn scoped bearer": await bearer(weak, scope),
+        "drawn bearer": await bearer(weak),
+    }
+    yield stack, {**{name: name for name in PEOPLE}, "nobody": None, **tokens}
 
 
 @pytest.mark.parametrize("who", list(EXPECTED), ids=lambda who: f"{who.scope}{who.action or ''}{who.content or ''}")

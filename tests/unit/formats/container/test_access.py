@@ -178,11 +178,16 @@ async def test_a_token_for_the_catalog_shows_what_its_user_may_see(registry: Reg
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_mount_needs_no_scope_for_its_source(registry: Registry) -> None:
+async def test_a_mount_needs_a_token_that_may_pull_its_source(registry: Registry) -> None:
     await registry.stack.add_user("bob")
     await registry.stack.grant("bob", "main/images", "read", "write")
     digest = await registry.push_blob(b"layer", name="main/images/base")
-    token = await bearer(registry, f"repository:{APP}:pull,push", who="bob")
+    push, pull = f"repository:{APP}:pull,push", "repository:main/images/base:pull"
+    for source in ("&from=main/images/base", ""):
+        token = await bearer(registry, push, who="bob")
+        assert (await registry.start(f"?mount={digest}{source}", who=token)).status == 202
+        assert (await registry.below("HEAD", f"blobs/{digest}", who=token)).status == 404
+    token = await bearer(registry, push, pull, who="bob")
     assert (await registry.start(f"?mount={digest}&from=main/images/base", who=token)).status == 201
 
 
