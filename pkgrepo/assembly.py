@@ -90,7 +90,7 @@ class Core:
         self.alone_since: dict[int, datetime] = {}
         self._presences: list[Presence] = []
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
-        self.passwords = Passwords(self.pools.cpu, min_length=config.auth.password_min)
+        self.passwords = Passwords(self.pools.cpu, reactor, min_length=config.auth.password_min)
         self.containers = ContainerFormat(service=config.container.service, ping=config.container.ping)
         self.formats: dict[str, IFormat] = {
             each.name: each for each in (self.containers, NpmFormat(config.npm.advisories), PythonFormat())

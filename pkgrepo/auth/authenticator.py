@@ -7,7 +7,7 @@ a header that       is answered
 was verified a      from memory (``recall``), in microseconds, without a coroutine
 moment ago
 is being verified   together with the request that came first: one argon2 run however many connections a
-                    client opens
+                    client opens; none, when all of them are closed before its turn comes
 is new              by the checkers behind the portal
 ==================  =========================================================================================
 
@@ -21,15 +21,13 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable
-from typing import Any
 
 from attrs import frozen
 from twisted.cred.error import LoginFailed
 from twisted.cred.portal import Portal
-from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from pkgrepo.concurrency.flight import SingleFlight
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.interfaces import IAuthenticator, ICatalog
 from pkgrepo.model import ANONYMOUS, Identity
@@ -42,8 +40,6 @@ from .watch import IdentitySerial
 
 REMEMBERED_S = 60  # seconds
 REMEMBERED = 10_000  # headers; some 5 MB
-
-_Flight = tuple[bytes, str]
 
 
 @frozen
@@ -66,7 +62,7 @@ class Authenticator:
         self._serial: int | None = None
         self._key = secrets.token_bytes(32)
         self._remembered: dict[bytes, _Remembered] = {}
-        self._running: dict[_Flight, list[Deferred[Identity]]] = {}
+        self._flight: SingleFlight[tuple[bytes, str], Identity] = SingleFlight(abandon=True)
 
     def recall(self, header: bytes | None, address: str = "") -> Identity | None:
         """
@@ -121,18 +117,10 @@ class Authenticator:
         digest = self._digest(f"{username}\0{secret}".encode())
         return self._enter(await self._establish(credentials, (digest, address)), address, client)
 
-    async def _establish(self, credentials: Credentials, flight: _Flight) -> Identity:
+    async def _establish(self, credentials: Credentials, flight: tuple[bytes, str]) -> Identity:
         if not isinstance(credentials, PasswordCredentials):
             return await self._ask(credentials)
-        mine: Deferred[Identity] = Deferred()
-        waiting = self._running.get(flight)
-        if waiting is not None:
-            waiting.append(mine)
-            return await mine
-        self._running[flight] = [mine]
-        # apart from the request that came first: it may be cancelled while others wait
-        Deferred.fromCoroutine(self._ask(credentials)).addBoth(self._land, flight)
-        return await mine
+        return await self._flight.run(flight, lambda: self._ask(credentials))
 
     async def _ask(self, credentials: Credentials) -> Identity:
         try:
@@ -141,15 +129,6 @@ class Authenticator:
             raise AuthenticationFailed from None
         assert isinstance(identity, Identity)
         return identity
-
-    def _land(self, outcome: Any, flight: _Flight) -> None:
-        for waiter in self._running.pop(flight):
-            if waiter.called:
-                continue
-            if isinstance(outcome, Failure):
-                waiter.errback(outcome)
-            else:
-                waiter.callback(outcome)
 
     def _enter(self, identity: Identity, address: str, client: str) -> Identity:
         if identity.limits is not None and not address_allowed(identity.limits, address):

@@ -85,13 +85,16 @@ class PasswordChecker:
 
     async def _check(self, credentials: Any) -> Identity:
         account, address = name_key(credentials.username), credentials.address
-        admit = partial(self._throttle.admit, account, address)
-        failed = partial(self._throttle.failed, account, address)
-        admit()  # before queueing, and again when the turn has come
+        self._throttle.admit(account, address)  # before queueing, and again when the turn has come
         user = self._catalog.look(find_user_by_name, credentials.username)
         # an inactive account is no account here: its password must not be told right by how guesses are counted
         stored = self._catalog.look(password_hash, user.id) if user and user.active else ""
-        verdict = await self._passwords.verify(stored, credentials.password, admit=admit, failed=failed)
+        verdict = await self._passwords.verify(
+            stored,
+            credentials.password,
+            path=self._throttle.queue_path(account, address),
+            begin=partial(self._throttle.begin, account, address),
+        )
         if user is None or not verdict.correct:
             # an unknown name stays out of the log: people type passwords into the wrong field
             known = user.username if user else "an unknown user"

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import secrets
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
+from argon2.low_level import ARGON2_VERSION
 from attrs import field, frozen
-from twisted.internet.defer import DeferredSemaphore
+from twisted.internet.interfaces import IReactorTime
 
+from pkgrepo.concurrency.flight import shield
+from pkgrepo.concurrency.permits import Path, Permits, QueueFull
 from pkgrepo.errors import Invalid, TooManyAttempts
+
+T = TypeVar("T")
 
 MAX_WAITING = 256  # verifications; at 50 ms each on two cores the last one waits some six seconds
 RETRY_S = 5  # seconds until the queue has surely moved
@@ -32,8 +38,22 @@ _EDGES = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 _FEWEST_DISTINCT = 5  # characters; "aaaaaaaaaaaa" and "121212121212" have fewer
 
 
-def _pass() -> None:
-    """Nobody counts."""
+# Who waits for a new hash, beside those who wait for verifications (see L{Throttle.queue_path}).
+_HASHING = ("hash",)
+
+
+class Attempt(Protocol):
+    """A verification under way, for whoever counts them."""
+
+    def end(self, *, failed: bool) -> None:
+        """It is over; ``failed`` when the password was wrong."""
+
+
+class _Uncounted:
+    """An attempt that nobody counts."""
+
+    def end(self, *, failed: bool) -> None:
+        """Nothing."""
 
 
 @frozen
@@ -49,12 +69,13 @@ class Passwords:
     Hashes and verifies passwords in a thread pool.
 
     ``run(function, *args)`` runs in a thread and gives an awaitable. At most ``parallel`` of them run at once, each
-    with the memory that ``hasher`` takes (64 MiB unless told otherwise).
+    with the memory that ``hasher`` takes (64 MiB unless told otherwise); the others wait in a fair queue.
     """
 
     def __init__(
         self,
         run: Callable[..., Awaitable[Any]],
+        reactor: IReactorTime,
         *,
         hasher: PasswordHasher | None = None,
         parallel: int = 2,
@@ -62,10 +83,9 @@ class Passwords:
     ) -> None:
         self._run = run
         self._hasher = hasher or PasswordHasher()
-        self._turns = DeferredSemaphore(parallel)
-        self._waiting = 0
+        self._permits = Permits(parallel, reactor, most_waiting=MAX_WAITING)
         self._min_length = min_length
-        self._decoy = ""
+        self._decoy = _decoy(self._hasher)
 
     def check(self, password: str, *, username: str = "") -> None:
         """
@@ -83,47 +103,59 @@ class Passwords:
             raise Invalid("the password is one of the most common ones", "/password")
 
     async def hash(self, password: str) -> str:
-        """The password's argon2id hash, in the PHC string form."""
-        async with self._turn():
-            text: str = await self._run(self._hasher.hash, password)
+        """The password's argon2id hash, in the PHC string form. :raises TooManyAttempts: too many wait already"""
+        text: str = await self._in_turn(_HASHING, lambda: self._run(self._hasher.hash, password))
         return text
 
     async def verify(
-        self, stored: str, password: str, *, admit: Callable[[], None] = _pass, failed: Callable[[], None] = _pass
+        self, stored: str, password: str, *, path: Path = ("",), begin: Callable[[], Attempt] = _Uncounted
     ) -> Verdict:
         """
         Whether the password belongs to the stored hash.
 
-        An empty ``stored`` (no such user, or no password) is never right, and takes as long as any other. ``admit`` is
-        called when the turn has come, right before the work, and what it raises is raised here; ``failed`` is called
-        after a wrong password and before the next turn. So guesses that wait in the queue are counted one by one.
+        An empty ``stored`` (no such user, or no password) is never right, and takes as long as any other. ``path`` is
+        the caller's place in the queue. ``begin`` is called when the turn has come, right before the work, and what it
+        raises is raised here; the attempt that it gives is ended before the next turn. So guesses that wait in the
+        queue are counted one by one. Who leaves the queue has made no attempt; who leaves later has.
 
         :raises TooManyAttempts: too many others are waiting already
         """
-        if not stored and not self._decoy:
-            self._decoy = await self.hash("nobody has this password")
-        async with self._turn():
-            admit()
+        return await self._in_turn(path, lambda: self._attempt(begin(), stored, password))
+
+    async def _attempt(self, attempt: Attempt, stored: str, password: str) -> Verdict:
+        wrong = False
+        try:
             verdict: Verdict = await self._run(self._verify, stored or self._decoy, password)
             if not stored:
                 verdict = Verdict(correct=False)
-            if not verdict.correct:
-                failed()
+            wrong = not verdict.correct
+        finally:
+            attempt.end(failed=wrong)
         return verdict
 
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        if self._waiting >= MAX_WAITING:
-            raise TooManyAttempts(RETRY_S)
-        self._waiting += 1
+    async def _in_turn(self, path: Path, start: Callable[[], Awaitable[T]]) -> T:
+        """
+        The result of the work that is started once there is a permit; it may be refused then.
+
+        The permit is kept until the work ends, also when the caller leaves: a thread cannot be broken off.
+        """
+
+        async def run(work: Awaitable[T]) -> T:
+            try:
+                return await work
+            finally:
+                self._permits.release()
+
         try:
-            await self._turns.acquire()
-        finally:
-            self._waiting -= 1
+            await self._permits.acquire(path)
+        except QueueFull:
+            raise TooManyAttempts(RETRY_S) from None
         try:
-            yield
-        finally:
-            self._turns.release()
+            work = start()
+        except BaseException:
+            self._permits.release()
+            raise
+        return await shield(run(work))
 
     def _verify(self, stored: str, password: str) -> Verdict:
         try:
@@ -133,6 +165,15 @@ class Passwords:
         if self._hasher.check_needs_rehash(stored):
             return Verdict(correct=True, rehashed=self._hasher.hash(password))
         return Verdict(correct=True)
+
+
+def _decoy(hasher: PasswordHasher) -> str:
+    """A hash that nobody has the password of, and that takes as long to verify as any; made without hashing."""
+    salt, digest = (
+        b64encode(secrets.token_bytes(size)).decode().rstrip("=") for size in (hasher.salt_len, hasher.hash_len)
+    )
+    cost = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
+    return f"$argon2id$v={ARGON2_VERSION}${cost}${salt}${digest}"
 
 
 def _is_run(text: str) -> bool:

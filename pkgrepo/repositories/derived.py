@@ -10,11 +10,10 @@ from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 
+from pkgrepo.concurrency.flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Document, Repository
 from pkgrepo.storage.catalog import repositories
-
-from .flight import SingleFlight
 
 PATIENCE_S = 2.0  # how long a reader waits for a fresh build when an older one could be served
 REST_FACTOR = 5  # a build that took t seconds of a processor is not repeated before 5 t have passed

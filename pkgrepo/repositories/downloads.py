@@ -6,11 +6,12 @@ from typing import Protocol
 
 from attrs import frozen
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.permits import Permits
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Identity
 from pkgrepo.storage.catalog import downloads
@@ -60,7 +61,7 @@ class DownloadRecorder(Service):
         self._catalog = catalog
         self._clock = clock
         self._pending: list[downloads.Download] = []
-        self._writing = DeferredLock()
+        self._writing = Permits(1, reactor)
         self._loop = LoopingCall(self.flush)
         self._loop.clock = reactor
 
@@ -105,7 +106,7 @@ class DownloadRecorder(Service):
         )
 
     async def _flush(self) -> None:
-        async with self._writing:
+        async with self._writing.one():
             while self._pending:
                 batch, self._pending = self._pending[:FLUSH_ROWS], self._pending[FLUSH_ROWS:]
                 await self._catalog.write(downloads.record_downloads, batch)

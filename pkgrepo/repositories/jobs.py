@@ -13,13 +13,13 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.flight import shield
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.storage.catalog import jobs
 from pkgrepo.storage.catalog.jobs import Job
 
 from .clock import Clock
-from .flight import shield
 
 log = Logger()
 

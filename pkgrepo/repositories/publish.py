@@ -25,13 +25,13 @@ from typing import Any, Protocol, TypeVar
 from attrs import Factory, evolve, frozen
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.flight import shield
 from pkgrepo.errors import Conflict, RepositoryInactive, StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
 from pkgrepo.storage.catalog import blobs, events, files, packages, repositories, versions
 
 from .clock import Clock
-from .flight import shield
 from .index import Change, Indexer, PackageIndex
 from .registry import Registry
 from .staged import Claim, Staged

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from pkgrepo.concurrency.flight import SingleFlight
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
-
-from .flight import SingleFlight
 
 Opener = Callable[[Storage], Awaitable[IBlobStore]]
 

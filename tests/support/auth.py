@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import argon2
+from twisted.internet import reactor
 
 from pkgrepo.auth.authenticator import Authenticator
 from pkgrepo.auth.bearer import BearerTokens, SigningKeys
@@ -71,7 +72,7 @@ class Scene:
         self.clock = Time()
         self.catalog = MemoryCatalog()
         self.threads = Threads()
-        self.passwords = Passwords(self.threads, hasher=FAST)
+        self.passwords = Passwords(self.threads, reactor, hasher=FAST)
         self.throttle = Throttle(clock=self.clock)
         self.bearer = BearerTokens(self.catalog, SigningKeys.single("k" * 40), clock=self.clock)
         self.uses = TokenUses(self.catalog, clock=self.clock)

@@ -78,7 +78,7 @@ class Stack:
             config = evolve(config, bootstrap=Bootstrap())
         self.assembly = Assembly(config, reactor)
         core = self.assembly.core
-        core.passwords = Passwords(core.pools.cpu, hasher=FAST)
+        core.passwords = Passwords(core.pools.cpu, core.reactor, hasher=FAST)
         self._secrets = dict([ADMIN])
 
     async def start(self) -> None:

@@ -16,13 +16,13 @@ from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall, deferLater
 
+from pkgrepo.concurrency.flight import shield
 from pkgrepo.errors import BlobMissing, Conflict, PkgrepoError
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.body import Body, BodyLost
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobUpload
-from pkgrepo.repositories.flight import shield
 from pkgrepo.repositories.staged import Staged
 from pkgrepo.storage.catalog import uploads
 from pkgrepo.storage.catalog.uploads import UploadSession

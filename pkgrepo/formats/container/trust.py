@@ -36,13 +36,13 @@ from functools import lru_cache
 from attrs import frozen
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.flight import SingleFlight
 from pkgrepo.errors import BlobMissing, StorageFailed, StorageFull
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import SYSTEM, Action, Actor, Identity, Repository
 from pkgrepo.repositories import quarantine
-from pkgrepo.repositories.flight import SingleFlight
 from pkgrepo.repositories.images import Quarantine
 from pkgrepo.storage.catalog import trust
 from pkgrepo.storage.catalog.manifests import find_manifest

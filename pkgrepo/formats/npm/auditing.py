@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.flight import SingleFlight
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.flight import SingleFlight
 from pkgrepo.storage.pools import Pools
 
 from . import audit

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pkgrepo.concurrency.flight import shield
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
-from pkgrepo.repositories.flight import shield
 from pkgrepo.storage.yielding import Yielding
 
 from . import changes, names, semver

@@ -17,11 +17,11 @@ from typing import Final
 
 from attrs import Factory, define, evolve
 
+from pkgrepo.concurrency.flight import SingleFlight
 from pkgrepo.errors import NotFound
 from pkgrepo.http.hot import ResponseCache
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Document, Package, Repository
-from pkgrepo.repositories.flight import SingleFlight
 from pkgrepo.storage.catalog import documents, packages, tags, versions
 from pkgrepo.storage.pools import Pools
 

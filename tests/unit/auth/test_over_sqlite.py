@@ -39,7 +39,7 @@ async def catalogs(tmp_path):
 
 
 def authenticator_over(catalog):
-    checkers = [PasswordChecker(catalog, Passwords(Threads(), hasher=FAST), Throttle()), TokenChecker(catalog)]
+    checkers = [PasswordChecker(catalog, Passwords(Threads(), reactor, hasher=FAST), Throttle()), TokenChecker(catalog)]
     uses = TokenUses(catalog)
     return Authenticator(catalog, make_portal(catalog, checkers), uses), uses
 

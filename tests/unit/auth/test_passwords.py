@@ -2,6 +2,7 @@ import argon2
 import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
 
 from pkgrepo.auth import passwords as module
 from pkgrepo.auth.passwords import Passwords
@@ -16,7 +17,7 @@ def threads():
 
 @pytest.fixture
 def passwords(threads):
-    return Passwords(threads, hasher=FAST)
+    return Passwords(threads, Clock(), hasher=FAST)
 
 
 @pytest_twisted.ensureDeferred
@@ -61,7 +62,7 @@ async def test_a_damaged_hash_is_never_right(passwords):
 
 @pytest_twisted.ensureDeferred
 async def test_no_more_than_the_allowed_number_run_at_once(threads):
-    passwords = Passwords(threads, hasher=FAST, parallel=2)
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=2)
     stored = FAST.hash(PASSWORD)
     threads.held = []
     running = [Deferred.fromCoroutine(passwords.verify(stored, PASSWORD)) for _ in range(5)]
@@ -75,7 +76,7 @@ async def test_no_more_than_the_allowed_number_run_at_once(threads):
 @pytest_twisted.ensureDeferred
 async def test_a_full_queue_turns_people_away_at_once(threads, monkeypatch):
     monkeypatch.setattr(module, "MAX_WAITING", 1)
-    passwords = Passwords(threads, hasher=FAST, parallel=1)
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
     stored = FAST.hash(PASSWORD)
     threads.held = []
     running = [Deferred.fromCoroutine(passwords.verify(stored, PASSWORD)) for _ in range(2)]
@@ -87,23 +88,95 @@ async def test_a_full_queue_turns_people_away_at_once(threads, monkeypatch):
     assert (await passwords.verify(stored, PASSWORD)).correct
 
 
+class Counted:
+    """An attempt that notes how it ended."""
+
+    def __init__(self):
+        self.ends = []
+
+    def end(self, *, failed):
+        self.ends.append(failed)
+
+
 @pytest_twisted.ensureDeferred
-async def test_admission_is_asked_when_the_turn_comes_and_its_refusal_frees_the_turn(threads):
-    passwords = Passwords(threads, hasher=FAST, parallel=1)
+async def test_attempts_begin_when_the_turn_comes_and_their_refusal_frees_the_turn(threads):
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
     stored = FAST.hash(PASSWORD)
 
     def refuse():
         raise TooManyAttempts(7)
 
     with pytest.raises(TooManyAttempts):
-        await passwords.verify(stored, PASSWORD, admit=refuse)
+        await passwords.verify(stored, PASSWORD, begin=refuse)
     assert threads.calls == 0
     assert (await passwords.verify(stored, PASSWORD)).correct
 
 
 @pytest_twisted.ensureDeferred
+async def test_attempts_end_with_what_they_were(threads):
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
+    stored, counted = FAST.hash(PASSWORD), Counted()
+    await passwords.verify(stored, PASSWORD, begin=lambda: counted)
+    await passwords.verify(stored, "wrong", begin=lambda: counted)
+    await passwords.verify("", PASSWORD, begin=lambda: counted)
+    assert counted.ends == [False, True, True]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_burst_for_nobody_hashes_nothing_that_is_not_admitted(threads):
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=2)
+
+    def refuse():
+        raise TooManyAttempts(7)
+
+    for _ in range(10):
+        with pytest.raises(TooManyAttempts):
+            await passwords.verify("", "x", begin=refuse)
+    assert threads.calls == 0
+
+
+def test_hundreds_who_are_refused_in_a_row_cost_no_permit(threads):
+    clock = Clock()
+    passwords = Passwords(threads, clock, hasher=FAST, parallel=2)
+    stored = FAST.hash(PASSWORD)
+    blocked = []
+
+    def begin():
+        if blocked:
+            raise TooManyAttempts(60)
+        return Counted()
+
+    threads.held = []
+    asked = [Deferred.fromCoroutine(passwords.verify(stored, "wrong", begin=begin)) for _ in range(200)]
+    outcomes = []
+    for each in asked:
+        each.addBoth(outcomes.append)
+    blocked.append(True)
+    threads.release()
+    clock.pump([0] * 20)
+    assert len(outcomes) == 200
+    right = Deferred.fromCoroutine(passwords.verify(stored, PASSWORD))
+    right.addCallback(lambda verdict: outcomes.append(verdict.correct))
+    assert outcomes[-1] is True
+
+
+def test_who_leaves_while_their_password_is_hashed_keeps_the_permit_until_it_is(threads):
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
+    stored, counted = FAST.hash(PASSWORD), Counted()
+    threads.held = []
+    leaving = Deferred.fromCoroutine(passwords.verify(stored, "wrong", begin=lambda: counted))
+    leaving.addErrback(lambda failure: None)
+    following = Deferred.fromCoroutine(passwords.verify(stored, PASSWORD))
+    leaving.cancel()
+    assert (threads.calls, counted.ends) == (1, [])
+    threads.release()
+    assert counted.ends == [True]
+    assert following.called
+
+
+@pytest_twisted.ensureDeferred
 async def test_leaving_the_queue_frees_the_place(threads):
-    passwords = Passwords(threads, hasher=FAST, parallel=1)
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
     stored = FAST.hash(PASSWORD)
     threads.held = []
     first = Deferred.fromCoroutine(passwords.verify(stored, PASSWORD))
@@ -147,6 +220,6 @@ def test_other_passwords_are_taken_without_composition_rules(passwords, password
 
 
 def test_the_least_length_is_a_setting(threads):
-    Passwords(threads, min_length=5).check("hm0k!")
+    Passwords(threads, Clock(), min_length=5).check("hm0k!")
     with pytest.raises(Invalid, match="at least 20"):
-        Passwords(threads, min_length=20).check(PASSWORD)
+        Passwords(threads, Clock(), min_length=20).check(PASSWORD)

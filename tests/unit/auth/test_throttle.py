@@ -19,7 +19,7 @@ def throttle(clock):
 def fail(throttle, account, address, times):
     for _ in range(times):
         throttle.admit(account, address)
-        throttle.failed(account, address)
+        throttle.begin(account, address).end(failed=True)
 
 
 def wait(throttle, account, address):
@@ -114,11 +114,52 @@ def test_odd_addresses_are_counted_as_they_are(throttle, address):
 
 def test_memory_is_bounded_and_the_busiest_guesser_is_remembered(throttle, monkeypatch):
     monkeypatch.setattr(module, "MAX_KEYS", 10)
-    for count in range(4):
-        fail(throttle, f"name{count}", "192.0.2.1", 1)
-    for count in range(30):
-        throttle.failed(f"other{count}", f"198.51.100.{count}")
+    for count in range(17):
+        fail(throttle, f"other{count}", f"198.51.100.{count}", 1)
         if count % 4 == 0:
-            throttle.failed(f"again{count}", "192.0.2.1")
+            fail(throttle, f"again{count}", "192.0.2.1", 1)
     wait(throttle, "x", "192.0.2.1")
     assert len(throttle._records) <= 10
+
+
+def test_attempts_under_way_count_as_failures_until_they_end(throttle):
+    fail(throttle, "bob", "192.0.2.1", 2)
+    under_way = [throttle.begin(f"name{number}", "192.0.2.1") for number in range(3)]
+    with pytest.raises(TooManyAttempts) as refused:
+        throttle.begin("carol", "192.0.2.1")
+    assert refused.value.retry_after_s == 1
+    throttle.begin("carol", "198.51.100.1").end(failed=False)
+    for each in under_way:
+        each.end(failed=False)
+    throttle.begin("carol", "192.0.2.1").end(failed=False)
+    assert not throttle._under_way
+
+
+def test_an_account_has_no_more_guesses_under_way_than_it_may_fail(throttle):
+    under_way = [throttle.begin("bob", f"192.0.2.{last}") for last in range(5)]
+    with pytest.raises(TooManyAttempts):
+        throttle.begin("bob", "198.51.100.1")
+    for each in under_way:
+        each.end(failed=True)
+    assert wait(throttle, "bob", "198.51.100.1") == 60
+
+
+@pytest.mark.parametrize(
+    ("address", "mate", "stranger"),
+    [
+        ("192.0.2.1", "192.0.99.1", "198.51.100.1"),
+        ("2001:db8:1:1::1", "2001:db8:2::1", "2001:db9::1"),
+        ("2001:db8::1", "2001:db8::2", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1", "2001:db8::1"),
+    ],
+)
+def test_networks_share_a_place_in_the_queue_with_their_kin(throttle, address, mate, stranger):
+    assert throttle.queue_path("a", address)[:2] == throttle.queue_path("b", mate)[:2]
+    assert throttle.queue_path("a", address)[:2] != throttle.queue_path("a", stranger)[:2]
+
+
+def test_known_addresses_queue_apart_from_all_others(throttle):
+    throttle.succeeded("bob", "192.0.2.1")
+    known = throttle.queue_path("bob", "192.0.2.1")[0]
+    assert throttle.queue_path("eve", "192.0.2.1")[0] != known
+    assert throttle.queue_path("bob", "192.0.2.2")[0] != known

@@ -5,8 +5,8 @@ import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import globalLogPublisher
 
+from pkgrepo.concurrency.flight import SingleFlight, shield
 from pkgrepo.errors import Conflict
-from pkgrepo.repositories.flight import SingleFlight, shield
 
 
 class Work:
@@ -101,6 +101,34 @@ def test_work_goes_on_when_everybody_has_left():
     late = ask(flight, work)
     work.runs[0].callback("done")
     assert result_of(late) == "done"
+
+
+def test_work_to_be_abandoned_ends_with_the_last_who_waits_for_it(logged):
+    flight, work = SingleFlight(abandon=True), Work()
+    first, second = ask(flight, work), ask(flight, work)
+    first.cancel()
+    result_of(first)
+    assert not work.runs[0].called
+    second.cancel()
+    result_of(second)
+    assert work.runs[0].called
+    assert failures(logged) == []
+    late = ask(flight, work)
+    assert len(work.runs) == 2
+    work.runs[1].callback("anew")
+    assert result_of(late) == "anew"
+
+
+def test_abandoned_work_that_goes_on_does_not_disturb_who_comes_later():
+    flight, work = SingleFlight(abandon=True), Work()
+    only = ask(flight, lambda: shield(work()))
+    only.cancel()
+    result_of(only)
+    late = ask(flight, work)
+    work.runs[0].callback("old")
+    assert not late.called
+    work.runs[1].callback("new")
+    assert result_of(late) == "new"
 
 
 def test_a_failure_that_nobody_waits_for_is_logged(logged):

@@ -1,0 +1,185 @@
+"""Permits: none is lost and none doubled, whoever refuses, fails or leaves; and the queue is fair."""
+
+import random
+
+import pytest
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
+
+from pkgrepo.concurrency.permits import BURST, Permits, QueueFull
+
+
+class Scene:
+    """Holders who keep their permit until told, and a note of who got one in which order."""
+
+    def __init__(self, count=1, most_waiting=None):
+        self.clock = Clock()
+        self.permits = Permits(count, self.clock, most_waiting=most_waiting)
+        self.held = {}
+        self.order = []
+
+    def hold(self, name, *path):
+        outcome = Deferred.fromCoroutine(self._hold(name, path or ("all",)))
+        outcome.addErrback(lambda failure: failure.trap(CancelledError, QueueFull, ValueError))
+        return outcome
+
+    async def _hold(self, name, path):
+        async with self.permits.one(path):
+            self.order.append(name)
+            self.held[name] = Deferred()
+            try:
+                await self.held[name]
+            finally:
+                del self.held[name]
+
+    def refuse(self, name, *path):
+        """Somebody who gives the permit back as soon as they get it, with an error."""
+
+        async def refuse():
+            async with self.permits.one(path or ("all",)):
+                self.order.append(name)
+                raise ValueError(name)
+
+        return Deferred.fromCoroutine(refuse()).addErrback(lambda failure: failure.trap(ValueError, QueueFull))
+
+    def end(self, name):
+        self.held[name].callback(None)
+
+    def run(self):
+        """Let everybody have their turn, one holder after the other."""
+        while self.held or self.clock.getDelayedCalls():
+            self.clock.advance(0)
+            for name in list(self.held):
+                self.end(name)
+
+
+def test_no_more_than_there_are_hold_one_at_a_time():
+    scene = Scene(count=2)
+    for name in range(5):
+        scene.hold(name)
+    assert sorted(scene.held) == [0, 1]
+    scene.end(1)
+    assert sorted(scene.held) == [0, 2]
+    scene.run()
+    assert scene.order == [0, 1, 2, 3, 4]
+
+
+def test_ten_thousand_refusals_in_a_row_cost_no_permit_and_no_deep_calls():
+    scene = Scene(count=2)
+    scene.hold("first")
+    scene.hold("second")
+    refused = [scene.refuse(number) for number in range(10_000)]
+    scene.end("first")
+    scene.end("second")
+    scene.run()
+    assert all(each.called for each in refused)
+    assert scene.permits.waiting == 0
+    scene.order.clear()
+    for name in "abc":
+        scene.hold(name)
+    assert scene.order == ["a", "b"]
+
+
+def test_a_turn_of_the_reactor_resumes_only_so_many():
+    scene = Scene()
+    scene.hold("first")
+    for number in range(3 * BURST):
+        scene.refuse(number)
+    scene.end("first")
+    assert len(scene.order) == 1 + BURST
+    scene.run()
+    assert len(scene.order) == 1 + 3 * BURST
+
+
+def test_who_comes_between_two_turns_waits_behind_the_others():
+    scene = Scene()
+    scene.hold("first")
+    for number in range(BURST + 1):
+        scene.refuse(number)
+    scene.end("first")
+    scene.hold("late")
+    assert "late" not in scene.order
+    scene.run()
+    assert scene.order[-2:] == [BURST, "late"]
+
+
+def test_a_waiter_who_leaves_gives_up_its_place_and_nothing_else():
+    scene = Scene()
+    scene.hold("first")
+    leaving = scene.hold("leaving", "x", "y")
+    scene.hold("last", "x", "z")
+    leaving.cancel()
+    assert scene.permits.waiting == 1
+    scene.run()
+    assert scene.order == ["first", "last"]
+
+
+def test_a_holder_who_leaves_gives_the_permit_back():
+    scene = Scene()
+    holder = scene.hold("first")
+    scene.hold("second")
+    holder.cancel()
+    assert list(scene.held) == ["second"]
+
+
+def test_branches_take_turns_at_every_level():
+    scene = Scene()
+    scene.hold("first")
+    for number in range(4):
+        scene.hold(f"crowd{number}", "strangers", f"net{number % 2}", number)
+    for number in range(3):
+        scene.hold(f"one{number}", "strangers", "net9", "one")
+    scene.hold("friend", "known", "home")
+    scene.run()
+    assert scene.order == ["first", "crowd0", "friend", "crowd1", "one0", "crowd2", "crowd3", "one1", "one2"]
+
+
+def test_who_comes_beside_a_crowd_that_has_just_had_its_turn_is_next():
+    scene = Scene()
+    scene.hold("first", "crowd")
+    for number in range(3):
+        scene.hold(f"crowd{number}", "crowd", number)
+    scene.end("first")
+    scene.hold("friend0", "friend")
+    scene.end("crowd0")
+    assert list(scene.held) == ["friend0"]
+    scene.hold("friend1", "friend")
+    scene.run()
+    assert scene.order[-3:] == ["crowd1", "friend1", "crowd2"]
+
+
+def test_a_full_queue_refuses_the_newest_of_the_longest_branch():
+    scene = Scene(most_waiting=3)
+    scene.hold("first")
+    crowd = [scene.hold(f"crowd{number}", "crowd") for number in range(3)]
+    friend = scene.hold("friend", "friend")
+    assert [each.called for each in (*crowd, friend)] == [False, False, True, False]
+    late = scene.hold("late", "crowd")
+    assert late.called
+    scene.run()
+    assert scene.order == ["first", "crowd0", "friend", "crowd1"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_after_anything_in_any_order_every_permit_is_there(seed):
+    chance = random.Random(seed)
+    scene = Scene(count=3, most_waiting=12)
+    asked = []
+    for number in range(400):
+        match chance.randrange(5):
+            case 0 | 1:
+                asked.append(scene.hold(number, chance.randrange(3), chance.randrange(3)))
+            case 2:
+                scene.refuse(number, chance.randrange(3), chance.randrange(3))
+            case 3 if scene.held:
+                scene.end(chance.choice(list(scene.held)))
+            case _ if asked:
+                chance.choice(asked).cancel()
+        assert len(scene.held) <= 3
+        if chance.random() < 0.3:
+            scene.clock.advance(0)
+    scene.run()
+    assert scene.permits.waiting == 0
+    for name in "abcd":
+        scene.hold(name)
+    assert sorted(scene.held) == ["a", "b", "c"]
