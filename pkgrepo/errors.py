@@ -72,12 +72,15 @@ class FileExists(PkgrepoError):
 
 @define
 class FileBurned(PkgrepoError):
-    """The file was deleted once, and its name may not come back with other content."""
+    """A file of this name was deleted, and the name stays burned: nothing is published under it again."""
 
     filename: str
 
     def __str__(self) -> str:
-        return f"File already exists ({self.filename!r} was deleted here and its name is not given out again)"
+        return (
+            f"File already exists ({self.filename!r} was deleted here, and its name is not given out again: "
+            "policy.reuse_deleted_names of the repository decides)"
+        )
 
 
 class AuthenticationFailed(PkgrepoError):

@@ -48,8 +48,9 @@ class Release:
     """
     What a format wants published: one version of one package, with the files that came now.
 
-    With ``overwrite`` they replace others of the same paths; what is then at the ``obsolete`` paths goes. ``guard``
-    is asked in the transaction, before anything is written, and raises what must not be published.
+    With ``overwrite`` they replace others of the same paths; what is then at the ``obsolete`` paths goes. With
+    ``reuse`` they may have the paths of deleted files. ``guard`` is asked in the transaction, before anything is
+    written, and raises what must not be published.
     """
 
     package_key: str
@@ -61,6 +62,7 @@ class Release:
     meta: Mapping[str, Any] = Factory(dict)
     package_meta: Mapping[str, Any] | None = None
     overwrite: bool = False
+    reuse: bool = False
     obsolete: tuple[str, ...] = ()
     guard: Callable[[Transaction], None] | None = None
 
@@ -124,7 +126,8 @@ class Publisher:
         Publishing the same bytes again changes nothing and succeeds. Once begun it is finished, also when the client
         leaves: a transaction that is under way owns the staged bytes.
 
-        :raises FileExists: other content is published under that name; :raises FileBurned: was, and is deleted
+        :raises FileExists: other content is published under that name; :raises FileBurned: a file of that name
+            was deleted
         """
         mine = staged.claim([each.blob.locator for each in release.files])
         return await shield(self._publish(repository, release, mine, actor, indexer))
@@ -228,7 +231,16 @@ def publish_release(
             kept.append(before)
             continue
         put = files.replace_file if before is not None and release.overwrite else files.add_file
-        file = put(tx, repository.id, repository.storage_id, evolve(new, blob=blob), package.id, version.id, now_ms)
+        file = put(
+            tx,
+            repository.id,
+            repository.storage_id,
+            evolve(new, blob=blob),
+            package.id,
+            version.id,
+            now_ms,
+            reuse=release.reuse,
+        )
         grown += file.size - (before.size if before is not None else 0)
         added.append(file)
     if not added:

@@ -81,7 +81,7 @@ def remove_files(
     Remove files of a version, all of them when ``paths`` is None; the paths that went.
 
     A version without files goes too, and so does a package without versions. With ``tombstone`` the names stay
-    burned: only the same bytes may come back. The bytes themselves are left to garbage collection.
+    burned: nothing is published under them again. The bytes themselves are left to garbage collection.
 
     :raises NotFound: no such package, version or file
     """

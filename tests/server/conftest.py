@@ -20,6 +20,7 @@ MAX_UPLOAD = 2 * 1024 * 1024  # bytes
 REPOSITORIES = {
     "py": "",
     "fresh": "",
+    "turned": "",
     "private": 'visibility = "private"',
     "hidden": 'visibility = "hidden"',
     "guarded": 'config = { type = "Hosted", auth = { enabled = true } }',

@@ -1,11 +1,14 @@
 """Yanking, deleting and marking what was published, and what readers see of it at once."""
 
 import xml.etree.ElementTree as ET
+from functools import partial
 
 import pytest
 
 from tests.support import forms
+from tests.support.index import PASSWORD, USER
 from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.server
 
@@ -97,19 +100,34 @@ def test_a_project_without_versions_is_gone(py, publish):
     assert py.delete("/pypi/last-one/1.1").status == 404
 
 
-def test_a_deleted_name_stays_burned_for_other_bytes(py, publish):
+def test_a_deleted_name_stays_burned_whatever_the_bytes(py, publish):
     filename, data = publish("burned", "1.0")
     assert py.delete(f"/packages/burned/1.0/{filename}").status == 200
     _, other = make_wheel("burned", "1.0", pad=10)
     for reply in (
         py.put(f"/burned/1.0/{filename}", other),
         py.post_form("/legacy/", forms.twine("burned", "1.0", filename, other)),
+        py.put(f"/burned/1.0/{filename}", data),
+        py.post_form("/legacy/", forms.twine("burned", "1.0", filename, data)),
     ):
         assert reply.status == 400
         assert reply.reason.startswith("File already exists")
+        assert "policy.reuse_deleted_names" in reply.reason
     assert py.get("/simple/burned/").status == 404
-    assert py.put(f"/burned/1.0/{filename}", data).status == 201  # the same bytes may come back
-    assert py.get(f"/packages/{filename}").body == data
+
+
+def test_a_deleted_name_comes_back_once_the_policy_says_so(repository, publish, python_server):
+    where = repository("turned")
+    filename, data = publish("turned", "1.0", where=where)
+    assert where.delete(f"/packages/turned/1.0/{filename}").status == 200
+    assert where.put(f"/turned/1.0/{filename}", data).status == 400
+    api = Wire(f"{python_server.url}/api", (USER, PASSWORD))
+    uid = next(each["id"] for each in api.get("/repository/list").json["items"] if each["name"] == "turned")
+    set_policy = partial(api.post_json, f"/repository/{uid}/config/policy", method="PUT")
+    assert set_policy({"reuse_deleted_names": True}).status == 200
+    assert where.put(f"/turned/1.0/{filename}", data).status == 201
+    assert set_policy({"reuse_deleted_names": False}).status == 200
+    assert where.get(f"/packages/{filename}").body == data
 
 
 def test_a_deleted_name_is_given_out_again_where_the_policy_says_so(repository, publish):

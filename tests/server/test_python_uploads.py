@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import forms
 from tests.support.patience import PATIENCE_S
-from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.pyprojects import make_metadata, make_sdist, make_tar_gz, make_wheel
 from tests.support.wire import basic
 
 pytestmark = pytest.mark.server
@@ -157,11 +157,32 @@ def test_the_first_spelling_of_a_version_stays(py):
     assert py.get(f"/packages/one-version/1.0.0/{other}").body == more
 
 
+def test_a_version_is_shown_as_its_author_wrote_it_first(py):
+    filename, data = make_wheel("as-written", "1.0rc1", metadata=make_metadata("as-written", "v1.0-RC.1"))
+    assert py.put(f"/as-written/1.0rc1/{filename}", data).status == 201
+    other, more = make_sdist("as-written", "1.0rc1")
+    assert py.put(f"/as-written/1.0rc1/{other}", more).status == 201
+    told = page(py, "as-written")
+    assert told["versions"] == ["v1.0-RC.1"]
+    assert {file["url"] for file in told["files"]} == {
+        f"../../packages/as-written/v1.0-RC.1/{name}" for name in (filename, other)
+    }
+    assert py.get("/pypi/as-written/json").json["info"]["version"] == "v1.0-RC.1"
+    for spelling in ("1.0rc1", "v1.0-RC.1", "1.0.0-c1"):
+        assert py.get(f"/packages/as-written/{spelling}/{filename}").body == data
+        assert py.get(f"/pypi/as-written/{spelling}/json").json["info"]["version"] == "v1.0-RC.1"
+
+
+def test_a_spelling_that_is_too_long_for_a_path_is_normalised(py):
+    name = "n" * 226
+    filename, data = make_sdist(name, "1", metadata=make_metadata(name, "0" * 30 + "1"))
+    assert py.put(f"/{name}/1/{filename}", data).status == 201
+    assert page(py, name)["versions"] == ["1"]
+
+
 def test_old_spellings_of_sdists_are_taken_and_refused_where_the_policy_says(repository):
     data = make_sdist("Old.Name", "1.0")[1]
     name = "Old.Name-1.0.tar.gz"
-    from tests.support.pyprojects import make_metadata, make_tar_gz
-
     data = make_tar_gz({"Old.Name-1.0/PKG-INFO": make_metadata("Old.Name", "1.0")})
     assert repository("py").put(f"/old-name/1.0/{name}", data).status == 201
     refused = repository("strict").put(f"/old-name/1.0/{name}", data)

@@ -176,8 +176,11 @@ def _yarn1(*args: Any) -> dict[str, Any]:
 
 
 def _yarn4(*args: Any) -> dict[str, Any]:
-    """Attachments before the name."""
+    """Attachments before the name, and the readme beside the versions."""
     document = _npm(*args)
+    sent = document["versions"][args[1]]
+    document["readme"] = sent.pop("readme")
+    del sent["readmeFilename"]
     return {"_id": document["_id"], "_attachments": document.pop("_attachments"), **document}
 
 

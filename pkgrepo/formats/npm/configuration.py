@@ -16,7 +16,8 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     What publishing may do.
 
     ``manifest_mismatch`` decides what becomes of a version whose sent manifest has other ``dependencies``, ``scripts``
-    or ``bin`` than the package.json in its tarball, which is what runs: the tarball's are taken, or it is refused.
+    or ``bin`` than the package.json in its tarball, which is what runs: the tarball's are taken, or it is refused. A
+    removed version stays burned, whatever its bytes, unless ``reuse_deleted_names`` is on when it is published again.
     """
 
     manifest_mismatch: Literal["tarball", "refuse"] = "tarball"

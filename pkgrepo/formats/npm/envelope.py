@@ -29,8 +29,9 @@ class Publication:
     """
     What a client wants published.
 
-    ``manifest`` is the version object as it was sent. ``attachment`` is the name under which the tarball came;
-    ``tags`` are those that shall stand for the version. ``restricted`` is None when the client does not say.
+    ``manifest`` is the version object as it was sent, with the readme wherever that was. ``attachment`` is the name
+    under which the tarball came; ``tags`` are those that shall stand for the version. ``restricted`` is None when the
+    client does not say.
     """
 
     name: str
@@ -69,7 +70,7 @@ def read_publication(scanned: Scanned, url_name: str | None = None) -> Publicati
     return Publication(
         name=name,
         version=version,
-        manifest=manifest,
+        manifest=_with_readme(manifest, document),
         tags=_tags(document, version),
         attachment=attachment,
         bundle=_bundle(attachments, name, version),
@@ -103,6 +104,13 @@ def _only_version(document: Mapping[str, Any], name: str) -> tuple[str, Mapping[
     if not isinstance(manifest, dict):
         raise Invalid(f"version {shown(text)} in the publish document is no object", "versions")
     return text, manifest
+
+
+def _with_readme(manifest: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The manifest with the readme of the document, where it has none: yarn 4.18 puts it beside the versions."""
+    if manifest.get("readme"):
+        return manifest
+    return {**manifest, **{key: document[key] for key in ("readme", "readmeFilename") if document.get(key)}}
 
 
 def _tarball(attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str, version: semver.Version) -> str:

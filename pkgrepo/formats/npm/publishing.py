@@ -50,7 +50,9 @@ class Publications:
         catalog, repository = self._services.catalog, self._repository
         name, version = publication.name, publication.version
         # Told now rather than after the work; asked again in the transaction, since somebody may be faster.
-        catalog.look(check_free, repository.id, name, version)
+        reuse = policy_of(repository).reuse_deleted_names
+        free = partial(check_free, repository_id=repository.id, name=name, version=version, reuse=reuse)
+        catalog.look(free)
         try:
             manifests.check_announced(publication.manifest, blob.digests)
         except DigestMismatch as error:
@@ -89,7 +91,8 @@ class Publications:
             sort=version.sort,
             files=new_files,
             meta=meta,
-            guard=partial(check_free, repository_id=repository.id, name=name, version=version),
+            reuse=reuse,
+            guard=free,
         )
         publishing = Publishing(tags=publication.tags, deprecated=cleaned.deprecated, maintainer=person, actor=actor)
         published = await self._services.publisher.publish(repository, release, staged, actor, publishing)
@@ -119,9 +122,9 @@ class Publications:
         return {"name": identity.username, "email": "" if user is None else user.email}
 
 
-def check_free(reader: Reader, repository_id: int, name: str, version: semver.Version) -> None:
+def check_free(reader: Reader, repository_id: int, name: str, version: semver.Version, *, reuse: bool) -> None:
     """
-    Let a version pass that never was.
+    Let a version pass that never was, or with ``reuse`` one that was removed.
 
     Build metadata makes no other version, neither of one that is there nor of one that was removed.
 
@@ -132,6 +135,8 @@ def check_free(reader: Reader, repository_id: int, name: str, version: semver.Ve
         found = versions.find_version(reader, package.id, version.key)
         if found is not None:
             raise version_taken(found.text)
+    if reuse:
+        return
     path = tarball_path(name, version.key)
     if tombstones.is_burned(reader, repository_id, path):
         raise version_taken(version.key)

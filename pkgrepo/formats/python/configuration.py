@@ -11,7 +11,12 @@ from pkgrepo.repositories.hosted import Auth, parse_hosted
 
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What uploads may do. Every switch is off by default."""
+    """
+    What uploads may do. Every switch is off by default.
+
+    The name of a deleted file stays burned, whatever the bytes, unless ``reuse_deleted_names`` is on when it is
+    uploaded again.
+    """
 
     allow_overwrite: bool = False
     strict_filenames: bool = False

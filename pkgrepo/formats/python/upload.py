@@ -15,7 +15,7 @@ from attrs import frozen
 from packaging.version import Version
 
 from pkgrepo import model
-from pkgrepo.errors import DigestMismatch, FileExists, NotFound
+from pkgrepo.errors import Conflict, DigestMismatch, FileExists, NotFound
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
@@ -27,8 +27,8 @@ from .archive import inspect
 from .form import UploadForm
 from .indexing import index_project
 from .layout import COMPANIONS, METADATA, PROVENANCE, SIGNATURE, file_path
-from .metadata import meta_json
-from .names import FileName
+from .metadata import CoreMetadata, meta_json
+from .names import LONGEST_FILENAME, FileName
 from .provenance import provenance_document
 
 DIGEST_FIELDS = {"md5_digest": "md5", "blake2_256_digest": "blake2b_256"}
@@ -66,14 +66,14 @@ class Uploads:
         Verify a staged distribution and publish it; replacing a file takes the repository's policy and leave to.
 
         :raises Invalid: the file, or the form, is not what it should be; :raises DigestMismatch: nor its bytes
-        :raises FileExists, FileBurned: the name is taken by other content
+        :raises FileExists: the name is taken by other content; :raises FileBurned: the file was deleted
         """
         if upload.form is not None:
             _check_digests(upload.form, upload.blob)
         look = partial(inspect, filename=upload.filename)
         inspected = await staged.inspect(self._services.pools.cpu, upload.blob, look)
         name = upload.filename
-        text = self._version_text(name)
+        text = self._version_text(name, inspected.metadata)
         path = file_path(name.project_key, text, name.filename)
         if upload.form is not None:
             upload.form.check(name, inspected.metadata)
@@ -121,14 +121,22 @@ class Uploads:
             files=(NewFile(path=path, blob=upload.blob, attrs=attrs), *companions),
             meta=meta_json(inspected.metadata),
             overwrite=overwrite,
+            reuse=bool(self._policy.get("reuse_deleted_names", False)),
             obsolete=obsolete if overwrite else (),
+            guard=partial(
+                check_spelling,
+                repository_id=self._repository.id,
+                project=name.project_key,
+                version_key=name.version_key,
+                text=text,
+            ),
         )
         return await self._services.publisher.publish(self._repository, release, staged, actor, index_project)
 
-    def _version_text(self, name: FileName) -> str:
-        """How the version is written: as by whoever published it first."""
+    def _version_text(self, name: FileName, metadata: CoreMetadata) -> str:
+        """How the version is written: as in the metadata of the file that was published first."""
         found = self._services.catalog.look(find_version, self._repository.id, name.project_key, name.version_key)
-        return str(Version(name.version_text)) if found is None else found.text
+        return _spelling(name, metadata) if found is None else found.text
 
     def find(self, path: str) -> File | None:
         """The stored file at a path of this repository."""
@@ -142,12 +150,31 @@ class Uploads:
         return file
 
 
+def _spelling(name: FileName, metadata: CoreMetadata) -> str:
+    """The version as its author wrote it, unless a path would be too long: a version's sidecar is named for it."""
+    text = metadata.version
+    if len(f"{name.project_key}-{text}.json") <= LONGEST_FILENAME:
+        return text
+    return str(Version(name.version_text))
+
+
 def _check_digests(form: UploadForm, blob: BlobInfo) -> None:
     for field, algorithm in {"sha256_digest": "sha256", **DIGEST_FIELDS}.items():
         announced = form.digests.get(field)
         actual = blob.digests.get(algorithm)
         if announced and actual and announced.lower() != actual:
             raise DigestMismatch(algorithm, announced.lower(), actual)
+
+
+def check_spelling(reader: Reader, repository_id: int, project: str, version_key: str, text: str) -> None:
+    """
+    Let files pass whose paths are below the version as it is written.
+
+    :raises Conflict: somebody else published the version a moment ago, and wrote it otherwise
+    """
+    found = find_version(reader, repository_id, project, version_key)
+    if found is not None and found.text != text:
+        raise Conflict(f"version {text} of {project} was published as {found.text} a moment ago; upload the file again")
 
 
 def find_version(reader: Reader, repository_id: int, project: str, version_key: str) -> model.Version | None:

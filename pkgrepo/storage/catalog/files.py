@@ -8,6 +8,7 @@ from pkgrepo.model import Actor, File, NewFile
 
 from .blobs import digests
 from .columns import at, dump, load
+from .tombstones import is_burned
 
 FILE = """
     SELECT f.id, f.repository_id, f.storage_id, f.path, f.package_id, f.version_id, f.sha256, f.size, b.locator,
@@ -50,11 +51,15 @@ def add_file(
     package_id: int | None,
     version_id: int | None,
     now_ms: int,
+    *,
+    reuse: bool = False,
 ) -> File:
     """
     Publish a file whose blob has been claimed; one that is there with the same content is returned as it is.
 
-    :raises FileExists: the path has other content; :raises FileBurned: it had other content when it was deleted
+    With ``reuse`` the path of a deleted file is given out again, and its tombstone goes.
+
+    :raises FileExists: the path has other content; :raises FileBurned: a file at this path was deleted
     """
     found = find_file(tx, repository_id, new.path)
     if found is not None:
@@ -62,9 +67,8 @@ def add_file(
             raise FileExists(_filename(new.path), found.sha256)
         return found
     sha256 = bytes.fromhex(new.blob.sha256)
-    burned = tx.one("SELECT sha256 FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, new.path))
-    if burned is not None:
-        if burned[0] != sha256:
+    if is_burned(tx, repository_id, new.path):
+        if not reuse:
             raise FileBurned(_filename(new.path))
         tx.execute("DELETE FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, new.path))
     tx.execute(
@@ -97,13 +101,15 @@ def replace_file(
     package_id: int | None,
     version_id: int | None,
     now_ms: int,
+    *,
+    reuse: bool = False,
 ) -> File:
     """
     Publish a file in place of whatever the path has; readers of the old bytes finish undisturbed.
 
     Where nothing is, it is the same as ``add_file``.
 
-    :raises FileBurned: nothing is there, and something else was when it was deleted
+    :raises FileBurned: nothing is there, and what was there was deleted
     """
     changed = tx.execute(
         """
@@ -126,12 +132,12 @@ def replace_file(
         ),
     )
     if not changed:
-        return add_file(tx, repository_id, storage_id, new, package_id, version_id, now_ms)
+        return add_file(tx, repository_id, storage_id, new, package_id, version_id, now_ms, reuse=reuse)
     return _get(tx, repository_id, new.path)
 
 
 def remove_file(tx: Transaction, file: File, *, actor: Actor, tombstone: bool, now_ms: int) -> None:
-    """Remove a file; with ``tombstone`` only the same content may ever come back under its path."""
+    """Remove a file; with ``tombstone`` its path stays burned (see L{tombstones})."""
     tx.execute("DELETE FROM file WHERE id = ?", (file.id,))
     if tombstone:
         tx.execute(

@@ -1,4 +1,4 @@
-"""Tombstones: paths of deleted files, under which nothing but the same content may ever come back."""
+"""Tombstones: paths of deleted files, under which nothing is published again unless the repository's policy says so."""
 
 from __future__ import annotations
 

@@ -141,12 +141,15 @@ async def test_a_replacement_takes_the_place_and_the_old_companions(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_burned_name_takes_only_the_same_bytes(world):
+async def test_a_burned_name_comes_back_only_where_names_are_reused(world):
     await world.publish(*WHEEL)
     await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True)
-    with pytest.raises(FileBurned):
-        await world.publish(*OTHER)
-    assert (await world.publish(*WHEEL)).changed
+    for wheel in (OTHER, WHEEL):
+        with pytest.raises(FileBurned):
+            await world.publish(*wheel)
+    assert world.count("tombstone") == 2
+    assert (await world.publish(*OTHER, reuse=True)).changed
+    assert world.count("tombstone") == 0
 
 
 @pytest_twisted.ensureDeferred

@@ -75,15 +75,22 @@ class Orders(RuleBasedStateMachine):
         packages_ = self.world.catalog.look(packages.list_packages, self.world.repository.id)
         return [(p, v) for p in packages_ for v in self.world.catalog.look(versions.list_versions, p.id)]
 
-    @rule(name=NAMES, version=VERSIONS, sdist=st.booleans(), pad=st.integers(0, 1), overwrite=st.booleans())
-    def upload(self, name, version, sdist, pad, overwrite):
+    @rule(
+        name=NAMES,
+        version=VERSIONS,
+        sdist=st.booleans(),
+        pad=st.integers(0, 1),
+        overwrite=st.booleans(),
+        reuse=st.booleans(),
+    )
+    def upload(self, name, version, sdist, pad, overwrite, reuse):
         make = make_sdist if sdist else make_wheel
         filename, data = make(name, version, pad=pad, requires_python=">=3.8" if pad else None)
         text = next(
             (v.text for p, v in self.present if v.key == self.key(version) and p.key == self.package(name)), None
         )
         with suppress(Conflict, FileExists, FileBurned):
-            now(self.world.publish(filename, data, overwrite=overwrite, text=text or version))
+            now(self.world.publish(filename, data, overwrite=overwrite, reuse=reuse, text=text or version))
 
     @precondition(lambda self: self.present)
     @rule(

@@ -55,7 +55,7 @@ async def test_a_burned_name_outlives_the_package_and_the_catalog(world, tmp_pat
     other = make_wheel("demo", "1.0", pad=1)
     with pytest.raises(FileBurned):
         await again.publish(*other)
-    await again.publish(*WHEEL)
+    await again.publish(*WHEEL, reuse=True)
     assert again.catalog.look(files.find_file, again.repository.id, PATH) is not None
     await again.reindex()
     assert not again.catalog.look(is_burned, again.repository.id, PATH)  # the name is in use
@@ -75,7 +75,7 @@ async def test_what_came_back_under_its_name_is_burned_no_more(world):
     await remove(world, "1")
     await world.follow()
     assert BURNED in world.shown()
-    await world.publish(*WHEEL)
+    await world.publish(*WHEEL, reuse=True)
     await world.follow()
     assert BURNED not in world.shown()
     assert (await world.verify()).problems == []

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 from attrs import evolve
 
@@ -62,22 +64,25 @@ def test_a_replacement_takes_the_path(catalog):
     assert put(catalog, "new", b"z", files.replace_file).size == 1
 
 
-def test_a_burned_name_comes_back_with_the_same_content_only(catalog):
+def test_a_burned_name_comes_back_only_on_demand(catalog):
     file = put(catalog, "dir/a", b"x")
     catalog.do(files.remove_file, file, actor=ALICE, tombstone=True, now_ms=NOW)
     assert find(catalog, "dir/a") is None
     for how in (files.add_file, files.replace_file):
-        with pytest.raises(FileBurned) as caught:
-            put(catalog, "dir/a", b"y", how)
-        assert caught.value.filename == "a"
-    again = put(catalog, "dir/a", b"x")
-    catalog.do(files.remove_file, again, actor=ALICE, tombstone=False, now_ms=NOW)
-    assert put(catalog, "dir/a", b"y").size == 1
+        for content in (b"x", b"y"):
+            with pytest.raises(FileBurned) as caught:
+                put(catalog, "dir/a", content, how)
+            assert caught.value.filename == "a"
+    for how in (files.add_file, files.replace_file):
+        again = put(catalog, "dir/a", b"y", partial(how, reuse=True))
+        catalog.do(files.remove_file, again, actor=ALICE, tombstone=True, now_ms=NOW)
+    with pytest.raises(FileBurned):
+        put(catalog, "dir/a", b"x")
 
 
 def test_a_name_can_be_burned_again(catalog):
     for _ in range(2):
-        file = put(catalog, "a", b"x")
+        file = put(catalog, "a", b"x", partial(files.add_file, reuse=True))
         catalog.do(files.remove_file, file, actor=ALICE, tombstone=True, now_ms=NOW)
 
 
