@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
-from attrs import frozen
+from attrs import evolve, frozen
 from zope.interface import implementer
 
 from pkgrepo.errors import Forbidden
 from pkgrepo.interfaces import IAuthorizer, ICatalog, Transaction
-from pkgrepo.model import Action, Identity, Project, ProjectRole, Repository, Visibility
+from pkgrepo.model import Action, Identity, Project, ProjectRole, Repository, User, Visibility
 from pkgrepo.storage.catalog.projects import claim_names, owning_project
 
+from .delegation import NEWCOMER, check_delegation
 from .limits import in_force
 from .ownership import ownership
 from .rules import Decision, Standing, decide, read_standing
@@ -160,6 +161,30 @@ class Authorizer:
                 "(must_be_project_member); let an admin bind the name to a project"
             )
         return True
+
+    def check_delegation(
+        self,
+        giver: Identity,
+        user: User | None,
+        repositories: Iterable[Repository],
+        *,
+        grants: Mapping[int, frozenset[Action]] | None = None,
+        default_actions: frozenset[Action] | None = None,
+    ) -> None:
+        """
+        Let a user be given other grants or default actions (None: as they are) by whoever holds what this adds.
+
+        Without a ``user`` it is about one that is to be added. ``repositories`` are all that there are.
+
+        :raises Forbidden: naming a repository and the actions that the giver does not hold there
+        """
+        before = Standing(user=NEWCOMER) if user is None else self._catalog.look(read_standing, user.id)
+        after = before
+        if grants is not None:
+            after = evolve(after, own=grants)
+        if default_actions is not None and before.user is not None:
+            after = evolve(after, user=evolve(before.user, default_actions=default_actions))
+        check_delegation(giver, self._standing(giver), before, after, repositories)
 
     def _in_force(self, identity: Identity) -> bool:
         limits = identity.limits

@@ -7,11 +7,12 @@ from typing import Any
 
 from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import User
+from pkgrepo.model import Action, User
 from pkgrepo.storage.catalog import identity
 
 from .actions import show_actions
 from .call import Call
+from .services import ManagementServices
 from .who import is_full_admin
 
 FLAGS = ("admin", "user_manager", "system_manager")
@@ -49,6 +50,24 @@ def check_may_raise(call: Call) -> None:
     """Let somebody be given a flag. :raises Forbidden: the caller is no admin"""
     if not is_full_admin(call.identity):
         raise Forbidden("only admins make or unmake admins, user managers and system managers")
+
+
+def check_may_give(
+    services: ManagementServices,
+    call: Call,
+    user: User | None,
+    *,
+    grants: Mapping[int, frozenset[Action]] | None = None,
+    default_actions: frozenset[Action] | None = None,
+) -> None:
+    """
+    Let a user (None: one that is to be added) be given grants and default actions; None leaves them as they are.
+
+    :raises Forbidden: the caller is no admin and does not hold what this adds
+    """
+    if not is_full_admin(call.identity):
+        every = services.registry.all()
+        services.authorizer.check_delegation(call.identity, user, every, grants=grants, default_actions=default_actions)
 
 
 def shown(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pkgrepo.storage.catalog import grants, identity
 from .actions import parse_actions, show_actions
 from .call import Call
 from .lookup import named_repository
-from .managed_users import FLAGS, check_flags, find_manageable, find_user, shown
+from .managed_users import FLAGS, check_flags, check_may_give, find_manageable, find_user, shown
 from .route import Table
 from .schemas.users import GrantSet, Permissions, PermissionsSet
 from .services import ManagementServices
@@ -55,7 +55,7 @@ class UserPermissions:
         aliases=[("PUT", "/user-management/update/<id>/permissions")],
     )
     async def set_permissions(self, call: Call, body: PermissionsSet, id: str) -> Permissions:
-        """The list of grants is taken as a whole."""
+        """The list of grants is taken as a whole; only admins give rights that they do not hold themselves."""
         user = find_manageable(self._catalog, call, id)
         call.check_unchanged(self._permissions(user))
         changes: dict[str, Any] = {flag: getattr(body, flag) for flag in FLAGS if getattr(body, flag) is not UNSET}
@@ -63,6 +63,7 @@ class UserPermissions:
             changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
         check_flags(call, user, changes)
         wanted = None if body.repositories is UNSET else self._wanted(body.repositories)
+        check_may_give(self._services, call, user, grants=wanted, default_actions=changes.get("default_actions"))
         detail = shown(changes)
         if wanted is not None:
             paths = {each.id: each.path for each in self._services.registry.all()}

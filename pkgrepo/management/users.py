@@ -15,7 +15,7 @@ from pkgrepo.storage.catalog.counts import count_users
 
 from .actions import parse_actions
 from .call import Call
-from .managed_users import FLAGS, check_flags, check_may_raise, find_manageable, find_user, shown
+from .managed_users import FLAGS, check_flags, check_may_give, check_may_raise, find_manageable, find_user, shown
 from .pages import Page
 from .route import Created, Parameter, Table
 from .schemas.users import (
@@ -35,8 +35,9 @@ class Users:
     """
     The users of the server.
 
-    User managers manage everybody but admins and system managers, and raise nobody to a manager: else each of them
-    could become admin by a detour. An admin's token that was made for users alone does not reach further.
+    User managers manage everybody but admins and system managers, raise nobody to a manager, and give only rights that
+    they hold themselves: else each of them could become admin by a detour. An admin's token that was made for users
+    alone does not reach further.
     """
 
     table = Table("users")
@@ -84,6 +85,7 @@ class Users:
         if body.kind is UserKind.SERVICE and body.password is not None:
             raise Invalid("a service has tokens and no password", "/password")
         actions = parse_actions(body.default_repository_actions, "/default_repository_actions")
+        check_may_give(self._services, call, None, default_actions=actions)
         hashed = await self._hash(body.password, username)
         user = await call.write(
             call.entry(username, {flag: True for flag, on in flags.items() if on}),
@@ -214,6 +216,7 @@ class Users:
 
     async def _update(self, call: Call, user: User, changes: dict[str, Any]) -> User:
         check_flags(call, user, changes)
+        check_may_give(self._services, call, user, default_actions=changes.get("default_actions"))
         changes = {name: value for name, value in changes.items() if getattr(user, name) != value}
         if not changes:
             return user

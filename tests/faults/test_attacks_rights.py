@@ -9,7 +9,7 @@ import pytest
 import pytest_twisted
 
 from tests.support.images import Registry, make_image
-from tests.support.management import Stack
+from tests.support.management import OTHER_PASSWORD, Stack
 from tests.support.pyprojects import make_wheel
 from tests.support.server import no_failures
 
@@ -152,3 +152,30 @@ async def test_a_bearer_token_without_a_scope_opens_no_image_not_even_a_kept_ans
     assert (await stack.call("GET", "/v2/", who=token)).status == 200
     await upload(stack, "admin")
     assert (await stack.call("GET", "/repositories/main/py/simple/demo/", who=token)).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_user_manager_gives_no_right_that_they_do_not_hold(stack: Stack) -> None:
+    await stack.add_repository("secret", visibility="private")
+    await stack.add_user("boss", user_manager=True)
+    await stack.add_user("ada")
+    users = await stack.token(scopes=["users"])
+    for who in ("boss", users):
+        for name in ("boss", "ada"):
+            for body in (
+                {"repositories": [{"repository": "main/secret", "actions": ["read", "admin"]}]},
+                {"repositories": [{"repository": "main/py", "actions": ["write"]}]},
+                {"default_repository_actions": ["read"]},
+            ):
+                path = f"/users/{name}/permissions"
+                assert (await stack.api("PUT", path, body, who=who)).status == 403, (name, body)
+            body = {"default_repository_actions": ["read"]}
+            assert (await stack.api("PATCH", f"/users/{name}", body, who=who)).status == 403
+        body = {"username": "puppet", "password": OTHER_PASSWORD, "default_repository_actions": ["read"]}
+        assert (await stack.api("POST", "/users", body, who=who)).status == 403
+    await stack.grant("boss", "main/secret", "read")
+    await stack.grant("ada", "main/secret", "read", "edit")
+    kept = {"repositories": [{"repository": "main/secret", "actions": ["read", "edit"]}]}
+    for body in (kept, {"repositories": [{"repository": "main/secret", "actions": ["read"]}]}):
+        await stack.ok("PUT", "/users/ada/permissions", body, who="boss")
+    assert (await stack.api("PUT", "/users/ada/permissions", kept, who="boss")).status == 403
