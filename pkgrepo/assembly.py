@@ -301,6 +301,7 @@ class Assembly:
             catalog=catalog,
             registry=core.registry,
             publisher=core.publisher,
+            catch_up=core.containers.judging(services).catch_up,
             clock=core.clock,
             reactor=self._reactor,
         )

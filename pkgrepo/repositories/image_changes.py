@@ -62,7 +62,8 @@ class ImageChanges:
             self.trusted.add(digest)
         else:
             self.digests.add(digest)
-            self.tags.update(event.data.get("tags", ()), event.data.get("hidden", ()))
+            for kind in ("tags", "hidden", "released"):
+                self.tags.update(event.data.get(kind, ()))
 
 
 @frozen
@@ -105,7 +106,7 @@ def widen(reader: Reader, writer: ImageLayoutWriter, image: str, changes: ImageC
         seen.add(digest)
         tags.update(image_contents.tags_of(reader, package_id, digest, MOST))
         waiting.update(set(image_contents.children_of(reader, package_id, digest)) - seen)
-    wider = ImageChanges(digests=digests, tags=tags)
+    wider = ImageChanges(digests=digests | seen, tags=tags)
     return None if wider.many else wider
 
 
@@ -144,7 +145,8 @@ def read_changed(
     gone = changes.digests.difference(each.digest for each in manifests)
     references = before.references.union(*(each.references for each in manifests))
     # Whoever a tag stood for, or stands for, or whom a list named, or names, may be with or without a tag since.
-    named = changes.digests.union(before.tagged.values(), (each.manifest.digest for each in tags.values()))
+    shown = (each.manifest.digest for each in tags.values() if each.manifest is not None)
+    named = changes.digests.union(before.tagged.values(), shown)
     named.update(digest for digest, kind in references if kind == "manifest")
     loose = {each.digest: each for each in image_contents.find_loose(reader, package_id, named)}
     parts = gone.union(digest for digest, _ in before.references)

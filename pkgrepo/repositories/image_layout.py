@@ -157,7 +157,7 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
             return Plan()
         places = self.places(package_key)
         parts = self.plan_manifests(package_key, shown.manifests)
-        index = [index_entry(each.manifest, each.name) for each in shown.tags]
+        index = list(tag_index_entries(shown.tags))
         index += [index_entry(each) for each in shown.loose]
         documents = {
             places.mark: MARKED,
@@ -220,6 +220,11 @@ def index_entry(manifest: Named, tag: str | None = None) -> bytes:
     return msgspec.json.encode(
         IndexEntry(media_type=manifest.media_type, digest=manifest.digest, size=manifest.size, annotations=notes)
     )
+
+
+def tag_index_entries(tags: Iterable[StoredTag]) -> Iterator[bytes]:
+    """What the index says of tags: what readers get by them."""
+    return (index_entry(each.manifest, each.name) for each in tags if each.manifest is not None)
 
 
 def tag_key(name: str) -> IndexKey:

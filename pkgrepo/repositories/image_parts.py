@@ -20,7 +20,7 @@ from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import Draft, ReadableLayout
 
 from .image_changes import Changed, ImageChanges, read_before, read_changed, widen
-from .image_layout import INDEX_FORM, MARKED, ImageLayoutWriter, index_entry, loose_key, tag_key
+from .image_layout import INDEX_FORM, MARKED, ImageLayoutWriter, index_entry, loose_key, tag_index_entries, tag_key
 from .image_sidecar import tag_entry, tags_form
 from .layout_writer import Plan
 from .line_documents import Form, K, LineWriter, open_document
@@ -132,7 +132,7 @@ class _Drafts:
         self._sidecar_lines = LineWriter(tags_form(image), self._sidecar)
 
     def add_tags(self, tags: Sequence[StoredTag]) -> None:
-        self._index_lines.add([index_entry(each.manifest, each.name) for each in tags])
+        self._index_lines.add(list(tag_index_entries(tags)))
         self._sidecar_lines.add([tag_entry(each) for each in tags])
 
     def add_loose(self, loose: Sequence[Named]) -> None:
@@ -159,7 +159,7 @@ def _show_changed(writer: ImageLayoutWriter, image: str, changed: Changed) -> in
     layout, places = writer.layout, writer.places(image)
     tags = {name: None if tag is None else tag_entry(tag) for name, tag in changed.tags.items()}
     index = {
-        tag_key(name): None if tag is None else index_entry(tag.manifest, name) for name, tag in changed.tags.items()
+        tag_key(name): next(tag_index_entries([] if tag is None else [tag]), None) for name, tag in changed.tags.items()
     }
     index.update(
         (loose_key(digest), None if named is None else index_entry(named)) for digest, named in changed.loose.items()

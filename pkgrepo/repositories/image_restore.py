@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Actor, BlobInfo, Repository
-from pkgrepo.storage.catalog import manifests, tags
+from pkgrepo.storage.catalog import manifests, tags, trust
 from pkgrepo.storage.catalog.manifests import NewManifest
 
 from . import images
 from .image_sidecar import ManifestSidecar, TagEntry
-from .images import Push
+from .images import Push, Quarantine
 
 BATCH = 50  # blobs, manifests or tags that are taken in by one transaction
+WINDOW_MS = 3_600_000  # what waits for its signature does so for another hour
 
 
 async def restore_manifests(
@@ -40,15 +41,17 @@ async def restore_manifests(
     whole = [each for each in sidecars if each.digest in blobs]
     fresh = 0
     for start in range(0, len(whole), BATCH):
-        fresh += await catalog.write(_put_manifests, repository, image, whole[start : start + BATCH], blobs)
+        fresh += await catalog.write(_put_manifests, repository, image, whole[start : start + BATCH], blobs, now_ms)
     return fresh
 
 
-async def restore_tags(catalog: ICatalog, repository: Repository, image: str, entries: Sequence[TagEntry]) -> int:
+async def restore_tags(
+    catalog: ICatalog, repository: Repository, image: str, entries: Sequence[TagEntry], now_ms: int
+) -> int:
     """Set those tags of an image that it does not have, to manifests that it has; how many."""
     fresh = 0
     for start in range(0, len(entries), BATCH):
-        fresh += await catalog.write(_put_tags, repository, image, entries[start : start + BATCH])
+        fresh += await catalog.write(_put_tags, repository, image, entries[start : start + BATCH], now_ms)
     return fresh
 
 
@@ -66,31 +69,50 @@ def _put_manifests(
     image: str,
     sidecars: Sequence[ManifestSidecar],
     blobs: Mapping[str, BlobInfo],
+    now_ms: int,
 ) -> int:
     fresh = 0
     for each in sidecars:
         found = images.find_image(tx, repository.id, image)
         if found is not None and manifests.manifest_size(tx, found.id, each.digest) is not None:
             continue
-        push = Push(manifest=_new(each), blob=blobs[each.digest], required=())
+        push = Push(manifest=_new(each), blob=blobs[each.digest], required=(), quarantine=_wait(each.waiting, now_ms))
         images.put_manifest(tx, repository, image, push, Actor(), round(each.created_at.timestamp() * 1000))
         fresh += 1
     return fresh
 
 
-def _put_tags(tx: Transaction, repository: Repository, image: str, entries: Sequence[TagEntry]) -> int:
+def _put_tags(tx: Transaction, repository: Repository, image: str, entries: Sequence[TagEntry], now_ms: int) -> int:
     fresh = 0
     for each in entries:
-        found = manifests.find_manifest(tx, repository.storage_id, repository.id, image, each.digest)
-        if found is None or not found.locator or tags.find_tag(tx, found.package_id, each.name) is not None:
+        found = images.find_image(tx, repository.id, image)
+        if found is None or tags.find_tag(tx, found.id, each.name) is not None:
             continue
-        blob = BlobInfo(sha256=found.sha256, size=found.size, locator=found.locator, digests={"sha256": found.sha256})
-        known = NewManifest(digest=found.digest, sha256=found.sha256, media_type=found.media_type, size=found.size)
-        push = Push(manifest=known, blob=blob, required=(), tags=(each.name,))
-        actor, updated_ms = Actor(name=each.actor), round(each.updated_at.timestamp() * 1000)
-        images.put_manifest(tx, repository, image, push, actor, updated_ms)
-        fresh += 1
+        shown = each.digest is not None and _put_tag(tx, repository, image, each, each.digest, None)
+        if each.waiting is not None and _put_tag(tx, repository, image, each, each.waiting, _wait(True, now_ms)):
+            trust.hold_tag(tx, found.id, each.name, each.digest if shown else None, now_ms + WINDOW_MS)
+            shown = True
+        fresh += shown
     return fresh
+
+
+def _put_tag(
+    tx: Transaction, repository: Repository, image: str, entry: TagEntry, digest: str, quarantine: Quarantine | None
+) -> bool:
+    """Set a tag to a manifest of its image; whether that is there."""
+    found = manifests.find_manifest(tx, repository.storage_id, repository.id, image, digest)
+    if found is None or not found.locator:
+        return False
+    blob = BlobInfo(sha256=found.sha256, size=found.size, locator=found.locator, digests={"sha256": found.sha256})
+    known = NewManifest(digest=found.digest, sha256=found.sha256, media_type=found.media_type, size=found.size)
+    push = Push(manifest=known, blob=blob, required=(), tags=(entry.name,), quarantine=quarantine)
+    actor, updated_ms = Actor(name=entry.actor), round(entry.updated_at.timestamp() * 1000)
+    images.put_manifest(tx, repository, image, push, actor, updated_ms)
+    return True
+
+
+def _wait(waiting: bool, now_ms: int) -> Quarantine | None:
+    return Quarantine((), now_ms + WINDOW_MS) if waiting else None
 
 
 def _new(sidecar: ManifestSidecar) -> NewManifest:

@@ -27,8 +27,12 @@ class BlobEntry(msgspec.Struct, frozen=True, kw_only=True):
     locator: str
 
 
-class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True):
-    """A manifest of an image, with the blobs of its own; ``references`` are digest and kind."""
+class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """
+    A manifest of an image, with the blobs of its own; ``references`` are digest and kind.
+
+    ``waiting`` says that it waits for its signature.
+    """
 
     image: str
     digest: str
@@ -43,6 +47,7 @@ class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True):
     references: list[tuple[str, str]]
     blobs: list[BlobEntry]
     created_at: datetime
+    waiting: bool = False
 
     @classmethod
     def of(cls, image: str, manifest: StoredManifest) -> ManifestSidecar:
@@ -64,21 +69,29 @@ class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True):
                 for each in manifest.blobs
             ],
             created_at=manifest.created_at,
+            waiting=manifest.waiting,
         )
 
 
-class TagEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A tag, and who set it when."""
+class TagEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tag, and who set it when: what readers get by it, if anything, and what waits for its signature."""
 
     name: str
-    digest: str
+    digest: str | None
     updated_at: datetime
     actor: str
+    waiting: str | None = None
 
     @classmethod
     def of(cls, tag: StoredTag) -> TagEntry:
         """The entry of a tag."""
-        return cls(name=tag.name, digest=tag.manifest.digest, updated_at=tag.updated_at, actor=tag.actor)
+        return cls(
+            name=tag.name,
+            digest=None if tag.manifest is None else tag.manifest.digest,
+            updated_at=tag.updated_at,
+            actor=tag.actor,
+            waiting=tag.waiting,
+        )
 
 
 class ImageSidecar(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,9 +6,9 @@ An image is a package whose key is its name. It comes to be with its first blob 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from attrs import define, frozen
+from attrs import Factory, define, frozen
 
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError
 from pkgrepo.interfaces import Reader, Transaction
@@ -19,12 +19,14 @@ from pkgrepo.storage.catalog import (
     package_blobs,
     packages,
     repositories,
+    signatures,
     tags,
     trust,
     uploads,
 )
 from pkgrepo.storage.catalog.manifests import NewManifest
 
+from .image_trust import derive_all, tell_change
 from .tell import tell, touch
 
 
@@ -104,12 +106,26 @@ class Quarantine:
 
 
 @frozen
+class Judgement:
+    """
+    Whose signatures a manifest holds: the keys by the digest that they have signed.
+
+    They were held against the keys that are ``trusted`` now, a set that is called ``key_set``.
+    """
+
+    trusted: tuple[str, ...]
+    key_set: str
+    signed: Mapping[str, frozenset[str]] = Factory(dict)
+
+
+@frozen
 class Push:
     """
     A manifest with the tags that shall stand for it.
 
     ``kept`` are the tags among them that may not be moved; ``expected`` is held against the first tag. With a
-    ``quarantine`` readers see nothing of it before it is signed.
+    ``quarantine`` readers see nothing of it before it is signed. Without a ``judgement`` nobody has looked whether it
+    holds signatures.
     """
 
     manifest: NewManifest
@@ -119,6 +135,7 @@ class Push:
     kept: Collection[str] = ()
     expected: Expectation | None = None
     quarantine: Quarantine | None = None
+    judgement: Judgement | None = None
 
 
 @frozen
@@ -192,11 +209,16 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     added = manifests.add_manifest(tx, repository.id, package.id, new, now_ms)
     if added:
         repositories.add_usage(tx, repository.id, new.size, 0)
+    trusted = () if push.judgement is None else push.judgement.trusted
+    signed = _note_signatures(tx, package, push)
+    change = signatures.derive_trust(tx, package.id, new.digest, trusted)  # its signatures may have come first
     waiting = push.quarantine
     if waiting is not None and trust.is_shown(tx, package.id, new.digest, waiting.keys):
         waiting = None
     for tag in moved:
-        served = None if waiting is None else trust.find_shown_digest(tx, package.id, tag, waiting.keys)
+        # signatures are where their tag is, whoever looks
+        behind = waiting if signatures.signed_at(tag) is None else None
+        served = None if behind is None else trust.find_shown_digest(tx, package.id, tag, behind.keys)
         tags.set_tag(tx, package.id, tag, actor=actor, now_ms=now_ms, digest=new.digest)
         if waiting is not None:
             trust.hold_tag(tx, package.id, tag, served, waiting.expires_ms)
@@ -206,6 +228,8 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
         touch(tx, repository, package, now_ms)
         data = {"digest": new.digest, "media_type": new.media_type, "tags": list(moved)}
         tell(tx, package, "published" if added else "tagged", data, actor, now_ms)
+    tell_change(tx, repository, package, new.digest, change, actor, now_ms)
+    derive_all(tx, repository, package, signed, trusted, actor, now_ms)
     return Taken(() if claimed.locator == push.blob.locator else (push.blob.locator,))
 
 
@@ -221,11 +245,14 @@ def delete_manifest(
     size = manifests.manifest_size(tx, package.id, digest)
     if size is None:
         raise NotFound("manifest", digest)
-    gone, hidden = manifests.remove_manifest(tx, package.id, digest)
+    depending = signatures.depending_on(tx, package.id, digest)
+    untagged = manifests.remove_manifest(tx, package.id, digest)
     repositories.add_usage(tx, repository.id, -size, 0)
     touch(tx, repository, package, now_ms)
-    data = {"digest": digest, "tags": gone} | ({"hidden": hidden} if hidden else {})
+    others = {"hidden": untagged.hidden, "released": untagged.released}
+    data = {"digest": digest, "tags": untagged.gone, **{kind: names for kind, names in others.items() if names}}
     tell(tx, package, "deleted", data, actor, now_ms)
+    derive_all(tx, repository, package, depending, (), actor, now_ms)
     _remove_if_empty(tx, repository, package)
 
 
@@ -244,6 +271,22 @@ def delete_tag(tx: Transaction, repository: Repository, image: str, tag: str, ac
         manifests.touch_manifest(tx, package.id, found.digest, now_ms)  # the gc's grace time begins now
     touch(tx, repository, package, now_ms)
     tell(tx, package, "untagged", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
+    derive_all(tx, repository, package, signatures.signed_by(None, None, [tag]), (), actor, now_ms)
+
+
+def release_tag(tx: Transaction, repository: Repository, image: str, tag: str, actor: Actor, now_ms: int) -> None:
+    """
+    Take back what waits for its signature at a tag: readers keep what they get by it; else the tag goes.
+
+    :raises NotFound: the image has no such tag
+    """
+    package = _get(tx, repository, image)
+    found = tags.find_tag(tx, package.id, tag)
+    if found is None or not trust.release_tag(tx, package.id, tag):
+        delete_tag(tx, repository, image, tag, actor, now_ms)
+        return
+    touch(tx, repository, package, now_ms)
+    tell(tx, package, "released", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
 
 
 def delete_blob(tx: Transaction, repository: Repository, image: str, digest: str, _now_ms: int) -> None:
@@ -270,6 +313,18 @@ def delete_blob(tx: Transaction, repository: Repository, image: str, digest: str
 def find_image(r: Reader, repository_id: int, image: str) -> Package | None:
     """An image by its name, or None; one that only has blobs so far counts."""
     return packages.find_package(r, repository_id, image)
+
+
+def _note_signatures(tx: Transaction, package: Package, push: Push) -> list[str]:
+    """Note whose signatures a manifest holds that was just stored; the digests of what it may have signed."""
+    new, judgement = push.manifest, push.judgement
+    signed = signatures.signed_by(new.subject, new.artifact_type, push.tags)
+    if judgement is not None:
+        for subject, keys in judgement.signed.items():
+            signatures.note_signature(tx, package.id, new.digest, subject, keys)
+    if signed:
+        signatures.mark_unverified(tx, package.id, None if judgement is None else judgement.key_set)
+    return signed
 
 
 def _moved_tags(tx: Transaction, package: Package, push: Push, now_ms: int) -> tuple[str, ...]:
@@ -335,6 +390,7 @@ def _ensure(tx: Transaction, repository: Repository, image: str, now_ms: int) ->
 def _completed(tx: Transaction, package: Package, sha256: str, now_ms: int) -> None:
     """Tell of a blob that came after the manifest that refers to it, which sparse images allow."""
     if package_blobs.is_needed(tx, package.id, sha256):
+        signatures.mark_unverified(tx, package.id)
         tell(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
 
 

@@ -7,14 +7,14 @@ whose rule was taken back accepts what still waits in it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable
 
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import SYSTEM, Actor, Repository
+from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.storage.catalog import packages, repositories, trust
 
 from . import images
@@ -22,35 +22,12 @@ from .clock import Clock
 from .publish import Publisher
 from .registry import Registry
 from .rounds import Rounds
-from .tell import tell, touch
+from .tell import tell
 
 log = Logger()
 
 EVERY_S = 60.0
 BATCH = 100  # tags or manifests a command; some milliseconds of the writer
-
-
-def grant(
-    tx: Transaction,
-    repository: Repository,
-    image: str,
-    digest: str,
-    keys: Collection[str],
-    trusted: Collection[str],
-    actor: Actor,
-    now_ms: int,
-) -> bool:
-    """
-    Note the keys that have signed a manifest of an image, and let readers see it; whether that is news.
-
-    ``trusted`` are the keys that count now. An image or a manifest that went meanwhile is no error.
-    """
-    package = packages.find_package(tx, repository.id, image)
-    if package is None or not trust.grant_trust(tx, package.id, digest, keys, trusted):
-        return False
-    package = touch(tx, repository, package, now_ms)
-    tell(tx, package, "trusted", {"digest": digest, "keys": sorted(keys)}, actor, now_ms)
-    return True
 
 
 def drop_expired(tx: Transaction, repository: Repository, now_ms: int) -> int:
@@ -62,8 +39,7 @@ def drop_expired(tx: Transaction, repository: Repository, now_ms: int) -> int:
     gone = 0
     for each in trust.expired_tags(tx, repository.id, now_ms, BATCH):
         gone += 1
-        if not trust.release_tag(tx, each.package_id, each.name):
-            images.delete_tag(tx, repository, each.package_key, each.name, SYSTEM, now_ms)
+        images.release_tag(tx, repository, each.package_key, each.name, SYSTEM, now_ms)
     for each in trust.expired_manifests(tx, repository.id, now_ms, BATCH):
         gone += 1
         images.delete_manifest(tx, repository, each.package_key, each.name, SYSTEM, now_ms)
@@ -74,7 +50,7 @@ def drop_expired(tx: Transaction, repository: Repository, now_ms: int) -> int:
 
 def accept_waiting(tx: Transaction, repository: Repository, now_ms: int) -> None:
     """Accept all that waits in a repository whose rule was taken back."""
-    for key in trust.images_with_waiting_tags(tx, repository.id):
+    for key in trust.waiting_images(tx, repository.id):
         package = packages.find_package(tx, repository.id, key)
         if package is not None:
             tell(tx, package, "accepted", {}, SYSTEM, now_ms)
@@ -83,7 +59,12 @@ def accept_waiting(tx: Transaction, repository: Repository, now_ms: int) -> None
 
 
 class QuarantineWatch(Rounds):
-    """Looks every minute for what waited in vain."""
+    """
+    Looks every minute for what waited in vain.
+
+    ``catch_up`` holds the signatures that an image has against the keys that are trusted now: one may be listed only
+    since its signature came.
+    """
 
     def __init__(
         self,
@@ -91,10 +72,12 @@ class QuarantineWatch(Rounds):
         catalog: ICatalog,
         registry: Registry,
         publisher: Publisher,
+        catch_up: Callable[[Repository, str], Awaitable[None]],
         clock: Clock,
         reactor: IReactorTime,
     ) -> None:
         super().__init__(reactor, every_s=EVERY_S, what="looking through what waits for signatures")
+        self._catch_up = catch_up
         self._catalog = catalog
         self._registry = registry
         self._publisher = publisher
@@ -115,6 +98,8 @@ class QuarantineWatch(Rounds):
         if not (repository.config.get("push_rules") or {}).get("require_content_trust"):
             await self._publisher.change(accept_waiting, repository)
             return
+        for image in await self._catalog.scan(trust.waiting_images, repository.id, self._clock.now_ms()):
+            await self._catch_up(repository, image)
         dropped = 0
         while count := await self._publisher.change(drop_expired, repository):
             dropped += count

@@ -117,7 +117,9 @@ class Reindexer:
                 await self._manifests(storage, store, layout, some[start : start + BATCH])
         for repository, sidecar in found:
             if isinstance(sidecar, ImageSidecar):
-                self._restored.tags += await restore_tags(self._catalog, repository, sidecar.key, sidecar.tags)
+                self._restored.tags += await restore_tags(
+                    self._catalog, repository, sidecar.key, sidecar.tags, self._clock.now_ms()
+                )
             elif isinstance(sidecar, BurnedSidecar):
                 await self._catalog.write(_restore_burned, repository, sidecar)
             else:

@@ -18,6 +18,7 @@ from pkgrepo.repositories.index import Change, PackageIndex
 from pkgrepo.storage.catalog.trust import Keys
 
 from .configuration import schema, validate
+from .judging import Judging
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .routes import RegistrySite, version_answer
 from .setup import snippets
@@ -69,6 +70,10 @@ class ContainerFormat:
     def trusted_keys(self, repository: Repository) -> Keys:
         """The keys by which readers of a repository see its content, or None where all of it is shown."""
         return trusted_keys(repository)
+
+    def judging(self, services: Services) -> Judging:
+        """What holds the signatures of images against the keys that are trusted."""
+        return Judging(services)
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """Nothing is rendered ahead of time: lists are read from the catalog as they are asked for."""

@@ -58,6 +58,7 @@ class Pushing:
                 parse_document, data, content_type, other_types=rules.other_media_types
             )
         document = evolve(document, evidence=await is_evidence(self._services, target, document))
+        judgement = await self._trust.judging.judge(target.repository, target.image, document, data, tags)
         async with self._services.publisher.stage(target.repository) as staged:
             blob = await staged.store(data)
             name = f"sha256:{blob.sha256}" if digest is None else str(digest)
@@ -69,6 +70,7 @@ class Pushing:
                 kept=kept_tags(target.repository, tags),
                 expected=_expectation(request) if digest is None else None,
                 quarantine=self._trust.quarantine(target.repository, document),
+                judgement=judgement,
             )
             try:
                 await self._services.publisher.take(
@@ -85,7 +87,7 @@ class Pushing:
             except TagExists as error:
                 detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
                 raise Refusal(403, str(error), "DENIED", detail=detail) from None
-        note = await self._trust.arrived(target, document, name, tags, actor_of(request, identity))
+        note = self._trust.note(target, name)
         headers: Fields = (
             *VERSION,
             (b"Location", target.url(f"manifests/{name}")),

@@ -29,10 +29,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
+from pkgrepo.storage.catalog.signatures import BUNDLE
+
 PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 
 SIMPLE = "application/vnd.dev.cosign.simplesigning.v1+json"
-BUNDLE = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 _SIMPLE_TYPE = "cosign container image signature"
 _SIGNATURE = "dev.cosignproject.cosign/signature"

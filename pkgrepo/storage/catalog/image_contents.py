@@ -1,7 +1,8 @@
 """
 What an image consists of, for whoever copies or describes it: page by page, or what a change touched.
 
-Its parts are its manifests and the blobs that they refer to. A tag stands here for what readers get by it.
+Its parts are its manifests and the blobs that they refer to. A tag stands here for what readers get by it, and beside
+that is named what waits for its signature.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class StoredManifest:
     """
     A manifest with the blobs of its own that the image has.
 
-    ``references`` are (digest, kind), ``locator`` is empty when its bytes were found damaged.
+    ``references`` are (digest, kind), ``locator`` is empty when its bytes were found damaged. ``waiting`` says that it
+    goes unless a trusted signature comes.
     """
 
     digest: str
@@ -47,6 +49,7 @@ class StoredManifest:
     references: tuple[tuple[str, str], ...]
     blobs: tuple[StoredBlob, ...]
     created_at: datetime
+    waiting: bool
 
 
 @frozen
@@ -60,21 +63,28 @@ class Named:
 
 @frozen
 class StoredTag:
-    """A tag with the manifest that readers get by it."""
+    """
+    A tag with the manifest that readers get by it, or None.
+
+    ``waiting`` is the digest that they get once it is signed; None when that is the same.
+    """
 
     name: str
-    manifest: Named
+    manifest: Named | None
     updated_at: datetime
     actor: str
+    waiting: str | None
 
 
 _MANIFEST = """
     SELECT m.id, m.digest, m.sha256, m.media_type, m.size, CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END,
-        m.subject, m.artifact_type, m.annotations, m.created_at, m.evidence
+        m.subject, m.artifact_type, m.annotations, m.created_at, m.evidence, m.expires_at
     FROM manifest m JOIN blob b ON b.storage_id = ? AND b.sha256 = m.sha256
 """
 _TAG = """
-    SELECT t.name, m.digest, m.media_type, m.size, t.updated_at, t.actor FROM tag t JOIN manifest m
+    SELECT t.name, m.digest, m.media_type, m.size, t.updated_at, t.actor,
+        CASE WHEN t.expires_at IS NULL THEN NULL ELSE t.digest END
+    FROM tag t LEFT JOIN manifest m
     ON m.package_id = t.package_id AND m.digest = CASE WHEN t.expires_at IS NULL THEN t.digest ELSE t.served END
 """
 # What no tag stands for, as readers see it, and no other manifest names. The tags are joined with themselves since they
@@ -127,7 +137,7 @@ def tags_after(r: Reader, package_id: int, after: str, limit: int) -> list[Store
 
 
 def find_tags(r: Reader, package_id: int, names: Iterable[str]) -> list[StoredTag]:
-    """Those of these tags by which readers get anything."""
+    """Those of these tags that an image has."""
     rows = (r.one(f"{_TAG} WHERE t.package_id = ? AND t.name = ?", (package_id, name)) for name in names)
     return [_tag(row) for row in rows if row is not None]
 
@@ -214,6 +224,7 @@ def _stored(r: Reader, storage_id: int, package_id: int, row: Row) -> StoredMani
         references=tuple((digest, kind) for digest, kind in references),
         blobs=tuple(blobs),
         created_at=at(row[9]),
+        waiting=row[11] is not None,
     )
 
 
@@ -232,4 +243,5 @@ def _is_part(r: Reader, storage_id: int, package_id: int, digest: str) -> bool:
 
 
 def _tag(row: Row) -> StoredTag:
-    return StoredTag(name=row[0], manifest=Named(row[1], row[2], row[3]), updated_at=at(row[4]), actor=row[5])
+    shown = None if row[1] is None else Named(row[1], row[2], row[3])
+    return StoredTag(name=row[0], manifest=shown, updated_at=at(row[4]), actor=row[5], waiting=row[6])

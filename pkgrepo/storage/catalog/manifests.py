@@ -165,20 +165,30 @@ def touch_manifest(tx: Transaction, package_id: int, digest: str, now_ms: int) -
     )
 
 
-def remove_manifest(tx: Transaction, package_id: int, digest: str) -> tuple[list[str], list[str]]:
+@frozen
+class Untagged:
     """
-    Remove a manifest with the tags that stand for it; the names of those tags, and of those left with nothing to show.
+    Names of the tags of a manifest that was removed.
 
-    A tag by which readers still get another manifest goes back to that; one by which they got this one while another
-    waits for its signature shows nothing until that has come.
+    ``gone`` went with it; ``released`` went back to the manifest that readers still get by them; by ``hidden`` readers
+    got this one while another waits for its signature, and get nothing until that has come.
     """
+
+    gone: list[str]
+    released: list[str]
+    hidden: list[str]
+
+
+def remove_manifest(tx: Transaction, package_id: int, digest: str) -> Untagged:
+    """Remove a manifest, with the tags that stand for it and for nothing else; what became of its tags."""
     # Looked for before it is written: only a look-up of names is sure to go by the index over digests.
-    waiting = tx.all("SELECT name FROM tag WHERE package_id = ? AND served = ? ORDER BY name", (package_id, digest))
-    if waiting:
+    hidden = tx.all("SELECT name FROM tag WHERE package_id = ? AND served = ? ORDER BY name", (package_id, digest))
+    if hidden:
         tx.execute("UPDATE tag SET served = NULL WHERE package_id = ? AND served = ?", (package_id, digest))
     standing = "SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name"
-    gone = tx.all(standing, (package_id, digest))
-    if gone:
+    standing_before = tx.all(standing, (package_id, digest))
+    gone: list[Row] = []
+    if standing_before:
         tx.execute(
             """
             UPDATE tag SET digest = served, served = NULL, expires_at = NULL
@@ -189,7 +199,8 @@ def remove_manifest(tx: Transaction, package_id: int, digest: str) -> tuple[list
         gone = tx.all(standing, (package_id, digest))
         tx.execute("DELETE FROM tag WHERE package_id = ? AND digest = ?", (package_id, digest))
     tx.execute("DELETE FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
-    return [row[0] for row in gone], [row[0] for row in waiting]
+    released = {row[0] for row in standing_before} - {row[0] for row in gone}
+    return Untagged([row[0] for row in gone], sorted(released), [row[0] for row in hidden])
 
 
 def list_referrers(

@@ -1,18 +1,20 @@
 """
 Which manifests readers may see where content must be trusted, and what still waits for a signature.
 
-A manifest is trusted when one of the keys that are trusted now has signed it, or an index that it is part of. Keys are
-named by the sha256 of the public key. Evidence (signatures, statements, bills of material) is seen by everybody: it
-is what readers check, and nothing that runs.
+A manifest is trusted when one of the keys that are trusted now has signed it, or an index that it is part of; what says
+so is derived in L{signatures}. Keys are named by the sha256 of the public key. Evidence (signatures, statements, bills
+of material) is seen by everybody: it is what readers check, and nothing that runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
+
+MOST_INTEGER = 2**63 - 1  # of a column; later than any time
 
 # The keys by which content is shown, or None where all of it is.
 Keys = Sequence[str] | None
@@ -90,98 +92,6 @@ def is_shown(r: Reader, package_id: int, digest: str, keys: Sequence[str]) -> bo
     return r.one(query, (package_id, digest, *trusted)) is not None
 
 
-def list_evidence(r: Reader, package_id: int, digest: str, tag: str, artifact_type: str, limit: int) -> list[str]:
-    """Digests of what may hold signatures of a manifest: at ``tag``, then referrers of that type, the newest first."""
-    rows = r.all("SELECT digest FROM tag WHERE package_id = ? AND name = ? AND digest IS NOT NULL", (package_id, tag))
-    rows += r.all(
-        """
-        SELECT digest FROM manifest WHERE package_id = ? AND subject = ? AND artifact_type = ?
-        ORDER BY created_at DESC, id DESC LIMIT ?
-        """,
-        (package_id, digest, artifact_type, limit),
-    )
-    return list(dict.fromkeys(row[0] for row in rows))[:limit]
-
-
-def list_signed(r: Reader, package_id: int, suffix: str, artifact_type: str) -> tuple[list[str], list[str]]:
-    """Names of an image's tags that end with ``suffix``, and the subjects of its referrers of that type."""
-    tags = r.all(
-        "SELECT name FROM tag WHERE package_id = ? AND substr(name, ?) = ?", (package_id, -len(suffix), suffix)
-    )
-    subjects = r.all(
-        "SELECT DISTINCT subject FROM manifest WHERE package_id = ? AND artifact_type = ? AND subject IS NOT NULL",
-        (package_id, artifact_type),
-    )
-    return [row[0] for row in tags], [row[0] for row in subjects]
-
-
-def find_key_set(r: Reader, repository_id: int, image: str) -> tuple[int, str | None] | None:
-    """An image's catalog key and the set of keys that its signatures were last held against; None without image."""
-    row = r.one(
-        """
-        SELECT p.id, i.key_set FROM package p LEFT JOIN image_trust i ON i.package_id = p.id
-        WHERE p.repository_id = ? AND p.key = ?
-        """,
-        (repository_id, image),
-    )
-    return None if row is None else (row[0], row[1])
-
-
-def set_key_set(tx: Transaction, package_id: int, key_set: str) -> None:
-    """Remember that all signatures of an image, if it is still there, were held against a set of keys."""
-    tx.execute(
-        """
-        INSERT INTO image_trust (package_id, key_set) SELECT id, ? FROM package WHERE id = ?
-        ON CONFLICT (package_id) DO UPDATE SET key_set = excluded.key_set
-        """,
-        (key_set, package_id),
-    )
-
-
-def inherited_keys(r: Reader, package_id: int, digest: str) -> list[str]:
-    """The keys that have signed an index which names this manifest."""
-    rows = r.all(
-        """
-        SELECT DISTINCT x.key_id FROM manifest_ref f JOIN manifest_trust x ON x.manifest_id = f.manifest_id
-        WHERE f.package_id = ? AND f.digest = ? AND f.kind = 'manifest'
-        """,
-        (package_id, digest),
-    )
-    return [row[0] for row in rows]
-
-
-def grant_trust(tx: Transaction, package_id: int, digest: str, keys: Collection[str], trusted: Collection[str]) -> bool:
-    """
-    Note that keys have signed a manifest, which holds for all that an index names; whether anything is new.
-
-    What the indexes that name the manifest bear, it bears too. What one of the ``trusted`` keys has signed waits for
-    nothing any more.
-    """
-    bearing = sorted({*keys, *inherited_keys(tx, package_id, digest)})
-    if not bearing:
-        return False
-    new = False
-    waiting, seen = [digest], {digest}
-    while waiting:
-        current = waiting.pop()
-        row = tx.one("SELECT id FROM manifest WHERE package_id = ? AND digest = ?", (package_id, current))
-        if row is None:
-            continue
-        for key in bearing:
-            new |= bool(
-                tx.execute(
-                    "INSERT INTO manifest_trust (manifest_id, key_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                    (row[0], key),
-                )
-            )
-        if not set(trusted).isdisjoint(bearing):
-            _settle(tx, package_id, current)
-        children = tx.all("SELECT digest FROM manifest_ref WHERE manifest_id = ? AND kind = 'manifest'", (row[0],))
-        waiting += [child[0] for child in children if child[0] not in seen]
-        seen.update(child[0] for child in children)
-    return new
-
-
 def await_signature(tx: Transaction, package_id: int, digest: str, expires_ms: int, *, new: bool) -> None:
     """Let a manifest wait for its signature, anew if it waits already; one that is older than the rule just stays."""
     tx.execute(
@@ -230,6 +140,21 @@ def expired_manifests(r: Reader, repository_id: int, now_ms: int, limit: int) ->
     return [Expired(*row) for row in rows]
 
 
+def waiting_images(r: Reader, repository_id: int, until_ms: int = MOST_INTEGER) -> list[str]:
+    """Keys of the images of a repository in which a manifest or a tag waits until ``until_ms`` at the longest."""
+    rows = r.all(
+        """
+        SELECT p.key FROM tag t JOIN package p ON p.id = t.package_id
+        WHERE t.expires_at <= ? AND p.repository_id = ?
+        UNION
+        SELECT p.key FROM manifest m JOIN package p ON p.id = m.package_id
+        WHERE m.expires_at <= ? AND m.repository_id = ?
+        """,
+        (until_ms, repository_id, until_ms, repository_id),
+    )
+    return sorted(row[0] for row in rows)
+
+
 def release_tag(tx: Transaction, package_id: int, name: str) -> bool:
     """Give a tag back to what readers get by it; False when that is nothing."""
     return bool(
@@ -255,18 +180,6 @@ def waiting_repositories(r: Reader) -> list[int]:
     return sorted(row[0] for row in rows)
 
 
-def images_with_waiting_tags(r: Reader, repository_id: int) -> list[str]:
-    """Keys of the images of a repository with a tag by which readers do not get yet what it stands for."""
-    rows = r.all(
-        """
-        SELECT DISTINCT p.key FROM tag t JOIN package p ON p.id = t.package_id
-        WHERE t.expires_at IS NOT NULL AND p.repository_id = ? ORDER BY p.key
-        """,
-        (repository_id,),
-    )
-    return [row[0] for row in rows]
-
-
 def stop_waiting(tx: Transaction, repository_id: int) -> None:
     """Accept all that waits in a repository, as when its rule was taken back."""
     tx.execute(
@@ -281,15 +194,17 @@ def stop_waiting(tx: Transaction, repository_id: int) -> None:
     )
 
 
-def _settle(tx: Transaction, package_id: int, digest: str) -> None:
-    tx.execute(
+def settle(tx: Transaction, package_id: int, digest: str) -> bool:
+    """End the wait of a manifest and of the tags that stand for it; whether there was any."""
+    manifests = tx.execute(
         "UPDATE manifest SET expires_at = NULL WHERE package_id = ? AND digest = ? AND expires_at IS NOT NULL",
         (package_id, digest),
     )
-    tx.execute(
+    tags = tx.execute(
         """
         UPDATE tag SET served = NULL, expires_at = NULL
         WHERE package_id = ? AND digest = ? AND expires_at IS NOT NULL
         """,
         (package_id, digest),
     )
+    return bool(manifests or tags)

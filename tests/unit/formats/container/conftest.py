@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_twisted
 
 from tests.support.images import Registry
 from tests.support.management import Stack
 from tests.support.server import no_failures
+from tests.support.trust import KEY, Later, World
 
 Make = Callable[..., Awaitable[Registry]]
 
@@ -21,13 +23,19 @@ async def make_registry(tmp_path: Path) -> Any:
     stacks: list[Stack] = []
 
     async def make(
-        *, rules: Any = None, policy: Any = None, visibility: str = "public", folder: str = "data", **overrides: Any
+        *,
+        rules: Any = None,
+        policy: Any = None,
+        visibility: str = "public",
+        folder: str = "data",
+        fresh: bool = True,
+        **overrides: Any,
     ) -> Registry:
         stack = Stack(tmp_path / folder, **overrides)
         stacks.append(stack)
         await stack.start()
         config = {"type": "Hosted", "push_rules": rules or {}, "policy": policy or {}}
-        if stack.assembly.core.registry.find("main", "images") is None:
+        if fresh and stack.assembly.core.registry.find("main", "images") is None:
             await stack.add_repository("images", format="docker", visibility=visibility, config=config)
         return Registry(stack)
 
@@ -41,3 +49,16 @@ async def make_registry(tmp_path: Path) -> Any:
 async def registry(make_registry: Make) -> Any:
     """A registry with one public repository, main/images."""
     yield await make_registry()
+
+
+@pytest_twisted.async_yield_fixture
+async def world(make_registry: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    from pkgrepo import assembly
+
+    inner = assembly.SystemClock
+    monkeypatch.setattr(assembly, "SystemClock", lambda: Later(inner()))
+    world = World(await make_registry(rules={}))
+    await world.configure(KEY)
+    await world.registry.stack.add_user("rita")
+    await world.registry.stack.grant("rita", "main/images", "read")
+    yield world

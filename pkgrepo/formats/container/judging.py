@@ -1,0 +1,143 @@
+"""
+Whose signatures the manifests of an image hold: verified when a manifest is pushed, and anew when a key was added.
+
+What was verified is written down (see L{pkgrepo.storage.catalog.signatures}); whether the keys are listed is asked at
+each read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from functools import lru_cache
+
+from twisted.logger import Logger
+
+from pkgrepo.concurrency.flight import SingleFlight
+from pkgrepo.errors import BlobMissing, StorageFailed, StorageFull
+from pkgrepo.gateway.services import Services
+from pkgrepo.model import SYSTEM, Repository
+from pkgrepo.repositories.image_trust import Signed, note_signatures
+from pkgrepo.repositories.images import Judgement
+from pkgrepo.storage.catalog import signatures
+from pkgrepo.storage.catalog.manifests import find_manifest
+from pkgrepo.storage.catalog.package_blobs import find_linked
+
+from .configuration import TrustPolicy, trust_policy
+from .documents import Document
+from .names import find_digest
+from .signatures import Candidate, TrustedKey, parse_key, signature_layers, signers
+
+log = Logger()
+
+MANIFEST_BYTES = 256 * 1024  # of a manifest with signatures; cosign's are below 4 KiB a signature
+PAYLOAD_BYTES = 256 * 1024  # of one payload or bundle
+BATCH = 100  # manifests whose signatures are noted in one transaction
+
+
+class Judging:
+    """Holds stored signatures against the keys that a repository trusts."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._running: SingleFlight[tuple[int, str], None] = SingleFlight()
+
+    async def judge(
+        self, repository: Repository, image: str, document: Document, data: bytes, tags: Collection[str]
+    ) -> Judgement | None:
+        """Whose signatures a manifest holds that is about to be stored; None where nothing has to be signed."""
+        policy = trust_policy(repository)
+        if policy is None:
+            return None
+        keys = keys_of(policy)
+        signed = {
+            subject: await self._signers(repository, image, data, subject, keys)
+            for subject in signatures.signed_by(document.subject, document.artifact_type, tags)
+        }
+        return Judgement(ids_of(keys), _name_of(keys), {subject: found for subject, found in signed.items() if found})
+
+    async def catch_up(self, repository: Repository, image: str) -> None:
+        """Hold the signatures of an image against keys that were listed after they came."""
+        policy = trust_policy(repository)
+        state = self._services.catalog.look(signatures.find_key_set, repository.id, image)
+        if policy is None or state is None:
+            return
+        keys = keys_of(policy)
+        key_set, (package_id, before) = _name_of(keys), state
+        if before == key_set:
+            return
+
+        async def judge() -> None:
+            catalog, found = self._services.catalog, []
+            for manifest, subject in await catalog.scan(signatures.list_places, package_id):
+                found.append(
+                    Signed(manifest, subject, await self._stored_signers(repository, image, manifest, subject, keys))
+                )
+            for start in range(0, len(found), BATCH):
+                some = found[start : start + BATCH]
+                await self._services.publisher.change(note_signatures, repository, image, some, ids_of(keys), SYSTEM)
+            await catalog.write(signatures.set_key_set, package_id, before, key_set)
+
+        try:
+            await self._running.run((package_id, key_set), judge)
+        except (StorageFailed, StorageFull):
+            # what was known to be trusted is still; the next reader tries again
+            log.failure("signatures in {repository} could not be looked at", repository=repository.path)
+
+    async def _stored_signers(
+        self, repository: Repository, image: str, digest: str, subject: str, keys: tuple[TrustedKey, ...]
+    ) -> frozenset[str]:
+        manifest = self._services.catalog.look(find_manifest, repository.storage_id, repository.id, image, digest)
+        if manifest is None or manifest.size > MANIFEST_BYTES or not manifest.locator:
+            return frozenset()
+        data = await self._read(repository, manifest.locator, manifest.size)
+        return await self._signers(repository, image, data, subject, keys)
+
+    async def _signers(
+        self, repository: Repository, image: str, data: bytes, subject: str, keys: tuple[TrustedKey, ...]
+    ) -> frozenset[str]:
+        """Ids of the keys that have signed ``subject`` by what a manifest holds."""
+        candidates = await self._candidates(repository, image, data) if len(data) <= MANIFEST_BYTES and keys else []
+        if not candidates:
+            return frozenset()
+        found: frozenset[str] = await self._services.pools.cpu(signers, subject, candidates, keys)
+        return found
+
+    async def _candidates(self, repository: Repository, image: str, manifest: bytes) -> list[Candidate]:
+        found: list[Candidate] = []
+        for media_type, digest, size, said in signature_layers(manifest):
+            known = find_digest(digest)
+            if known is None or size > PAYLOAD_BYTES:
+                continue
+            blob = self._services.catalog.look(find_linked, repository.storage_id, repository.id, image, str(known))
+            if blob is not None and blob.size == size and blob.locator:
+                content = await self._read(repository, blob.locator, blob.size)
+                found.append(Candidate(media_type, content, said))
+        return found
+
+    async def _read(self, repository: Repository, locator: str, size: int) -> bytes:
+        """Stored bytes; none when they are lost: a signature less must not make an image unreadable."""
+        try:
+            return await self._services.files.read(repository.storage_id, locator, size)
+        except BlobMissing as error:
+            log.warn("a signature in {repository} is lost: {error}", repository=repository.path, error=str(error))
+            return b""
+
+
+def keys_of(policy: TrustPolicy) -> tuple[TrustedKey, ...]:
+    """The keys that a policy lists, each once."""
+    return _parse_keys(tuple(policy.keys))
+
+
+def ids_of(keys: tuple[TrustedKey, ...]) -> tuple[str, ...]:
+    """What keys are called in the catalog."""
+    return tuple(key.id for key in keys)
+
+
+@lru_cache(maxsize=1024)
+def _parse_keys(texts: tuple[str, ...]) -> tuple[TrustedKey, ...]:
+    return tuple({key.id: key for key in map(parse_key, texts)}.values())
+
+
+def _name_of(keys: tuple[TrustedKey, ...]) -> str:
+    return hashlib.sha256("".join(sorted(ids_of(keys))).encode("ascii")).hexdigest()

@@ -1,0 +1,82 @@
+"""A registry where content must be trusted, for tests without ports."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from twisted.internet.task import Clock as ReactorClock
+
+from pkgrepo.gateway.content import Files
+from pkgrepo.repositories.quarantine import QuarantineWatch
+from tests.support.images import Image, Registry
+from tests.support.management import Reply
+from tests.support.signing import Signer, sign_simply, signature_tag
+
+RULES = {"require_content_trust": True, "allow_tag_overwrite": True}
+READER = None
+KEY = Signer()
+
+
+class World:
+    """A registry whose one repository trusts ``KEY`` unless told else, and its clock."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.core = registry.stack.assembly.core
+        self.repository = self.core.registry.find("main", "images")
+        self.watch = QuarantineWatch(
+            catalog=self.core.catalog,
+            registry=self.core.registry,
+            publisher=self.core.publisher,
+            catch_up=self.core.containers.judging(self._services()).catch_up,
+            clock=self.core.clock,
+            reactor=ReactorClock(),
+        )
+
+    def _services(self) -> Any:
+        """What verifying signatures needs of the server."""
+        core = self.core
+        files = Files(registry=core.registry, stores=core.stores)
+        return SimpleNamespace(catalog=core.catalog, files=files, pools=core.pools, publisher=core.publisher)
+
+    async def configure(self, *keys: Signer, rule: bool = True, window_s: int = 3600) -> None:
+        config = {
+            "type": "Hosted",
+            "push_rules": {**RULES, "require_content_trust": rule},
+            "trust": {"keys": [key.pem for key in keys], "window_s": window_s},
+        }
+        await self.registry.stack.ok("PUT", f"/repository/{self.repository.uid}/config", config)
+
+    async def pull(self, reference: str, who: str | None = READER, method: str = "GET") -> Reply:
+        return await self.registry.below(method, f"manifests/{reference}", who=who)
+
+    async def seen(self, reference: str, who: str | None = READER) -> str | None:
+        reply = await self.pull(reference, who)
+        assert reply.status in (200, 404), reply.body
+        return reply.headers["docker-content-digest"] if reply.status == 200 else None
+
+    async def tags(self, who: str | None = READER) -> Any:
+        return (await self.registry.below("GET", "tags/list", who=who)).json["tags"]
+
+    async def catalog(self, who: str) -> Any:
+        return (await self.registry.call("GET", "/_catalog", who=who)).json["repositories"]
+
+    async def sign(self, image: Image, key: Signer = KEY) -> Reply:
+        return await self.registry.push(sign_simply(key, image.digest), signature_tag(image.digest))
+
+    async def later(self, seconds: float) -> None:
+        """Let time pass, and the watch look."""
+        self.core.clock.ms += int(seconds * 1000)
+        await self.watch.round()
+
+
+class Later:
+    """A clock that tests set forward, and that stands still otherwise however long they take."""
+
+    def __init__(self, inner: Any) -> None:
+        self._began_ms = int(inner.now_ms())
+        self.ms = 0
+
+    def now_ms(self) -> int:
+        return self._began_ms + self.ms
