@@ -17,6 +17,7 @@ class KnownProjects:
     Finds and shows projects.
 
     A private one is known to its members and to system managers, who may do with every project what its owners may.
+    Nobody else is told who the members are, of a public one neither.
     """
 
     def __init__(self, services: ManagementServices) -> None:
@@ -48,7 +49,6 @@ class KnownProjects:
 
     def shown(self, call: Call, project: Project) -> ProjectRecord:
         """The record of a project; bindings in repositories that the caller may not read are left out."""
-        members = self._catalog.look(projects.list_project_members, project.id)
         bound = self._catalog.look(projects.list_bindings, project_id=project.id)
         places = [(self._services.registry.find_id(each.repository_id), each.pattern) for each in bound]
         return ProjectRecord(
@@ -60,16 +60,35 @@ class KnownProjects:
             quota=project.quota,
             created_at=project.created_at,
             updated_at=project.updated_at,
-            members=[
-                MemberRecord(kind=each.subject_kind, id=each.subject_uid, name=each.subject_name, role=each.role)
-                for each in members
-            ],
+            members=self.members(project) if self._knows_members(call, project) else None,
             bindings=[
                 BindingRecord(repository_id=repository.uid, repository=repository.path, pattern=pattern)
                 for repository, pattern in places
                 if repository is not None and call.may(Action.READ, repository)
             ],
         )
+
+    def members(self, project: Project) -> list[MemberRecord]:
+        """The members of a project, users before groups."""
+        return [
+            MemberRecord(kind=each.subject_kind, id=each.subject_uid, name=each.subject_name, role=each.role)
+            for each in self._catalog.look(projects.list_project_members, project.id)
+        ]
+
+    def check_knows_members(self, call: Call, project: Project) -> None:
+        """
+        Let the caller be told who the members are.
+
+        :raises AuthenticationRequired: nobody was named; :raises Forbidden: the caller is none of them
+        """
+        if self._knows_members(call, project):
+            return
+        if call.identity.anonymous:
+            raise AuthenticationRequired
+        raise Forbidden(f"only members of project {project.key!r} and system managers see who its members are")
+
+    def _knows_members(self, call: Call, project: Project) -> bool:
+        return self._manages(call) or self._role(call, project) is not None
 
     def _manages(self, call: Call) -> bool:
         return self._services.authorizer.may_use(call.identity, "system")

@@ -13,7 +13,7 @@ from .lookup import named_repository
 from .route import Parameter, Table
 from .schemas.projects import BindingGiven, BindingRecord, MemberGiven, MemberRecord, ProjectRecord
 from .services import ManagementServices
-from .who import PUBLIC, SELF, SYSTEM_MANAGERS
+from .who import PROJECT_VIEWERS, SELF, SYSTEM_MANAGERS
 
 USER = Parameter("user", "The user, by name or id.")
 GROUP = Parameter("group", "The group, by name or id.")
@@ -35,11 +35,17 @@ class ProjectMembers:
         self._known = KnownProjects(services)
 
     @table.route(
-        "GET", "/project/<key>/members", who=PUBLIC, summary="List a project's members", answer=list[MemberRecord]
+        "GET",
+        "/project/<key>/members",
+        who=PROJECT_VIEWERS,
+        summary="List a project's members",
+        answer=list[MemberRecord],
     )
     async def members(self, call: Call, key: str) -> list[MemberRecord]:
-        """Users before groups."""
-        return self._known.shown(call, self._known.find(call, key)).members
+        """Users before groups; for members of the project and system managers."""
+        project = self._known.find(call, key)
+        self._known.check_knows_members(call, project)
+        return self._known.members(project)
 
     @table.route(
         "POST",
@@ -78,7 +84,7 @@ class ProjectMembers:
     @table.route(
         "GET",
         "/project/<key>/bindings",
-        who=PUBLIC,
+        who=PROJECT_VIEWERS,
         summary="List the names that a project owns",
         answer=list[BindingRecord],
     )

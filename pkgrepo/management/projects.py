@@ -23,7 +23,7 @@ from .schemas.projects import (
     ProjectSummary,
 )
 from .services import ManagementServices
-from .who import PUBLIC, READERS, SELF, SYSTEM_MANAGERS
+from .who import PROJECT_FINDERS, PROJECT_VIEWERS, SELF, SYSTEM_MANAGERS
 
 
 class Projects:
@@ -43,7 +43,7 @@ class Projects:
     @table.route(
         "GET",
         "/project",
-        who=PUBLIC,
+        who=PROJECT_VIEWERS,
         summary="List the projects that the caller may see",
         answer=ProjectSummary,
         paged=True,
@@ -89,7 +89,7 @@ class Projects:
     @table.route(
         "GET",
         "/project/by-key/<repository>/<package>",
-        who=READERS,
+        who=PROJECT_FINDERS,
         summary="Show the project that owns a package's name",
         answer=ProjectRecord,
     )
@@ -102,7 +102,7 @@ class Projects:
             raise NotFound("owner of package", package)
         return self._known.shown(call, project)
 
-    @table.route("GET", "/project/<key>", who=PUBLIC, summary="Show a project", answer=ProjectRecord)
+    @table.route("GET", "/project/<key>", who=PROJECT_VIEWERS, summary="Show a project", answer=ProjectRecord)
     async def get(self, call: Call, key: str) -> ProjectRecord:
         """By key or id."""
         return self._known.shown(call, self._known.find(call, key))

@@ -18,7 +18,7 @@ from .services import ManagementServices
 from .who import PUBLIC
 
 SCOPES = {
-    "api:read": "read one's own account and tokens",
+    "api:read": "read one's own account, tokens and projects",
     "api:write": "change one's own account and tokens",
     "users": "manage users (owners who are user managers)",
     "system": "manage storages and repositories (owners who are system managers)",

@@ -39,7 +39,7 @@ class Who:
     about a part of the server (``api``: the caller's own account). With neither, everybody may call. ``content`` marks
     routes to what is in a repository, which rest while it is switched off. A bearer token that was asked for with a
     scope opens only routes that are ``public``, which tell everybody the same, and ``registry``, in container
-    repositories.
+    repositories. ``needs`` is a server scope that tokens need here beside everything else.
     """
 
     words: str
@@ -48,6 +48,7 @@ class Who:
     content: bool = False
     public: bool = False
     registry: bool = False
+    needs: str = ""
 
     def caller(self, identity: Identity, catalog: ICatalog) -> Identity:
         """
@@ -81,6 +82,8 @@ class Who:
         :raises NotFound: ... and may not even know of the repository
         :raises RepositoryInactive: it is switched off
         """
+        if self.needs and not identity.anonymous and not authorizer.may_use(identity, self.needs):
+            raise Forbidden(f"this token lacks the scope {self.needs!r}")
         if self.action is not None:
             if repository is None:
                 raise missing(asked)
@@ -138,6 +141,8 @@ def check_no_bearer(identity: Identity) -> None:
 
 PUBLIC = Who("anyone", public=True)
 VIEWERS = Who("anyone; callers see what they may")
+PROJECT_VIEWERS = Who("anyone; callers see what they may", needs="api:read")
+PROJECT_FINDERS = Who("readers of the repository", action=Action.READ, needs="api:read")
 SELF = Who("anyone with an account", scope="api")
 USER_MANAGERS = Who("user managers", scope="users")
 SYSTEM_MANAGERS = Who("system managers", scope="system")

@@ -53,7 +53,7 @@ class BindingRecord(Record):
 
 
 class ProjectRecord(Record):
-    """A project with its members and the names that it owns."""
+    """A project with its members (null for callers who are not told) and the names that it owns."""
 
     id: str
     key: str
@@ -63,7 +63,7 @@ class ProjectRecord(Record):
     quota: int | None
     created_at: datetime
     updated_at: datetime
-    members: list[MemberRecord]
+    members: list[MemberRecord] | None
     bindings: list[BindingRecord]
 
 

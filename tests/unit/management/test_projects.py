@@ -78,6 +78,38 @@ async def test_members_come_and_go(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_who_belongs_to_a_project_is_for_its_members_to_know(stack: Stack) -> None:
+    await stack.ok("POST", "/project", {"key": "core", "visibility": "public"})
+    for name in ("ada", "bob"):
+        await stack.add_user(name)
+    await stack.add_user("system", system_manager=True)
+    await stack.ok("POST", "/project/core/members", {"user": "ada", "role": "guest"})
+    token = await stack.token("ada", scopes=["api:read"])
+    for who, status in ((None, 401), ("bob", 403), ("ada", 200), ("system", 200), ("admin", 200), (token, 200)):
+        assert (await stack.api("GET", "/project/core/members", who=who)).status == status, who
+        members = (await stack.ok("GET", "/project/core", who=who))["members"]
+        assert (members is not None) == (status == 200), who
+
+
+@pytest_twisted.ensureDeferred
+async def test_projects_are_shown_to_tokens_with_the_scope_for_it(stack: Stack) -> None:
+    await stack.add_repository()
+    await stack.ok("POST", "/project", {"key": "core", "visibility": "public"})
+    await stack.ok("POST", "/project/core/bindings", {"repository": "main/py", "pattern": "x"})
+    repositories = [{"repository": "main/py", "actions": ["read"]}]
+    paths = ("/project", "/project/core", "/project/core/members", "/project/core/bindings")
+    for body, status in (
+        ({}, 403),
+        ({"repositories": repositories}, 403),
+        ({"scopes": ["metrics"]}, 403),
+        ({"scopes": ["api:read"], "repositories": repositories}, 200),
+    ):
+        token = await stack.token(**body)
+        for path in (*paths, "/project/by-key/main%2Fpy/x"):
+            assert (await stack.api("GET", path, who=token)).status == status, (body, path)
+
+
+@pytest_twisted.ensureDeferred
 async def test_names_are_bound_to_one_project(stack: Stack) -> None:
     await stack.add_repository()
     await stack.add_repository("inner", visibility="private")

@@ -18,6 +18,8 @@ from pkgrepo.management.who import (
     CONTENT_DELETERS,
     CONTENT_READERS,
     EDITORS,
+    PROJECT_FINDERS,
+    PROJECT_VIEWERS,
     PUBLIC,
     READERS,
     SELF,
@@ -41,6 +43,8 @@ CALLERS = (*PEOPLE, *TOKENS)
 EXPECTED: dict[Who, tuple[int | None, ...]] = {
     PUBLIC: (None,) * 13,
     VIEWERS: (None,) * 9 + (403, None, 403, None),
+    PROJECT_VIEWERS: (None,) * 7 + (403, 403, 403, None, 403, 403),
+    PROJECT_FINDERS: (404, 404, None, None, 404, None, None, 403, 403, 403, None, 403, 403),
     SELF: (401, None, None, None, None, None, None, 403, 403, 403, None, 403, 403),
     USER_MANAGERS: (401, 403, 403, 403, None, 403, None, 403, 403, 403, None, 403, 403),
     SYSTEM_MANAGERS: (401, 403, 403, 403, 403, None, None, 403, 403, 403, None, 403, 403),
@@ -76,11 +80,11 @@ ROUTE_WHO = {
     "GET /package/<repository>/<package>/versions/<version>": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>/readme": CONTENT_READERS,
     "GET /job/<id>": JOB_READERS,
-    "GET /project": PUBLIC,
-    "GET /project/<key>": PUBLIC,
-    "GET /project/<key>/bindings": PUBLIC,
-    "GET /project/<key>/members": PUBLIC,
-    "GET /project/by-key/<repository>/<package>": READERS,
+    "GET /project": PROJECT_VIEWERS,
+    "GET /project/<key>": PROJECT_VIEWERS,
+    "GET /project/<key>/bindings": PROJECT_VIEWERS,
+    "GET /project/<key>/members": PROJECT_VIEWERS,
+    "GET /project/by-key/<repository>/<package>": PROJECT_FINDERS,
     "GET /repository": VIEWERS,
     "GET /repository/<repository>": READERS,
     "GET /repository/<repository>/config": EDITORS,
@@ -196,6 +200,6 @@ async def test_callers_get_in_or_are_refused(people: Any, who: Who) -> None:
                 if refused is not None:
                     assert reply.status == refused, where
                     assert set(reply.json) == {"type", "title", "status", "detail", "instance"}, where
-                elif who is not PUBLIC:
+                elif caller != "nobody" and who is not PUBLIC:
                     assert reply.status not in (401, 403), where
                     assert reply.status < 500, where
