@@ -27,6 +27,7 @@ from pkgrepo.auth.throttle import Throttle
 from pkgrepo.auth.tokens import hide_tokens
 from pkgrepo.auth.uses import FLUSH_EVERY_S, TokenUses
 from pkgrepo.config import Config
+from pkgrepo.descriptors import is_out_of_descriptors
 from pkgrepo.formats.container.format import ContainerFormat
 from pkgrepo.formats.npm.format import NpmFormat
 from pkgrepo.formats.python.format import PythonFormat
@@ -160,8 +161,9 @@ class Core:
         known = KnownStorage(uid=storage.uid, name=storage.name, path=str(store.paths.root.absolute()))
         try:
             await self.pools.disk(self.known_storages.remember, known)
-        except OSError:
-            log.failure("storage {storage} could not be noted in storages.json", storage=storage.name)
+        except OSError as error:
+            if not is_out_of_descriptors(error):
+                log.failure("storage {storage} could not be noted in storages.json", storage=storage.name)
         return store
 
 

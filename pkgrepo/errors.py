@@ -11,6 +11,8 @@ from datetime import datetime
 
 from attrs import define
 
+from pkgrepo.descriptors import SENTENCE
+
 
 class PkgrepoError(Exception):
     """Root of the domain's errors."""
@@ -199,6 +201,14 @@ class StorageFailed(PkgrepoError):
 
     def __str__(self) -> str:
         return f"storage {self.storage!r} cannot store this now"
+
+
+@define
+class TooManyOpenFiles(StorageFailed):
+    """The process has no file descriptor left; nothing was stored."""
+
+    def __str__(self) -> str:
+        return SENTENCE
 
 
 @define

@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import IO, Any
 
 import msgspec
 from twisted.logger import (
     FilteringLogObserver,
+    ILogFilterPredicate,
     ILogObserver,
     LogEvent,
     LogLevel,
     LogLevelFilterPredicate,
+    PredicateResult,
     formatEvent,
     textFileLogObserver,
 )
 from zope.interface import implementer
 
+from pkgrepo.descriptors import TELL_EVERY_S
+
+# How lines of twisted.internet.tcp._accept begin, and of the reserve that it closes to refuse a connection.
+ACCEPT_ERRORS = ("EMFILE ", "Re-reserving EMFILE", "Could not re-reserve", "Could not reserve", "Could not accept")
 LEVELS = {level.name: level for level in LogLevel.iterconstants()}
+
+
+@implementer(ILogFilterPredicate)
+class AcceptErrors:
+    """
+    Lets Twisted tell once a minute that connections cannot be accepted for want of file descriptors.
+
+    It would tell it with three lines of each, and while its reserve is gone some thousand times a second.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told_at: float | None = None
+
+    def __call__(self, event: LogEvent) -> Any:
+        """The verdict on one event, as Twisted's constant."""
+        if event.get("log_namespace") != "twisted.internet.tcp.Port":
+            return PredicateResult.maybe
+        if not str(event.get("log_format")).startswith(ACCEPT_ERRORS):
+            return PredicateResult.maybe
+        now = self._clock()
+        if self._told_at is not None and now - self._told_at < TELL_EVERY_S:
+            return PredicateResult.no
+        self._told_at = now
+        return PredicateResult.maybe
 
 
 @implementer(ILogObserver)
@@ -55,5 +88,5 @@ class JsonLines:
 def make_observer(file: IO[str], *, style: str, level: str) -> ILogObserver:
     """An observer that writes events of ``level`` and above to the file, in the ``text`` or ``json`` style."""
     observer = JsonLines(file) if style == "json" else textFileLogObserver(file)
-    filtered: ILogObserver = FilteringLogObserver(observer, [LogLevelFilterPredicate(LEVELS[level])])
+    filtered: ILogObserver = FilteringLogObserver(observer, [AcceptErrors(), LogLevelFilterPredicate(LEVELS[level])])
     return filtered

@@ -6,12 +6,14 @@ A test drives each of them, so that a release which renames one fails there and 
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import Any
 
 from twisted.internet import tcp
 from twisted.internet._producer_helpers import _PullToPush as PullToPush
 
-__all__ = ["PullToPush", "is_plain_tcp", "read_at_most", "socket_of", "unsent"]
+__all__ = ["PullToPush", "is_plain_tcp", "read_at_most", "reserve_descriptor", "socket_of", "unsent"]
 
 
 def socket_of(transport: Any) -> tcp.Connection | None:
@@ -29,6 +31,20 @@ def is_plain_tcp(transport: Any) -> bool:
 def unsent(connection: tcp.Connection) -> int:
     """Bytes that the transport holds and the kernel has not taken yet."""
     return len(connection.dataBuffer) - connection.offset + connection._tempDataLen  # noqa: SLF001
+
+
+def reserve_descriptor() -> None:
+    """
+    Have Twisted open its reserve again, the descriptor that it closes to refuse a connection when there is no other.
+
+    Without it an accept that fails is tried again at once, for as long as the connection waits. Twisted opens it anew
+    after each use, and never again when that fails.
+    """
+    if tcp._reservedFD.available():  # noqa: SLF001
+        return
+    with suppress(OSError):
+        os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))  # Twisted would log a failure
+        tcp._reservedFD.reserve()  # noqa: SLF001
 
 
 def read_at_most(connection: tcp.Connection, size: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.descriptors import SENTENCE, is_out_of_descriptors
 from pkgrepo.http.answers import Answer, Refusal
 
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 Render = Callable[["Request", Refusal], Answer]
 
 _log = Logger()
+
+
+def too_many_files() -> Refusal:
+    """What a client is told while the process has no file descriptor left; formats add their own shape."""
+    return Refusal(503, SENTENCE, "unavailable", headers=((b"Retry-After", b"5"),))
 
 
 class ErrorTable:
@@ -35,7 +41,7 @@ class ErrorTable:
         What ``request`` is told about ``error``.
 
         An exception that is neither a L{Refusal} nor in the table is logged with its traceback; the client gets 500
-        and the request's id, nothing else.
+        and the request's id, nothing else. Being out of file descriptors is 503.
         """
         return self._render(request, self._refusal(request, error))
 
@@ -47,5 +53,7 @@ class ErrorTable:
             if known is not None:
                 status, code = known
                 return Refusal(status, str(error), code)
+        if is_out_of_descriptors(error):
+            return too_many_files()
         _log.failure("request {request_id} failed", failure=Failure(error), request_id=request.request_id)
         return Refusal(500, f"internal error, request id {request.request_id}", "INTERNAL_ERROR")

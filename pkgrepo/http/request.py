@@ -14,8 +14,10 @@ from twisted.web import server
 from twisted.web.http import parse_qs
 from twisted.web.http_headers import Headers
 
-from pkgrepo.http.answers import Answer, error_answer
+from pkgrepo.descriptors import is_out_of_descriptors
+from pkgrepo.http.answers import Answer, Refusal, error_answer
 from pkgrepo.http.body import Body, BodyLost
+from pkgrepo.http.errors import too_many_files
 from pkgrepo.http.proxies import Via
 from pkgrepo.http.send import respond
 
@@ -245,11 +247,15 @@ class Request(server.Request):
 
     def processingFailed(self, reason: Failure) -> Failure:
         """Say that something went wrong, without saying what: the log has it, under the request's id."""
-        _log.failure("request {request_id} failed", failure=reason, request_id=self.request_id)
+        refusal = Refusal(500, f"internal error, request id {self.request_id}")
+        if is_out_of_descriptors(reason.value):
+            refusal = too_many_files()
+        else:
+            _log.failure("request {request_id} failed", failure=reason, request_id=self.request_id)
         if self.startedWriting and not self.finished:
             self.abort()
         elif not self.startedWriting:
-            respond(self, error_answer(f"internal error, request id {self.request_id}", 500))
+            respond(self, error_answer(refusal.sentence, refusal.status, refusal.headers))
         return reason
 
     def finish(self) -> None:

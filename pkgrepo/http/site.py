@@ -18,6 +18,7 @@ from twisted.logger import Logger
 from twisted.web import server
 from twisted.web.resource import IResource
 
+from pkgrepo.http._twisted import reserve_descriptor
 from pkgrepo.http.channel import Channel
 from pkgrepo.http.conditional import render_date
 from pkgrepo.http.limits import HttpLimits
@@ -186,6 +187,7 @@ class Site(server.Site):
         self._was_late = tick >= LATE_S and not self._was_late
         if self._was_late:
             return  # this process stood still: what clients sent meanwhile has not been read, and is no fault of theirs
+        reserve_descriptor()
         for channel in list(self.channels):
             try:
                 channel.sweep(now, tick)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from twisted.logger import Logger
 
+from pkgrepo.descriptors import is_out_of_descriptors
 from pkgrepo.storage.private_files import private_opener, tighten
 
 log = Logger()
@@ -31,5 +32,6 @@ class LineFile:
         try:
             with open(self._path, "ab", opener=private_opener) as file:
                 file.write(line)
-        except OSError:
-            log.failure("a line could not be written to {path}", path=str(self._path))
+        except OSError as error:
+            if not is_out_of_descriptors(error):
+                log.failure("a line could not be written to {path}", path=str(self._path))

@@ -11,7 +11,8 @@ from attrs import evolve
 from msgspec import UNSET
 from twisted.logger import Logger
 
-from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError
+from pkgrepo.descriptors import is_out_of_descriptors
+from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError, TooManyOpenFiles
 from pkgrepo.gateway.images import check_hides_nothing
 from pkgrepo.interfaces import IBlobStore, ICatalog
 from pkgrepo.model import Storage
@@ -88,7 +89,7 @@ class Storages:
         except (PkgrepoError, OSError) as error:
             await self._catalog.write(storages.remove_storage, storage.id)
             await self._forget(storage)
-            raise Invalid(f"the folder cannot be used: {error}", "/settings/path") from error
+            raise _unusable(error) from error
         if not body.active:
             storage = await self._catalog.write(storages.update_storage, storage.id, active=False, now_ms=call.now_ms)
         return Created(await self._shown(storage), f"/api/storage/{storage.uid}")
@@ -215,7 +216,7 @@ class Storages:
         try:
             await self._services.stores.check(evolve(storage, settings=settings))
         except (PkgrepoError, OSError) as error:
-            raise Invalid(f"the folder cannot be used: {error}", "/settings/path") from error
+            raise _unusable(error) from error
         return settings
 
     def _check_name(self, storage: Storage, name: str) -> None:
@@ -249,8 +250,9 @@ class Storages:
         self._services.stores.forget(storage.id)
         try:
             await self._services.pools.disk(self._services.known_storages.forget, storage.uid)
-        except OSError:
-            log.failure("storage {storage} is gone, and stays noted in storages.json", storage=storage.name)
+        except OSError as error:
+            if not is_out_of_descriptors(error):
+                log.failure("storage {storage} is gone, and stays noted in storages.json", storage=storage.name)
 
     async def _shown(self, storage: Storage) -> StorageRecord:
         return _record(storage, await self._usage(storage))
@@ -264,6 +266,13 @@ class Storages:
         except (PkgrepoError, OSError):
             pass  # the figures that the catalog has are worth showing all the same
         return Usage(bytes=size, blobs=blobs, free_bytes=free, total_bytes=total)
+
+
+def _unusable(error: PkgrepoError | OSError) -> Exception:
+    """Why a folder is not taken: for what it is, unless the server is at fault at this moment."""
+    if isinstance(error, TooManyOpenFiles) or (isinstance(error, OSError) and is_out_of_descriptors(error)):
+        return error
+    return Invalid(f"the folder cannot be used: {error}", "/settings/path")
 
 
 def _path_of(storage: Storage) -> Path:

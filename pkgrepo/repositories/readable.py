@@ -22,6 +22,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.descriptors import is_out_of_descriptors
 from pkgrepo.errors import BlobMissing, NotFound
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Reader
 from pkgrepo.model import Repository
@@ -45,6 +46,7 @@ CURSOR = "readable_layout_cursor"
 BATCH = 1000  # events; however many versions of a package they are about, what is told of the package is shown once
 AT_ONCE = 32  # entries that a thread shows in one go: some 10 ms of a fast disk
 ATTEMPTS = 2  # to show an image part by part
+DESCRIPTORS_S = 1.0  # seconds until what failed for want of a file descriptor is tried again
 PAUSE_S = 0.1  # seconds at least between two rounds while changes come without end
 LONGEST_PAUSE_S = 10.0
 RESTS = 3  # times as long as a round took, so that much work leaves time to others
@@ -225,20 +227,31 @@ class LayoutFollower(Service):
     async def _show_parts(self, task: _Task, changes: ImageChanges) -> None:
         """Show an image part by part, by what changed of it."""
         assert isinstance(task.writer, ImageLayoutWriter)
-        for attempt in range(ATTEMPTS):
+        attempts = ATTEMPTS
+        while attempts:
             try:
                 await self.parts.show(task.writer, task.entry.package_key, changes)
-            except (OSError, BlobMissing):  # which may be the gc: it can be faster than this
-                if attempt == ATTEMPTS - 1:
+            except (OSError, BlobMissing) as error:  # which may be the gc: it can be faster than this
+                if await self._waits_for_descriptors(error):
+                    continue
+                attempts -= 1
+                if not attempts:
                     self._tell(task, Failure())
             else:
                 return
+
+    async def _waits_for_descriptors(self, error: BaseException | None) -> bool:
+        """Whether what failed is worth another try, once there may be file descriptors again."""
+        if not self.running or not is_out_of_descriptors(error):
+            return False
+        await self._pause(DESCRIPTORS_S)
+        return True
 
     async def _show_again(self, task: _Task, shown: object, failure: Failure) -> None:
         """Show what could not be shown as it was read a moment ago, or tell that it cannot."""
         while True:
             before, shown = shown, (await self._catalog.scan(_read, [task]))[0]
-            if shown == before:
+            if shown == before and not await self._waits_for_descriptors(failure.value):
                 self._tell(task, failure)
                 return
             if _is_in_parts(task, shown):

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import errno
 import io
 import json
 
 import pytest
-from twisted.logger import Logger, LogPublisher
+from twisted.internet import tcp
+from twisted.logger import Logger, LogPublisher, PredicateResult
 
-from pkgrepo.logs import make_observer
+from pkgrepo.descriptors import TELL_EVERY_S
+from pkgrepo.logs import AcceptErrors, make_observer
 
 
 def logger_into(file: io.StringIO, **options: str) -> Logger:
@@ -41,3 +44,32 @@ def test_events_below_the_level_are_left_out(style):
     log.error("loud")
     assert "quiet" not in file.getvalue()
     assert "loud" in file.getvalue()
+
+
+class FullListener:
+    def accept(self):
+        raise OSError(errno.EMFILE, "too many open files")
+
+
+class NoReserve:
+    def available(self):
+        return False
+
+
+def test_connections_that_cannot_be_accepted_are_told_once():
+    file = io.StringIO()
+    log = Logger("twisted.internet.tcp.Port", observer=LogPublisher(make_observer(file, style="text", level="info")))
+    for _ in range(3):
+        assert list(tcp._accept(log, range(2), FullListener(), NoReserve())) == []
+    log.info("something else")
+    assert file.getvalue().count("EMFILE") == 1
+    assert "something else" in file.getvalue()
+
+
+def test_they_are_told_again_a_minute_later():
+    now = 1000.0
+    predicate = AcceptErrors(lambda: now)
+    event = {"log_namespace": "twisted.internet.tcp.Port", "log_format": "EMFILE encountered; releasing"}
+    assert [predicate(event), predicate(event)] == [PredicateResult.maybe, PredicateResult.no]
+    now += TELL_EVERY_S
+    assert predicate(event) == PredicateResult.maybe

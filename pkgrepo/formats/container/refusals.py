@@ -25,7 +25,7 @@ VERSION: Fields = ((b"Docker-Distribution-API-Version", b"registry/2.0"),)
 BASIC = b'Basic realm="pkgrepo"'
 
 # Codes of refusals that other rooms made, by their status.
-_CODES = {404: "NAME_UNKNOWN", 405: "UNSUPPORTED", 413: "SIZE_INVALID", 408: "BLOB_UPLOAD_INVALID"}
+_CODES = {404: "NAME_UNKNOWN", 405: "UNSUPPORTED", 413: "SIZE_INVALID", 408: "BLOB_UPLOAD_INVALID", 503: "UNAVAILABLE"}
 _KNOWN = frozenset(
     {
         "UNAUTHORIZED",

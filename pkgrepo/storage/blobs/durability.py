@@ -13,7 +13,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Literal
 
-from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull
+from pkgrepo.descriptors import is_out_of_descriptors
+from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull, TooManyOpenFiles
 from pkgrepo.storage.blobs.kernel import begin_writing
 
 Fsync = Literal["always", "never"]
@@ -22,7 +23,9 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def storage_error(storage: str, error: OSError) -> PkgrepoError:
-    """The domain's word for what a file call said: no room, or a failed device."""
+    """The domain's word for what a file call said: no room, no file descriptor, or a failed device."""
+    if is_out_of_descriptors(error):
+        return TooManyOpenFiles(storage)
     return StorageFull(storage) if error.errno in _FULL else StorageFailed(storage)
 
 

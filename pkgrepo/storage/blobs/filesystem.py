@@ -19,7 +19,7 @@ from typing import ParamSpec, TypeVar, cast
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFull, TooLarge
+from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFull, TooLarge, TooManyOpenFiles
 from pkgrepo.interfaces import IBlobStore, IBlobUpload
 from pkgrepo.storage.blobs.digester import Digester
 from pkgrepo.storage.blobs.durability import Durability, Fsync, storage_error
@@ -266,5 +266,7 @@ class FilesystemBlobStore:
         """The domain's error; that ``missing`` is not there, when that is what the error says."""
         if missing is not None and error.errno in _ABSENT:
             return BlobMissing(missing)
-        log.error("storage {storage} failed: {error}", storage=self.name, error=str(error))
-        return storage_error(self.name, error)
+        explained = storage_error(self.name, error)
+        if not isinstance(explained, TooManyOpenFiles):
+            log.error("storage {storage} failed: {error}", storage=self.name, error=str(error))
+        return explained

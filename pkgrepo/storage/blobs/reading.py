@@ -39,8 +39,11 @@ class FilesystemBlob:
             os.close(self._fd)
 
     def descriptor(self) -> int | None:
-        """A new read-only file descriptor that the caller closes."""
-        return os.dup(self._fd)
+        """A new read-only file descriptor that the caller closes. :raises StorageFailed: there is none"""
+        try:
+            return os.dup(self._fd)
+        except OSError as error:
+            raise storage_error(self._storage, error) from error
 
     async def deliver(self, consumer: IConsumer, start: int, end: int) -> None:
         """

@@ -28,7 +28,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from pkgrepo.errors import PkgrepoError, SizeMismatch, StorageFailed, TooLarge
+from pkgrepo.errors import PkgrepoError, SizeMismatch, StorageFailed, TooLarge, TooManyOpenFiles
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo
 from pkgrepo.storage.blobs.digester import Digester, check_digests
@@ -166,12 +166,17 @@ class FilesystemUpload:
         return self._sealed
 
     def descriptor(self) -> int:
-        """A new file descriptor of the sealed bytes, to read them from; the caller closes it."""
+        """
+        A new file descriptor of the sealed bytes, to read them from; the caller closes it.
+
+        :raises StorageFailed: there is none
+        """
         if self._phase is not Phase.SEALED:
             raise RuntimeError("the upload is not sealed")
-        if self.data is None:
-            return self._temporary.duplicate()
-        return memory_file(self.data)
+        try:
+            return self._temporary.duplicate() if self.data is None else memory_file(self.data)
+        except OSError as error:
+            raise self.explain(error) from error
 
     async def commit(self, expected: Mapping[str, str] | None = None, size: int | None = None) -> BlobInfo:
         """
@@ -246,7 +251,8 @@ class FilesystemUpload:
     def explain(self, error: OSError) -> PkgrepoError:
         """The domain's word for what happened to it."""
         explained = storage_error(self._storage, error)
-        if self._flow.error is None and self._phase is not Phase.GONE:
+        told = isinstance(explained, TooManyOpenFiles)
+        if not told and self._flow.error is None and self._phase is not Phase.GONE:
             log.error("storage {storage} failed an upload: {error}", storage=self._storage, error=str(error))
         return explained
 

@@ -166,13 +166,17 @@ class SqliteCatalog:
 
     def _scan(self, query: Callable[[Reader], T]) -> T:
         try:
-            view = self._idle.pop()  # no check before it: another thread could come in between
-        except IndexError:
-            view = View(open_reader(self._path))
-        try:
-            with view:
-                return query(view)
+            view = self._idle_view()
+            try:
+                with view:
+                    return query(view)
+            finally:
+                self._idle.append(view)
         except STORAGE_ERRORS as error:
             raise explain(error) from error
-        finally:
-            self._idle.append(view)
+
+    def _idle_view(self) -> View:
+        try:
+            return self._idle.pop()  # no check before it: another thread could come in between
+        except IndexError:
+            return View(open_reader(self._path))

@@ -7,7 +7,14 @@ import socket
 from twisted.internet import reactor, tcp
 from twisted.internet.testing import AccumulatingProtocol, StringTransport
 
-from pkgrepo.http._twisted import PullToPush, is_plain_tcp, read_at_most, socket_of, unsent
+from pkgrepo.http._twisted import (
+    PullToPush,
+    is_plain_tcp,
+    read_at_most,
+    reserve_descriptor,
+    socket_of,
+    unsent,
+)
 from pkgrepo.http.turns import USUAL_READ
 
 
@@ -43,6 +50,14 @@ def test_transport_reads_as_much_as_it_is_told_to() -> None:
         read_at_most(connection, USUAL_READ)
         connection.doRead()
         assert protocol.data == b"x" * 100
+
+
+def test_a_reserve_that_was_lost_comes_back() -> None:
+    tcp._reservedFD.reserve()
+    with tcp._reservedFD:  # closes it
+        assert not tcp._reservedFD.available()
+        reserve_descriptor()
+        assert tcp._reservedFD.available()
 
 
 def test_other_transports_have_no_socket() -> None:

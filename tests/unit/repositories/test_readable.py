@@ -1,5 +1,6 @@
 """The readable layout follows what happens, shows what is there, and nothing else."""
 
+import errno
 import os
 
 import pytest_twisted
@@ -9,12 +10,13 @@ from twisted.logger import globalLogPublisher
 
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories import readable
+from pkgrepo.repositories.layout_writer import FileLayoutWriter
 from pkgrepo.repositories.readable import CURSOR
 from pkgrepo.repositories.remove import remove_files, set_package_meta, set_version_state
 from pkgrepo.repositories.sidecar import PackageSidecar, RepositorySidecar, VersionSidecar, decode
 from pkgrepo.storage.catalog import files, settings
 from tests.support.pyprojects import make_sdist, make_wheel
-from tests.support.server import until
+from tests.support.server import no_failures, until
 
 WHEEL = make_wheel("Demo.Pkg", "1.0+x")
 DIRECTORY = "py/demo-pkg/1.0+x"
@@ -120,6 +122,24 @@ async def test_a_lost_copy_is_told_and_the_rest_is_shown(world):
     globalLogPublisher.removeObserver(events.append)
     assert [event["package"] for event in events if "log_failure" in event] == ["demo-pkg"]
     assert any(path.startswith("py/other/1.0/") for path in world.shown())
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_cannot_be_shown_for_want_of_descriptors_is_shown_when_there_are_some(world, monkeypatch):
+    show, refusals = FileLayoutWriter.show, [OSError(errno.EMFILE, "too many open files")] * 3
+
+    def starving(*args):
+        if refusals:
+            raise refusals.pop()
+        return show(*args)
+
+    monkeypatch.setattr(FileLayoutWriter, "show", starving)
+    monkeypatch.setattr(readable, "DESCRIPTORS_S", 0)
+    await world.publish(*WHEEL)
+    world.follower.startService()
+    with no_failures():
+        await world.follower._following
+    assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
 
 
 @pytest_twisted.ensureDeferred
