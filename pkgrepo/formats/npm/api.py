@@ -9,10 +9,10 @@ from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Repository
+from pkgrepo.model import Action, Identity, Repository
 
 from .accounts import OwnAccount
-from .admission import admit_auditor, admit_reader
+from .admission import admit_auditor, admit_change, admit_reader
 from .auditing import AdvisoryShelf, Auditing
 from .changing import Changing
 from .paths import split_name
@@ -76,7 +76,7 @@ class Api:
                 return await self._searching.starred(request)
             case ["GET", "-", "package"]:  # pnpm 12 asks so for its own
                 return await self._searching.of_caller(request)
-            case ["GET", "org", scope, "package"] | ["GET", "team", scope, _, "package"]:
+            case ["GET", "org", scope, "package"]:
                 return await self._searching.of_scope(request, scope)
             case [_, "org" | "team", *_]:
                 raise Refusal(400, NO_TEAMS, "no_teams")  # npm puts guesses of its own beside a 403 or 404
@@ -92,10 +92,10 @@ class Api:
                 await admit_reader(self._services, request, self._repository, name)
                 return self._reading.dist_tags(name)
             case ["PUT" | "POST", "dist-tags", tag]:
-                identity = await self._services.access.admit(request, Action.WRITE, self._repository, name)
+                identity = await self._admit(request, name, "change the tags of")
                 return await self._changing.set_tag(request, name, tag, actor_of(request, identity))
             case ["DELETE", "dist-tags", tag]:
-                identity = await self._services.access.admit(request, Action.WRITE, self._repository, name)
+                identity = await self._admit(request, name, "change the tags of")
                 return await self._changing.unset_tag(name, tag, actor_of(request, identity))
             case ["GET", "visibility" | "access" | "collaborators" as what]:
                 await admit_reader(self._services, request, self._repository, name)
@@ -105,9 +105,12 @@ class Api:
             case ["DELETE", "owners", username]:
                 return await self._people.remove_owner(request, name, username)
             case ["POST", "access"]:
-                await self._services.access.admit(request, Action.WRITE, self._repository, name)
+                await self._admit(request, name, "change the access of")
                 return await self._sharing.set_access(request, name)
         raise _nothing()
+
+    async def _admit(self, request: Request, name: str, verb: str) -> Identity:
+        return await admit_change(self._services, request, self._repository, Action.WRITE, name, verb)
 
     async def _user(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
         match [verb, *parts]:

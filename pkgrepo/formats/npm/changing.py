@@ -8,16 +8,18 @@ from typing import Any
 from pkgrepo.concurrency.flight import shield
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, json_answer
+from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
 from pkgrepo.storage.yielding import Yielding
 
 from . import changes, names, semver
+from .admission import UNPUBLISH, require
 from .bodies import read_json
 from .changes import DocumentChange
 from .configuration import policy_of
 from .envelope import DEFAULT_TAG
+from .sharing import note_owners
 from .wording import shown
 from .written import Written
 
@@ -39,14 +41,16 @@ class Changing:
         :raises NotFound: no such package; :raises Conflict: it was changed meanwhile
         """
         if change.kept is not None:
-            self._services.access.require(identity, Action.DELETE, self._repository, name)
+            require(self._services, identity, Action.DELETE, self._repository, name, UNPUBLISH)
+        notice: Fields = ()
         if change.deprecated:
             rev = await shield(self._deprecate(name, change.deprecated, actor))
         else:
             rev = await self._services.publisher.change(
                 changes.apply_document, self._repository, name, change, actor, self._burn
             )
-        return json_answer({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201)
+            notice = note_owners(self._services, self._repository, name, change)
+        return json_answer({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201, headers=notice)
 
     async def remove_version(self, name: str, filename: str, revision: str, actor: Actor) -> Answer:
         """Remove the version whose tarball is called so; that it is gone already is fine."""
@@ -91,6 +95,15 @@ class Changing:
     @property
     def _burn(self) -> bool:
         return not policy_of(self._repository).reuse_deleted_names
+
+
+def verb_of_change(change: DocumentChange) -> str:
+    """What a document wants to do to the package, for the sentence of a refusal."""
+    if change.kept is not None:
+        return UNPUBLISH
+    if change.deprecated:
+        return "deprecate"
+    return "change" if change.maintainers is None else "change the owners of"
 
 
 def read_change(written: Written, revision: str, username: str) -> DocumentChange:

@@ -7,14 +7,16 @@ from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Actor, Repository
+from pkgrepo.model import Action, Actor, Identity, Repository
 
 from . import names
+from .admission import admit_change
 from .bodies import read_object
 from .changes import DocumentChange, apply_document
 from .packument import revision
 from .reading import Reading
 from .refusals import user_not_found
+from .sharing import note_owners
 
 
 class People:
@@ -27,7 +29,7 @@ class People:
 
     async def add_owner(self, request: Request, name: str) -> Answer:
         """Let the user whom the body names be an owner. :raises Refusal: no such user; :raises NotFound: no package"""
-        await self._services.access.admit(request, Action.WRITE, self._repository, name)
+        await self._admit(request, name, "change the owners of")
         username = (await read_object(request)).get("user")
         if not isinstance(username, str):
             raise Invalid("the body must name a user", "user")
@@ -51,11 +53,11 @@ class People:
         name = stated[0] if stated else None
         if not isinstance(name, str) or not names.is_readable(name) or stated[-1] != name:
             raise Invalid("the body must name one package", "package")
-        identity = await self._services.access.admit(request, Action.WRITE, self._repository, name)
+        identity = await self._admit(request, name, "star")
         return await self._change(name, DocumentChange(star=given), actor_of(request, identity))
 
     async def _change_owners(self, request: Request, name: str, username: str, owner: dict[str, str] | None) -> Answer:
-        identity = await self._services.access.admit(request, Action.WRITE, self._repository, name)
+        identity = await self._admit(request, name, "change the owners of")
         package = self._reading.package(name)
         owners = [each for each in package.meta.get("maintainers", ()) if each["name"] != username]
         if owner is not None:
@@ -65,6 +67,10 @@ class People:
         change = DocumentChange(revision=revision(name, package.serial), maintainers=owners)
         return await self._change(name, change, actor_of(request, identity))
 
+    async def _admit(self, request: Request, name: str, verb: str) -> Identity:
+        return await admit_change(self._services, request, self._repository, Action.WRITE, name, verb)
+
     async def _change(self, name: str, change: DocumentChange, actor: Actor) -> Answer:
         rev = await self._services.publisher.change(apply_document, self._repository, name, change, actor, False)
-        return json_answer({"ok": True, "id": name, "rev": rev})
+        notice = note_owners(self._services, self._repository, name, change)
+        return json_answer({"ok": True, "id": name, "rev": rev}, headers=notice)

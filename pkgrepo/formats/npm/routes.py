@@ -12,7 +12,6 @@ from typing import Any
 
 from twisted.web.resource import IResource
 
-from pkgrepo.errors import Forbidden
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.klein import new_app
 from pkgrepo.gateway.mounts import below
@@ -24,11 +23,11 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
 
 from . import semver
-from .admission import admit_reader
+from .admission import UNPUBLISH, admit_change, admit_reader, require, verb_of
 from .api import Api
 from .auditing import AdvisoryShelf
 from .changes import DocumentChange
-from .changing import Changing, read_change
+from .changing import Changing, read_change, verb_of_change
 from .envelope import read_name, read_publication
 from .packuments import Packuments
 from .paths import ApiPath, PackagePath, Path, RootPath, TarballPath, VersionPath, read_path
@@ -144,7 +143,7 @@ class NpmSite:
         named = None if isinstance(path, RootPath) else path.name
         revision = path.revision if isinstance(path, PackagePath) else ""
         identity = await self._services.access.identify(request)
-        self._require_write(identity, named)
+        self._require_write(identity, named, verb_of(request, revision))
         check_length(request, largest_body(self._services.max_upload))
         async with self._services.publisher.stage(self._repository) as staged:
             received = await Receiver(request, staged, max_tarball=self._services.max_upload).receive()
@@ -157,14 +156,14 @@ class NpmSite:
                     raise Refusal(
                         400, f"the document has no tarball attached; it is {name} that changes, at its address"
                     )
-                self._require_write(identity, name)
+                self._require_write(identity, name, verb_of_change(change))
                 if self._reading.find_package(name) is None:
                     raise Refusal(
                         400, f"the document has no tarball attached, and there is no package {name} to change"
                     )
                 return await self._changing.apply(name, change, identity, actor)
             publication = await self._parse(received, lambda: read_publication(received.scanned, named))
-            self._require_write(identity, publication.name)
+            self._require_write(identity, publication.name, "publish")
             if isinstance(path, VersionPath) and not semver.is_same(path.selector, publication.version):
                 raise Refusal(400, f"the document publishes {publication.version.text}, not {path.selector}")
             return await self._publications.publish(staged, publication, received.tarball, identity, actor)
@@ -174,23 +173,22 @@ class NpmSite:
             return parse()
         return await self._services.pools.cpu(parse)
 
-    def _require_write(self, identity: Identity, name: str | None) -> None:
-        try:
-            self._services.access.require(identity, Action.WRITE, self._repository, name)
-        except Forbidden as error:
-            what = "to this repository" if name is None else f'"{name}"'
-            raise Forbidden(f"You do not have permission to publish {what}. {error}") from None
+    def _require_write(self, identity: Identity, name: str | None, verb: str) -> None:
+        require(self._services, identity, Action.WRITE, self._repository, name, verb)
 
     async def _remove_package(self, request: Request, path: PackagePath) -> Answer:
         if not path.revision:
             raise self._not_allowed(path, "a package is removed at a revision of it: DELETE .../-rev/<rev>")
-        identity = await self._services.access.admit(request, Action.DELETE, self._repository, path.name)
+        identity = await self._admit_removal(request, path.name)
         return await self._changing.remove_package(path.name, path.revision, actor_of(request, identity))
 
     async def _remove_version(self, request: Request, path: TarballPath) -> Answer:
-        identity = await self._services.access.admit(request, Action.DELETE, self._repository, path.name)
+        identity = await self._admit_removal(request, path.name)
         actor = actor_of(request, identity)
         return await self._changing.remove_version(path.name, path.filename, path.revision, actor)
+
+    async def _admit_removal(self, request: Request, name: str) -> Identity:
+        return await admit_change(self._services, request, self._repository, Action.DELETE, name, UNPUBLISH)
 
 
 refuse_unrouted(NpmSite.app, ERRORS)

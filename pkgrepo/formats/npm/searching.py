@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
@@ -13,6 +11,7 @@ from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.repositories.clock import from_ms
 
 from . import names, search
+from .admission import rights_of
 from .search import Page, Query, Row
 from .search_rows import read_rows
 
@@ -54,13 +53,18 @@ class Searching:
         rows = [row for row in await self._readable(identity, None) if names.split_scope(row.name)[0] == wanted]
         if not rows:
             raise NotFound("scope", scope)
-        return self._rights(identity, rows)
+        may = self._services.access.may
+        rights = {
+            row.name: "write" if may(identity, Action.WRITE, self._repository, row.name) else "read" for row in rows
+        }
+        return json_answer(rights, headers=NO_STORE)
 
     async def of_user(self, request: Request, username: str) -> Answer:
-        """The packages that somebody maintains, with what the caller may do with each."""
-        identity = await self._identify(request)
-        rows = await self._readable(identity, None)
-        return self._rights(identity, (r for r in rows if any(each.name == username for each in r.maintainers)))
+        """The packages that somebody maintains, with what they may do with each, if anything."""
+        right = rights_of(self._services, self._repository, username)
+        rows = await self._readable(await self._identify(request), None)
+        own = (row.name for row in rows if any(each.name == username for each in row.maintainers))
+        return json_answer({name: word for name in own if (word := right(name))}, headers=NO_STORE)
 
     async def of_caller(self, request: Request) -> Answer:
         """The same of the caller. :raises AuthenticationRequired: nobody"""
@@ -83,13 +87,6 @@ class Searching:
     async def _starred(self, request: Request, username: str) -> list[str]:
         identity = await self._identify(request)
         return [row.name for row in await self._readable(identity, None) if username in row.stars]
-
-    def _rights(self, identity: Identity, rows: Iterable[Row]) -> Answer:
-        may = self._services.access.may
-        rights = {
-            row.name: "write" if may(identity, Action.WRITE, self._repository, row.name) else "read" for row in rows
-        }
-        return json_answer(rights, headers=NO_STORE)
 
     async def _username(self, request: Request) -> str:
         identity = await self._services.access.identify(request)

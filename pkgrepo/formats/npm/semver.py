@@ -63,6 +63,10 @@ def parse_version(text: str) -> Version:
 
     :raises Invalid: it is none
     """
+    if len(text) > LONGEST_VERSION:
+        raise Invalid(
+            f"invalid version: it is {len(text)} characters long, and {LONGEST_VERSION} are the most", "version"
+        )
     version = find_version(text)
     if version is None:
         raise Invalid(

@@ -1,18 +1,27 @@
-"""``npm access`` and what it asks about: who may see a package, and who maintains it."""
+"""
+``npm access`` and what it asks about: who may see a package, and what those who maintain it may do.
+
+The owners of a package are a note of whom to ask. What somebody may do is decided by the permissions of its repository,
+which the management API changes; owners get none by being added, and lose none.
+"""
 
 from __future__ import annotations
 
 from pkgrepo.errors import Forbidden
 from pkgrepo.gateway.content import is_private
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, json_answer
+from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Repository
+from pkgrepo.model import Package, Repository
 
+from .admission import rights_of
 from .bodies import read_object
+from .changes import DocumentChange
 from .reading import Reading
+from .wording import shown
 
 NO_STORE = ((b"Cache-Control", b"no-store"),)
+MOST_NOTED = 20  # owners whose permissions are looked up for a notice
 
 
 class Sharing:
@@ -25,7 +34,7 @@ class Sharing:
 
     def tell(self, name: str, what: str) -> Answer:
         """
-        Whether anybody may see a package, which is so when they may see its repository, or who maintains it.
+        Whether anybody may see a package, which is so when they may see its repository, or what its owners may do.
 
         ``what`` is the last word of the address: ``visibility`` for npm, ``access`` for pnpm 12, ``collaborators``.
 
@@ -35,9 +44,12 @@ class Sharing:
         told: dict[str, object] = {
             "visibility": {"public": public},
             "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
-            "collaborators": {each["name"]: "write" for each in package.meta.get("maintainers", ())},
+            "collaborators": {each: right for each in _owners(package) if (right := self._right(each, name))},
         }
         return json_answer(told[what], headers=NO_STORE)
+
+    def _right(self, username: str, name: str) -> str | None:
+        return rights_of(self._services, self._repository, username)(name)
 
     async def set_access(self, request: Request, name: str) -> Answer:
         """
@@ -53,3 +65,20 @@ class Sharing:
                 f"packages in {self._repository.path} are {present}, as their repository is; its visibility decides"
             )
         return json_answer({"ok": True}, headers=NO_STORE)
+
+
+def note_owners(services: Services, repository: Repository, name: str, change: DocumentChange) -> Fields:
+    """A header with a sentence, which npm prints, when a change leaves owners who may not publish the package."""
+    stated = [each["name"] for each in change.maintainers or ()][:MOST_NOTED]
+    powerless = [each for each in stated if rights_of(services, repository, each)(name) != "write"]
+    if not powerless:
+        return ()
+    sentence = (
+        f"{', '.join(map(shown, powerless))} may not publish {name}: owners are a note, and what somebody may do is "
+        f"decided by the permissions of {repository.path}"
+    )
+    return ((b"npm-notice", sentence.encode("ascii", "replace")),)
+
+
+def _owners(package: Package) -> list[str]:
+    return [each["name"] for each in package.meta.get("maintainers", ())]

@@ -214,9 +214,81 @@ def test_a_new_owner_changes_nothing_else(npm, publish, document, write):
     assert after["maintainers"] == owners
     assert after["versions"] == before["versions"]
     assert after["dist-tags"] == before["dist-tags"]
-    assert npm.get("/-/package/owned/collaborators").json == {"admin": "write", "bob": "write"}
-    assert npm.get("/-/user/bob/package").json["owned"] == "write"
+    assert npm.get("/-/package/owned/collaborators").json == {"admin": "write", "bob": "read"}
+    assert npm.get("/-/user/bob/package").json["owned"] == "read"
+    assert reply.headers["npm-notice"] == (
+        "'bob' may not publish owned: owners are a note, and what somebody may do is decided by the permissions of "
+        "main/npm"
+    )
     assert write(f"/owned/-rev/{after['_rev']}", {"maintainers": [{"name": 1}]}).status == 400
+
+
+@pytest.mark.parametrize("right", ["read", "write"])
+def test_what_owners_may_do_is_told_as_permissions_have_it(npm, publish, document, npm_server, right):
+    api = Wire(f"{npm_server.url}/api", (USER, PASSWORD))
+    carol, name = f"carol-{right}", f"rights-{right}"
+    assert api.post_json("/users", {"username": carol, "password": "carol keeps cats at home"}).status == 201
+    actions = ["read", "write"] if right == "write" else ["read"]
+    granted = {"repositories": [{"repository": "main/npm", "actions": actions}]}
+    assert api.post_json(f"/users/{carol}/permissions", granted, "PUT").status == 200
+    publish(name)
+    reply = npm.post_json(f"/-/package/{name}/owners", {"user": carol}, "PUT")
+    assert ("npm-notice" in reply.headers) == (right == "read")
+    rev = document(name)["_rev"]
+    owners = [*document(name)["maintainers"], {"name": "nobody-here", "email": ""}]
+    reply = npm.ask("PUT", f"/{name}/-rev/{rev}", json.dumps({"_id": name, "_rev": rev, "maintainers": owners}))
+    assert "'nobody-here'" in reply.headers["npm-notice"]
+    assert npm.as_user().get(f"/-/package/{name}/collaborators").json == {USER: "write", carol: right}
+    assert npm.get(f"/-/user/{carol}/package").json == {name: right}
+    assert npm.as_user(carol, "carol keeps cats at home").get("/-/-/package").json == {name: right}
+    assert npm.get("/-/user/nobody-here/package").json == {}
+    published = npm.as_user(carol, "carol keeps cats at home").put(f"/{name}", make_publish(name, "2.0.0"))
+    assert published.status == (201 if right == "write" else 403)
+
+
+def test_who_may_do_nothing_is_no_collaborator(registry, publish, npm_server):
+    private = registry("private")
+    publish("lonely", where=private)
+    assert private.post_json("/-/package/lonely/owners", {"user": "bob"}, "PUT").status == 200
+    assert private.get("/-/package/lonely/collaborators").json == {USER: "write"}
+    assert private.get("/-/user/bob/package").json == {}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "verb"),
+    [
+        ("PUT", "/said", {"versions": {}}, {}, "publish"),
+        ("PUT", "/said", {"versions": {}}, {"npm-command": "publish"}, "publish"),
+        ("PUT", "/said", {"versions": {}}, {"npm-command": "deprecate"}, "deprecate"),
+        ("PUT", "/said", {"versions": {}}, {"npm-command": "star"}, "star"),
+        ("PUT", "/said", {"versions": {}}, {"npm-command": "<x>"}, "publish"),
+        ("PUT", "/said/-rev/{rev}", {"versions": {}}, {}, "change"),
+        ("PUT", "/said/-rev/{rev}", {"versions": {}}, {"npm-command": "unpublish"}, "unpublish"),
+        ("PUT", "/said/-rev/{rev}", {"maintainers": []}, {"npm-command": "owner"}, "change the owners of"),
+        ("DELETE", "/said/-rev/{rev}", None, {}, "unpublish"),
+        ("DELETE", "/said/-/said-1.0.0.tgz/-rev/{rev}", None, {}, "unpublish"),
+        ("PUT", "/-/package/said/dist-tags/next", "1.0.0", {}, "change the tags of"),
+        ("DELETE", "/-/package/said/dist-tags/next", None, {}, "change the tags of"),
+        ("PUT", "/-/package/said/owners", {"user": "bob"}, {}, "change the owners of"),
+        ("DELETE", "/-/package/said/owners/bob", None, {}, "change the owners of"),
+        ("POST", "/-/package/said/access", {"access": "public"}, {}, "change the access of"),
+        ("PUT", "/-/user/v1/star", {"package": "said"}, {}, "star"),
+    ],
+)
+def test_a_refusal_names_what_was_wanted(npm, publish, document, as_token, method, path, body, headers, verb):
+    if npm.get("/said").status == 404:
+        publish("said")
+    path = path.replace("{rev}", document("said")["_rev"])
+    reply = as_token("reader").ask(method, path, None if body is None else json.dumps(body), headers)
+    assert reply.status == 403
+    assert reply.json["error"].startswith(f'You do not have permission to {verb} "said". '), reply.json
+
+
+def test_who_may_publish_but_not_delete_is_told_so_when_unpublishing(npm, publish, document, as_token):
+    publish("kept", "1.0.0")
+    rev = document("kept")["_rev"]
+    reply = as_token("writer").ask("PUT", f"/kept/-rev/{rev}", json.dumps({"_id": "kept", "versions": {}}))
+    assert (reply.status, reply.json["error"][:46]) == (403, 'You do not have permission to unpublish "kept"')
 
 
 def test_a_star_is_given_and_taken_back(npm, publish, document, write):
@@ -277,6 +349,7 @@ def test_that_there_are_no_teams_is_said_in_a_sentence(npm):
         ("PUT", "/-/org/acme/user"),
         ("GET", "/-/team/acme/dev/user?format=cli"),
         ("PUT", "/-/team/acme/dev/package"),
+        ("GET", "/-/team/npm/dev/package?format=cli"),
         ("DELETE", "/-/team/acme/dev"),
     ):
         reply = npm.ask(method, path, None if method == "GET" else b"{}")

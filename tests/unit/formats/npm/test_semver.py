@@ -112,6 +112,8 @@ def test_what_is_no_version_is_refused(text: str) -> None:
 
 def test_longest_version_and_largest_number_pass() -> None:
     assert len(parse_version("1.0.0-" + "a" * 250).text) == 256
+    with pytest.raises(Invalid, match="invalid version: it is 300 characters long, and 256 are the most"):
+        parse_version("1.0.0-" + "a" * 294)
     assert parse_version(f"{2**53 - 1}.0.0").sort > parse_version("9.9.9").sort
     assert parse_version("1.0.0-20260101123456789012").sort > parse_version("1.0.0-3").sort
 
