@@ -8,12 +8,13 @@ from pkgrepo.auth.limits import NOWHERE
 from pkgrepo.model import Token
 
 from .actions import show_actions
-from .schemas.tokens import NewTokenRecord, ScopeRecord, TokenRecord
+from .schemas.tokens import AskedRecord, NewTokenRecord, ScopeRecord, TokenRecord
 
 
 def token_record(token: Token, owner: str) -> TokenRecord:
     """The record of a token, without its text."""
     limits = token.limits
+    reached = [each for each in limits.repositories if each != NOWHERE]
     return TokenRecord(
         id=token.uid,
         name=token.name,
@@ -22,13 +23,14 @@ def token_record(token: Token, owner: str) -> TokenRecord:
         owner=owner,
         shown=token.shown,
         scopes=sorted(limits.scopes),
+        repository_access="listed" if reached else "none" if limits.repositories else "owner",
         repositories=[
             ScopeRecord(
                 repository=each.repository, actions=list(show_actions(each.actions)), packages=list(each.packages)
             )
-            for each in limits.repositories
-            if each != NOWHERE
+            for each in reached
         ],
+        asked=None if token.asked is None else msgspec.convert(token.asked, AskedRecord),
         packages=list(limits.packages),
         cidrs=list(limits.cidrs),
         expires_at=limits.expires_at,

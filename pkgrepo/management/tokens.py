@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 from attrs import evolve
 from msgspec import UNSET
 
@@ -19,7 +20,7 @@ from pkgrepo.storage.catalog.counts import count_tokens
 from .call import Call
 from .pages import Page
 from .route import Created, Table
-from .schemas.tokens import NewToken, NewTokenRecord, Rotation, TokenChange, TokenRecord
+from .schemas.tokens import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange, TokenRecord
 from .services import ManagementServices
 from .token_reach import check_not_wider, checked, reach
 from .token_records import new_token_record, token_record
@@ -71,10 +72,11 @@ class Tokens:
         """A token makes none that may do more than itself, and a bearer token none at all."""
         check_no_bearer(call.identity)
         owner = _owner(call)
+        repositories = body.repositories if body.repositories is not None else body.repository_scopes
         limits = reach(
             self._services.registry,
             scopes=body.scopes,
-            repositories=body.repositories if body.repositories is not None else body.repository_scopes,
+            repositories=repositories,
             packages=body.packages,
             cidrs=body.cidrs,
         )
@@ -93,6 +95,7 @@ class Tokens:
             limits=limits,
             created_from=call.request.client_address,
             now_ms=call.now_ms,
+            asked=msgspec.to_builtins(AskedRecord(scopes=body.scopes, repositories=repositories)),
         )
         return Created(new_token_record(token, call.identity.username, text), f"/api/user/token/{token.uid}")
 
@@ -253,6 +256,7 @@ def _rotate(tx: Transaction, token: Token, limits: TokenLimits, text: str, *, gr
         limits=limits,
         created_from=call.request.client_address,
         now_ms=call.now_ms,
+        asked=token.asked,
     )
     if grace_s:
         end = from_ms(call.now_ms) + timedelta(seconds=grace_s)

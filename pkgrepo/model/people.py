@@ -188,7 +188,8 @@ class Token:
     """
     What is known of an access token; its text is never stored.
 
-    ``shown`` is the prefix and the last characters, to tell tokens apart.
+    ``shown`` is the prefix and the last characters, to tell tokens apart. ``asked`` is what its maker said of scopes
+    and repositories, None where nobody was asked: ``limits`` are what became of it, and what counts.
     """
 
     id: int
@@ -206,6 +207,7 @@ class Token:
     last_used_ip: str | None
     last_used_client: str | None
     uses: int
+    asked: Mapping[str, Any] | None = None
 
 
 @frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -14,6 +14,7 @@ from .base import Body, Text, Word
 
 Time = Annotated[datetime, Meta(tz=True)]
 Globs = Annotated[list[Word], Meta(max_length=200)]
+Words = Annotated[list[str], Meta(max_length=50)]
 
 
 class ScopeGiven(Body):
@@ -25,8 +26,8 @@ class ScopeGiven(Body):
 
     repository: str | None = None
     repository_id: str | None = None
-    actions: list[str] | None = None
-    scopes: list[str] | None = None
+    actions: Words | None = None
+    scopes: Words | None = None
     packages: Globs = []
 
 
@@ -42,7 +43,7 @@ class NewToken(Body):
     name: Word
     description: Text = ""
     kind: TokenKind = TokenKind.PERSONAL
-    scopes: list[str] | None = None
+    scopes: Words | None = None
     repositories: Annotated[list[ScopeGiven], Meta(max_length=200)] | None = None
     repository_scopes: Annotated[list[ScopeGiven], Meta(max_length=200)] | None = None
     packages: Globs = []
@@ -56,8 +57,8 @@ class TokenChange(Body):
 
     name: Word | UnsetType = UNSET
     description: Text | UnsetType = UNSET
-    scopes: list[str] | UnsetType = UNSET
-    repositories: list[ScopeGiven] | UnsetType = UNSET
+    scopes: Words | UnsetType = UNSET
+    repositories: Annotated[list[ScopeGiven], Meta(max_length=200)] | UnsetType = UNSET
     packages: Globs | UnsetType = UNSET
     cidrs: Globs | UnsetType = UNSET
     expires_at: Time | UnsetType = UNSET
@@ -77,8 +78,20 @@ class ScopeRecord(Record):
     packages: list[str]
 
 
+class AskedRecord(Record):
+    """What a token was asked for with: null where the request did not say, actions as they were written."""
+
+    scopes: list[str] | None
+    repositories: list[ScopeGiven] | None
+
+
 class TokenRecord(Record):
-    """What is known of an access token; shown is enough of its text to tell it from others."""
+    """
+    What is known of an access token; shown is enough of its text to tell it from others.
+
+    repository_access says what repositories means: owner (none are listed, and it may do in every repository what its
+    owner may), listed, or none. asked is null for tokens that were not made through this API.
+    """
 
     id: str
     name: str
@@ -87,7 +100,9 @@ class TokenRecord(Record):
     owner: str
     shown: str
     scopes: list[str]
+    repository_access: Literal["owner", "listed", "none"]
     repositories: list[ScopeRecord]
+    asked: AskedRecord | None
     packages: list[str]
     cidrs: list[str]
     expires_at: datetime | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from attrs import evolve
@@ -17,7 +17,7 @@ from .identity import bump_generation, bump_identity_serial
 
 _SELECT = """
     SELECT id, uid, user_id, shown, kind, name, description, scopes, repositories, packages, cidrs, expires_at,
-           revoked_at, created_at, created_from, last_used_at, last_used_ip, last_used_client, uses
+           revoked_at, created_at, created_from, last_used_at, last_used_ip, last_used_client, uses, asked
     FROM token
 """
 
@@ -42,14 +42,19 @@ def add_token(
     limits: TokenLimits | None = None,
     description: str = "",
     created_from: str = "",
+    asked: Mapping[str, Any] | None = None,
 ) -> Token:
-    """Add a token of a user; ``hash`` is the sha256 of its whole text, ``created_from`` the client's address."""
+    """
+    Add a token of a user; ``hash`` is the sha256 of its whole text, ``created_from`` the client's address.
+
+    ``asked`` is JSON, to be shown.
+    """
     limits = limits or TokenLimits()
     token_id = tx.insert(
         """
         INSERT INTO token (uid, user_id, hash, shown, kind, name, description, scopes, repositories, packages, cidrs,
-                           expires_at, created_at, created_from)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                           expires_at, created_at, created_from, asked)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
             str(uuid.uuid4()),
@@ -62,6 +67,7 @@ def add_token(
             *_limit_columns(limits),
             now_ms,
             created_from,
+            "" if asked is None else dump(asked),
         ),
     )
     bump_identity_serial(tx)
@@ -224,4 +230,5 @@ def _token(row: Row | None) -> Token | None:
         last_used_ip=row[16],
         last_used_client=row[17],
         uses=row[18],
+        asked=load(row[19]) if row[19] else None,
     )

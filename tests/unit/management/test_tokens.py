@@ -82,6 +82,49 @@ async def test_the_text_of_a_token_is_shown_once(stack: Stack) -> None:
     assert end == timedelta(days=90)
 
 
+@pytest.mark.parametrize(
+    ("body", "access", "scopes", "repositories"),
+    [
+        ({}, "owner", None, None),
+        ({"scopes": []}, "none", [], None),
+        ({"scopes": ["metrics"]}, "none", ["metrics"], None),
+        ({"repositories": []}, "none", None, []),
+        ({"scopes": ["Read"]}, "listed", ["Read"], None),
+        ({"repositories": [{"repository": "*"}]}, "listed", None, [{"repository": "*", "actions": None}]),
+        (
+            {"repository_scopes": [{"repository_id": "main/py", "scopes": ["ReadRepository"]}]},
+            "listed",
+            None,
+            [{"repository_id": "main/py", "scopes": ["ReadRepository"]}],
+        ),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_record_says_what_a_token_reaches_and_how_it_was_asked_for(
+    stack: Stack, body: dict[str, Any], access: str, scopes: Any, repositories: Any
+) -> None:
+    await stack.add_repository(visibility="private")
+    made = await stack.ok("POST", "/user/token", {"name": "x", **body})
+    text = made.pop("token")
+    may = (await stack.api("GET", "/repository/main%2Fpy", who=text)).status
+    assert may == (404 if access == "none" else 200)
+    turned = await stack.ok("POST", f"/user/token/{made['id']}/rotate", {})
+    for record in (made, turned, *(await stack.ok("GET", "/user/token"))["items"]):
+        assert record["repository_access"] == access
+        assert record["asked"]["scopes"] == scopes
+        found = record["asked"]["repositories"]
+        assert (found is None) == (repositories is None)
+        for given, shown in zip(repositories or (), found or (), strict=True):
+            assert shown == {**shown, **given}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_token_of_a_login_was_not_asked_for(stack: Stack) -> None:
+    await stack.ok("GET", "/auth/token?offline_token=true")
+    (record,) = (await stack.ok("GET", "/user/token"))["items"]
+    assert (record["repository_access"], record["asked"]) == ("owner", None)
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_token_for_one_repository_reaches_no_other(stack: Stack) -> None:
     one = await stack.add_repository("one", visibility="private")
