@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,7 +45,9 @@ from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.site import Site, make_site
 from pkgrepo.http.tls import ServerCertificate, tls_factory
 from pkgrepo.interfaces import IBlobStore, IFormat
+from pkgrepo.management import audit_trail
 from pkgrepo.management.app import ManagementApp
+from pkgrepo.management.audit_trail import AuditTrail
 from pkgrepo.management.line_file import LineFile
 from pkgrepo.management.reactor_lag import ReactorLag
 from pkgrepo.management.request_figures import RequestFigures
@@ -251,6 +253,7 @@ class Assembly:
             core.registry, default=config.container.default_repository, hosts=config.container.hosts
         )
         lag = ReactorLag(self._reactor)
+        trail = AuditTrail(catalog, core.clock, self._reactor, _audit_sink(config))
         management = ManagementApp(
             ManagementServices(
                 catalog=catalog,
@@ -272,7 +275,7 @@ class Assembly:
                 image_keys={core.containers.name: core.containers.trusted_keys},
                 settings=_management_settings(config),
                 images=images,
-                audit_sink=_audit_sink(config),
+                trail=trail,
             ),
             figures=(self._figures, lag) if config.metrics.enabled else None,
         )
@@ -296,6 +299,7 @@ class Assembly:
             stores=core.stores,
             sweep=Sweep(catalog=catalog, pools=core.pools, layout_of=readable_layout),
             alone_since=core.alone_since,
+            audit_kept=timedelta(days=config.audit.retention_days),
             clock=core.clock,
             reactor=self._reactor,
         )
@@ -307,8 +311,12 @@ class Assembly:
             clock=core.clock,
             reactor=self._reactor,
         )
-        flusher = Flusher(uses, self._reactor)
-        for each in (core.follower, core.downloads, core.jobs, flusher, housekeeping, quarantine, lag):
+        flushers = (
+            Flusher(uses.flush, FLUSH_EVERY_S, self._reactor),
+            Flusher(trail.flush, audit_trail.FLUSH_S, self._reactor),
+            Flusher(trail.sum_up, audit_trail.SUM_S, self._reactor),
+        )
+        for each in (core.follower, core.downloads, core.jobs, *flushers, housekeeping, quarantine, lag):
             each.setServiceParent(self._running)  # type: ignore[no-untyped-call]
         self._running.startService()
         return password
@@ -331,23 +339,33 @@ class Assembly:
 
 
 class Flusher(Service):
-    """Has token uses written down now and then, and at the stop."""
+    """Has what gathers in memory written down every ``every_s`` seconds, and at the stop."""
 
-    def __init__(self, uses: TokenUses, reactor: Any) -> None:
-        self._uses = uses
-        self._loop = LoopingCall(lambda: Deferred.fromCoroutine(uses.flush()))
+    def __init__(self, flush: Callable[[], Awaitable[None]], every_s: float, reactor: Any) -> None:
+        self._flush = flush
+        self._every_s = every_s
+        self._loop = LoopingCall(self._run)
         self._loop.clock = reactor
 
     def startService(self) -> None:
         """Begin."""
         super().startService()  # type: ignore[no-untyped-call]
-        self._loop.start(FLUSH_EVERY_S, now=False)
+        self._loop.start(self._every_s, now=False)
 
     def stopService(self) -> Deferred[None]:
         """Write what is left."""
         super().stopService()  # type: ignore[no-untyped-call]
         self._loop.stop()
-        return Deferred.fromCoroutine(self._uses.flush())
+        return self._run()
+
+    def _run(self) -> Deferred[None]:
+        # What fails now may work the next time.
+        return Deferred.fromCoroutine(self._write()).addErrback(
+            lambda failure: log.failure("what gathered in memory could not be written", failure=failure)
+        )
+
+    async def _write(self) -> None:
+        await self._flush()
 
 
 def _management_settings(config: Config) -> ManagementSettings:

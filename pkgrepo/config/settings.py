@@ -129,6 +129,13 @@ class Log:
 
 
 @frozen
+class Audit:
+    """The audit log, in the database."""
+
+    retention_days: int = setting(integer(1, 36_500), 400, "days that its rows are kept")
+
+
+@frozen
 class Npm:
     """Packages of Node."""
 
@@ -264,6 +271,7 @@ class Config:
     auth: Auth = section(Auth)
     limits: Limits = section(Limits)
     log: Log = section(Log)
+    audit: Audit = section(Audit)
     npm: Npm = section(Npm)
     container: Container = section(Container)
     metrics: Metrics = section(Metrics)

@@ -3,7 +3,7 @@ One line for each request.
 
 Lines are collected and written together, a little later: a ``write`` for each would cost as much as a small answer.
 Nothing a client sends can add a line, and what is secret in an address (the query, a path that holds a token) is left
-out.
+out. What a client makes long is cut.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FLUSH_S = 1.0
 FLUSH_BYTES = 64 * 1024
+LONGEST_PATH = 1024  # characters of a path, or of another word of a client, in a line; the rest is cut off
 CLIENT_LEFT = 499  # as nginx has it: no answer, because nobody was there any more
 
 Scrub = Callable[[str], str]
@@ -56,6 +57,7 @@ class LineLog:
         path = request.raw_path.decode("latin-1")
         if self._scrub is not None:
             path = self._scrub(path)
+        path = _cut(path)
         status = request.code if request.startedWriting else CLIENT_LEFT
         elapsed = request.site.seconds() - request.started
         self._write(request, status, path, elapsed * 1000)
@@ -92,7 +94,7 @@ class LineLog:
     def _write_text(self, request: Request, status: int, path: str, milliseconds: float) -> None:
         line = (
             f"{self._now()} {request.request_id} {request.client_address or '-'} {_word(request.principal)} "
-            f"{request.method.decode()} {path} {status} {request.sentLength} {milliseconds:.1f} "
+            f"{_cut(request.method.decode())} {path} {status} {request.sentLength} {milliseconds:.1f} "
             f"{_word(request.repository)} {request.cache or '-'}\n"
         )
         self._add(line.encode("utf-8"))
@@ -104,7 +106,7 @@ class LineLog:
                 "id": request.request_id,
                 "client": request.client_address,
                 "principal": request.principal,
-                "method": request.method.decode(),
+                "method": _cut(request.method.decode()),
                 "path": path,
                 "status": status,
                 "bytes": request.sentLength,
@@ -129,6 +131,10 @@ class LineLog:
             self.flush()
         elif self._flushing is None:
             self._flushing = self._reactor.callLater(FLUSH_S, self.flush)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_PATH else text[:LONGEST_PATH] + "..."
 
 
 def _word(text: str) -> str:

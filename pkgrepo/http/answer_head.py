@@ -16,7 +16,6 @@ _UNPRINTABLE = re.compile("[^\x20-\x7e\xa0-\xff]+")
 _REASON_LENGTH = 200
 
 
-@lru_cache(maxsize=512)
 def status_line(status: int, reason: str | None = None) -> bytes:
     """
     ``HTTP/1.1 <status> <reason>`` and its line end.
@@ -24,9 +23,14 @@ def status_line(status: int, reason: str | None = None) -> bytes:
     ``reason`` may hold anything a user typed: it is cut to one line of 200 characters of Latin-1 without controls.
     """
     if reason is None:
-        return b"HTTP/1.1 %d %s\r\n" % (status, RESPONSES.get(status, b"Unknown"))
+        return _usual_status_line(status)
     clean = _UNPRINTABLE.sub(" ", reason.encode("latin-1", "replace").decode("latin-1"))
     return b"HTTP/1.1 %d %s\r\n" % (status, " ".join(clean.split())[:_REASON_LENGTH].encode("latin-1"))
+
+
+@lru_cache(maxsize=512)
+def _usual_status_line(status: int) -> bytes:
+    return b"HTTP/1.1 %d %s\r\n" % (status, RESPONSES.get(status, b"Unknown"))
 
 
 def render_head(answer: Answer, status: int, start: int, end: int) -> bytes:

@@ -15,6 +15,7 @@ from pkgrepo.http.answers import Answer
 _RANGE = re.compile(rb"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE)
 _ETAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 _MAX_POSITION_DIGITS = 18
+_LONGEST_DATE = 40  # characters; RFC 9110 section 5.6.7 needs 33
 
 
 @frozen
@@ -32,9 +33,13 @@ def render_date(seconds: int) -> bytes:
     return formatdate(seconds, usegmt=True).encode("ascii")
 
 
-@lru_cache(maxsize=1024)
 def parse_date(text: bytes) -> int | None:
     """Seconds since 1970, or None when ``text`` is no HTTP date (a condition on it is then ignored)."""
+    return _parse_date(text) if len(text) <= _LONGEST_DATE else None
+
+
+@lru_cache(maxsize=1024)
+def _parse_date(text: bytes) -> int | None:
     try:
         return int(stringToDatetime(text))
     except (ValueError, IndexError, KeyError, OverflowError):

@@ -28,6 +28,7 @@ class Audit:
 
     def __init__(self, services: ManagementServices) -> None:
         self._catalog: ICatalog = services.catalog
+        self._trail = services.trail
 
     @table.route(
         "GET",
@@ -49,6 +50,7 @@ class Audit:
     async def list_page(self, call: Call) -> Page[AuditRecord] | Lines:
         """The newest first; as a page, or as lines of JSON with the link to the next ones."""
         wanted = call.wanted
+        await self._trail.sum_up()
         found = await self._catalog.scan(
             list_audit,
             before=wanted.after(FIRST),

@@ -28,7 +28,7 @@ from pkgrepo.http.dispatch import answer_with, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 
-from .audit_trail import FAILED, REFUSED, AuditTrail
+from .audit_trail import FAILED, REFUSED
 from .call import Call
 from .etags import tag_of
 from .lookup import find_repository
@@ -73,7 +73,7 @@ class Dispatcher:
         self.app = new_app()
         self.routes: list[tuple[Table, Route]] = []
         self._services = services
-        self._trail = AuditTrail(services.catalog, services.clock, services.audit_sink)
+        self._trail = services.trail
         refuse_unrouted(self.app, ERRORS)
 
     def mount(self, table: Table, family: object) -> None:
@@ -112,9 +112,9 @@ class Dispatcher:
                 arguments["body"] = parse_json(await request.body.read_all(BODY_LIMIT), route.body)
             value = await handler(call, **arguments)
             if route.audit and not call.audited:
-                await self._trail.record(call.entry())
+                self._trail.note(call.entry())
         except (PkgrepoError, Refusal) as error:
-            await self._note(call, error)
+            self._note(call, error)
             raise
         return render(call, value)
 
@@ -150,7 +150,7 @@ class Dispatcher:
             return name  # no package has such a name; whoever may look finds none
         return key
 
-    async def _note(self, call: Call, error: Exception) -> None:
+    def _note(self, call: Call, error: Exception) -> None:
         """Refusals are audited whatever was asked; other failures when something was to be changed."""
         if isinstance(error, REFUSALS):
             named = call.request.header(b"authorization") is not None
@@ -166,7 +166,7 @@ class Dispatcher:
             entry = evolve(entry, action="login")
         elif not entry.action:
             entry = evolve(entry, action=f"{call.route.method} {call.route.path}")
-        await self._trail.record(entry)
+        self._trail.note(entry)
 
 
 def render(call: Call, value: object) -> Answer:

@@ -25,6 +25,8 @@ from pkgrepo.storage.catalog.trust import Keys
 from pkgrepo.storage.known import KnownStorages
 from pkgrepo.storage.pools import Pools
 
+from .audit_trail import AuditTrail
+
 
 @frozen
 class ManagementSettings:
@@ -50,10 +52,9 @@ class ManagementServices:
     """
     The collaborators, as the composition root put them together; ``formats`` are by name.
 
-    ``audit_sink`` gets each line of the audit log as JSON, for a copy outside of the catalog. ``images`` tells which
-    repository the name of an image belongs to. ``image_keys`` are the formats whose packages are images, each with a
-    function that tells whose signatures readers of a repository need. ``observer`` is told of repositories that came,
-    changed or went.
+    ``images`` tells which repository the name of an image belongs to. ``image_keys`` are the formats whose packages
+    are images, each with a function that tells whose signatures readers of a repository need. ``observer`` is told of
+    repositories that came, changed or went.
     """
 
     catalog: ICatalog
@@ -74,5 +75,5 @@ class ManagementServices:
     jobs: Jobs
     image_keys: Mapping[str, Callable[[Repository], Keys]]
     settings: ManagementSettings
-    audit_sink: Callable[[bytes], None] | None = None
+    trail: AuditTrail
     images: ImageAddresses = Factory(lambda self: ImageAddresses(self.registry), takes_self=True)

@@ -22,6 +22,7 @@ log = Logger()
 
 FLUSH_S = 10.0  # at most this many seconds of downloads are forgotten by a crash
 FLUSH_ROWS = 5000
+MOST_PENDING = 200_000  # downloads, some 40 MB; the catalog has hung for a minute before there are so many
 
 
 class Item(Protocol):
@@ -66,7 +67,9 @@ class DownloadRecorder(Service):
         self._loop.clock = reactor
 
     def note(self, item: Item, identity: Identity) -> None:
-        """One whole file, or manifest, was sent to this identity."""
+        """One whole file, or manifest, was sent to this identity. While the catalog hangs, some are not counted."""
+        if len(self._pending) >= MOST_PENDING:
+            return
         self._pending.append(
             downloads.Download(
                 kind="manifest" if isinstance(item, Pull) else "file",

@@ -1,4 +1,4 @@
-"""What is put away now and then: leftovers of crashes, and repositories that were removed."""
+"""What is put away now and then: leftovers of crashes, removed repositories, and old rows of the audit log."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from twisted.logger import Logger
 
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import ICatalog
+from pkgrepo.storage.catalog.audit import prune_audit
 from pkgrepo.storage.catalog.purge import purge_due
 
 from .clock import Clock, from_ms
@@ -28,7 +29,8 @@ class Housekeeping(Rounds):
     """
     Tidies up at the start and every hour.
 
-    ``alone_since`` is, by storage, when this process found itself alone on it.
+    ``alone_since`` is, by storage, when this process found itself alone on it. ``audit_kept`` is how long rows of the
+    audit log are kept.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Housekeeping(Rounds):
         stores: Stores,
         sweep: Sweep,
         alone_since: Mapping[int, datetime],
+        audit_kept: timedelta,
         clock: Clock,
         reactor: IReactorTime,
     ) -> None:
@@ -46,6 +49,7 @@ class Housekeeping(Rounds):
         self._catalog = catalog
         self._sweep = sweep
         self._alone_since = alone_since
+        self._audit_kept = audit_kept
         self._registry = registry
         self._stores = stores
         self._clock = clock
@@ -69,7 +73,11 @@ class Housekeeping(Rounds):
                     temporaries=swept.temporaries,
                     storage=storage.name,
                 )
-        kept_ms = int(REMOVED_KEPT.total_seconds() * 1000)
-        purged = await purge_due(self._catalog, self._clock.now_ms() - kept_ms)
+        purged = await purge_due(self._catalog, self._before_ms(REMOVED_KEPT))
         if purged:
             log.info("purged {count} removed repositories", count=purged)
+        while await self._catalog.write(prune_audit, self._before_ms(self._audit_kept)):
+            pass
+
+    def _before_ms(self, kept: timedelta) -> int:
+        return self._clock.now_ms() - int(kept.total_seconds() * 1000)

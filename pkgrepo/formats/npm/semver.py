@@ -75,11 +75,13 @@ def parse_version(text: str) -> Version:
     return version
 
 
-@lru_cache(maxsize=4096)
 def find_version(text: str) -> Version | None:
     """The version that a text stands for, or None when it is none."""
-    if len(text) > LONGEST_VERSION:
-        return None
+    return _find_version(text) if len(text) <= LONGEST_VERSION else None
+
+
+@lru_cache(maxsize=4096)
+def _find_version(text: str) -> Version | None:
     text = text[_BEFORE.match(text).end() :].rstrip()  # type: ignore[union-attr]
     match = _VERSION.fullmatch(text)
     if match is None:

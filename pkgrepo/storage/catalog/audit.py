@@ -1,4 +1,8 @@
-"""The audit log: who changed what, who was refused, who logged in. Rows are added and never changed."""
+"""
+The audit log: who changed what, who was refused, who logged in. Rows are added, never changed, and removed when old.
+
+Texts in a row may come from a request, so each is cut to a length that no text in earnest has.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,12 @@ from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, AuditEntry
 
 from .columns import at, dump, load
+
+LONGEST_TEXT = 500  # characters of an object, or of one text in the detail
+LONGEST_LIST = 100  # items of a list or an object in the detail
+LONGEST_DETAIL = 16 * 1024  # characters of the detail as JSON
+DEEPEST = 8  # levels of the detail
+PRUNED = 500  # rows in one transaction; some milliseconds of the writer
 
 _ENTRY = "SELECT seq, at, request_id, user_id, actor, token_id, address, action, object, outcome, detail FROM audit"
 
@@ -27,6 +37,7 @@ def append_audit(
     Add a line; its sequence number.
 
     ``object`` is the path or name of what was acted on. ``detail`` is JSON without secrets: the caller sees to that.
+    What is longer than a row may hold is cut.
     """
     return tx.insert(
         """
@@ -35,16 +46,52 @@ def append_audit(
         """,
         (
             now_ms,
-            actor.request_id,
+            cut(actor.request_id),
             actor.user_id,
-            actor.name,
+            cut(actor.name),
             actor.token_id,
-            actor.address,
-            action,
-            object,
+            cut(actor.address),
+            cut(action),
+            cut(object),
             outcome,
-            dump(detail or {}),
+            dump(cut_detail(detail or {})),
         ),
+    )
+
+
+def cut(text: str) -> str:
+    """A text as a row may hold it; an ellipsis stands for what was cut off."""
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def cut_detail(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """A detail as a row may hold it."""
+    found: dict[str, Any] = _cut_value(detail, DEEPEST)
+    return found if len(dump(found)) <= LONGEST_DETAIL else {"left_out": "the detail is too long"}
+
+
+def _cut_value(value: Any, levels: int) -> Any:
+    match value:
+        case str():
+            return cut(value)
+        case Mapping() | list() | tuple() if not levels:
+            return "…"
+        case Mapping():
+            return {cut(key): _cut_value(each, levels - 1) for key, each in list(value.items())[:LONGEST_LIST]}
+        case list() | tuple():
+            return [_cut_value(each, levels - 1) for each in value[:LONGEST_LIST]]
+        case _:
+            return value
+
+
+def prune_audit(tx: Transaction, before_ms: int) -> int:
+    """
+    Remove up to ``PRUNED`` of the oldest rows that are from before a time; how many those were.
+
+    Only the front of the log is looked at, so that it costs the same however long the log is.
+    """
+    return tx.execute(
+        "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit ORDER BY seq LIMIT ?) AND at < ?", (PRUNED, before_ms)
     )
 
 
@@ -72,7 +119,7 @@ def list_audit(
     for condition, value in (
         ("seq < ?", before),
         ("actor = ?", actor or None),
-        ("object = ?", object or None),
+        ("object = ?", cut(object) or None),
         ("action = ?", None if prefix else action or None),
         ("substr(action, 1, length(?)) = ?", prefix or None),
         ("outcome = ?", outcome or None),

@@ -10,7 +10,7 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.http.accesslog import FLUSH_BYTES, LineLog
+from pkgrepo.http.accesslog import FLUSH_BYTES, LONGEST_PATH, LineLog
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.hot import prepare
 from pkgrepo.http.request import Request
@@ -148,3 +148,10 @@ def test_log_that_cannot_be_written_fails_no_request() -> None:
     log.flush()
     connection.send(GET)
     assert len(connection.answers()) == 2
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_what_a_client_makes_long_is_cut(style: str) -> None:
+    (line,) = lines_of(b"GET /" + b"x" * 30_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", style)
+    assert len(line) < LONGEST_PATH + 300
+    assert "xxx..." in line

@@ -47,6 +47,18 @@ async def test_strangers_without_credentials_fill_no_log(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_strangers_with_made_up_credentials_fill_no_log_either(stack: Stack) -> None:
+    before = len(await stack.audited())
+    made_up = {"Authorization": "Bearer aaa.bbb.ccc"}
+    for number in range(50):
+        await stack.api("GET", f"/users/{number}{'x' * 20_000}", who=None, headers=made_up)
+    (line, *older) = await stack.audited()
+    assert len(older) == before
+    assert line["detail"]["count"] == 50
+    assert len(json.dumps(line)) < 1000
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_change_that_fails_leaves_a_line_and_nothing_else(stack: Stack) -> None:
     await stack.add_repository()
     await stack.api("POST", "/repository", {"name": "py", "storage": "main", "format": "python"})
@@ -123,6 +135,7 @@ async def test_a_copy_goes_to_a_file(make_stack: Any, tmp_path: Path) -> None:
     stack: Stack = await make_stack(log__audit_file=str(tmp_path / "audit.jsonl"))
     await stack.add_repository()
     await stack.api("POST", "/repository", {"name": "py", "storage": "main", "format": "python"})
+    await stack.audited()  # whoever reads has everything written down first
     lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     assert [(line["action"], line["outcome"], line["object"]) for line in lines] == [
         ("repository.create", "ok", "main/py"),

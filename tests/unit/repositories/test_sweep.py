@@ -8,8 +8,10 @@ import pytest_twisted
 from twisted.internet.task import Clock
 
 from pkgrepo.errors import StorageFailed
+from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.housekeeping import EVERY_S, Housekeeping
 from pkgrepo.repositories.sweep import COPY_REST, UPLOAD_REST, Sweep
+from pkgrepo.storage.catalog.audit import append_audit, list_audit
 from tests.support.pyprojects import make_wheel
 from tests.support.repositories import chunks
 
@@ -132,11 +134,16 @@ async def test_housekeeping_goes_over_every_storage_at_the_start_and_hourly(worl
         stores=world.stores,
         sweep=Counting(catalog=world.catalog, pools=world.pools, layout_of=world.layout_of),
         alone_since={world.storage.id: NOW},
+        audit_kept=timedelta(days=400),
         clock=world.clock,
         reactor=clock,
     )
+    now_ms = world.clock.now_ms()
+    for days in (401, 399):
+        world.catalog.do(append_audit, actor=SYSTEM, action=f"{days} days ago", now_ms=now_ms - days * 86_400_000)
     service.startService()
     assert rounds == [("main", NOW)]
+    assert [row.action for row in world.catalog.look(list_audit)] == ["399 days ago"]
     clock.advance(EVERY_S)
     clock.advance(EVERY_S)
     assert rounds == [("main", NOW)] * 3  # a storage that fails does not end it

@@ -60,3 +60,16 @@ def test_filters_narrow_newest_first(catalog, filters, times):
 def test_pages_go_on_before_the_last_line_seen(catalog):
     first = catalog.look(audit.list_audit, limit=3)
     assert [line.at.timestamp() for line in catalog.look(audit.list_audit, before=first[-1].seq)] == [1]
+
+
+def test_long_texts_are_cut_and_found_as_they_were_asked_for(catalog):
+    path = "p" * 30_000
+    catalog.do(audit.append_audit, actor=ALICE, action="x", object=path, now_ms=5000, detail={"reason": path})
+    (line,) = catalog.look(audit.list_audit, object=path)
+    assert len(line.object) == len(line.detail["reason"]) == audit.LONGEST_TEXT
+
+
+def test_old_lines_go_a_bounded_number_at_a_time(catalog, monkeypatch):
+    monkeypatch.setattr(audit, "PRUNED", 2)
+    assert [catalog.do(audit.prune_audit, 4000) for _ in range(3)] == [2, 1, 0]
+    assert [line.at.timestamp() for line in catalog.look(audit.list_audit)] == [4]
