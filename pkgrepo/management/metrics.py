@@ -15,6 +15,7 @@ from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
+from pkgrepo.storage.catalog.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.repositories import all_repositories
 
 from .services import ManagementServices
@@ -57,14 +58,28 @@ class Metrics:
         WATCHERS.check(identity, "GET", services.authorizer)
         catalog: ICatalog = services.catalog
         repositories = await catalog.scan(all_repositories)
+        layout = self._layout_gauges(await catalog.scan(backlog))
         registry = CollectorRegistry(auto_describe=False)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
-        registry.register(_State(self._gauged(repositories), self._counted))
+        registry.register(_State((*self._gauged(repositories), *layout), self._counted))
         return Answer(
             body=generate_latest(registry), content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE
         )
+
+    def _layout_gauges(self, found: Backlog) -> tuple[Metric, ...]:
+        behind = GaugeMetricFamily(
+            "pkgrepo_layout_backlog", "Changes that the readable layout does not show yet.", value=found.behind
+        )
+        failed = GaugeMetricFamily(
+            "pkgrepo_layout_failed",
+            "Entries that the readable layout could not show, and tries again.",
+            labels=["storage"],
+        )
+        for storage in self._services.registry.storages():
+            failed.add_metric([storage.name], found.failed.get(storage.id, 0))
+        return behind, failed
 
     def _gauged(self, repositories: Iterable[Repository]) -> tuple[Metric, ...]:
         build = GaugeMetricFamily("pkgrepo_build_info", "What runs here.", labels=["version"])

@@ -24,8 +24,8 @@ from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.publish import Release, publish_release
-from pkgrepo.repositories.readable import CURSOR
 from pkgrepo.storage.catalog import events, repositories, settings
+from pkgrepo.storage.catalog.layout_pending import CURSOR
 from pkgrepo.storage.catalog.sqlite import SqliteCatalog
 
 BATCH = 500  # releases to a transaction

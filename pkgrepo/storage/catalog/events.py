@@ -98,6 +98,12 @@ def events_of_package(r: Reader, package_id: int, *, before: int | None = None, 
     return [_event(row) for row in rows]
 
 
+def removal_of(r: Reader, repository_id: int) -> Event | None:
+    """The event that tells of the removal of a repository, or None; reads through the events of that one."""
+    row = r.one(f"{_EVENT} WHERE repository_id = ? AND kind = ?", (repository_id, REPOSITORY_REMOVED))
+    return None if row is None else _event(row)
+
+
 def removed_uids(r: Reader) -> set[str]:
     """The public ids of all repositories that were ever removed; reads through all events."""
     rows = r.all("SELECT data FROM event WHERE kind = ?", (REPOSITORY_REMOVED,))

@@ -8,7 +8,10 @@ from typing import Any
 import pytest_twisted
 from prometheus_client.parser import text_string_to_metric_families
 
+from pkgrepo.storage.catalog import layout_pending
+from pkgrepo.storage.catalog.layout_pending import Entry
 from tests.support.management import Stack
+from tests.support.server import until
 
 
 async def figures(stack: Stack, who: str | None = "admin") -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -34,7 +37,29 @@ async def test_a_ready_server_tells_admins_what_was_checked(stack: Stack) -> Non
     reply = await stack.call("GET", "/readyz", who=None)
     assert (reply.status, reply.json) == (200, {"status": "ok", "checks": None})
     checked = (await stack.call("GET", "/readyz")).json["checks"]
-    assert checked == {"catalog": "ok", "storage main": "ok"}
+    assert checked == {"catalog": "ok", "storage main": "ok", "readable layout": "ok"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_the_readable_layout_lacks_is_told_and_keeps_nobody_from_being_served(stack: Stack) -> None:
+    repository = await stack.add_repository()
+    core = stack.assembly.core
+    await until(lambda: core.follower._following is None)
+    found = await figures(stack)
+    assert found["pkgrepo_layout_backlog", ()] == 0
+    assert found["pkgrepo_layout_failed", (("storage", "main"),)] == 0
+    known = core.registry.find_uid(repository["id"])
+    assert known is not None
+    entries = {Entry(known.id, name, "1", "1.0"): "No space left on device" for name in ("one", "two")}
+    await core.catalog.write(layout_pending.settle, (), entries)
+    await core.catalog.write(layout_pending.add_packages, [known.id])
+    found = await figures(stack)
+    assert found["pkgrepo_layout_backlog", ()] == 1
+    assert found["pkgrepo_layout_failed", (("storage", "main"),)] == 2
+    reply = await stack.call("GET", "/readyz")
+    assert (reply.status, reply.json["status"]) == (200, "ok")
+    told = "2 entries could not be shown, and are tried again: No space left on device"
+    assert reply.json["checks"]["readable layout"] == told
 
 
 @pytest_twisted.ensureDeferred

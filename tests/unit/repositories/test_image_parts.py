@@ -212,7 +212,7 @@ async def test_what_cannot_be_shown_is_told_and_shown_with_the_next_change(
     disk = Disk(monkeypatch)
     disk.fails = lambda place: place.endswith("index.json")
     told: list[str] = []
-    monkeypatch.setattr(readable.log, "failure", lambda _, **fields: told.append(fields["package"]))
+    monkeypatch.setattr(readable.log, "error", lambda _, **fields: told.append(fields["package"]))
     await registry.push(make_image("two"), "v2")
     await registry.catch_up()
     assert told == ["app"]

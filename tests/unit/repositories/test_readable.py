@@ -11,10 +11,10 @@ from twisted.logger import globalLogPublisher
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories import readable
 from pkgrepo.repositories.layout_writer import FileLayoutWriter
-from pkgrepo.repositories.readable import CURSOR
 from pkgrepo.repositories.remove import remove_files, set_package_meta, set_version_state
 from pkgrepo.repositories.sidecar import PackageSidecar, RepositorySidecar, VersionSidecar, decode
 from pkgrepo.storage.catalog import files, settings
+from pkgrepo.storage.catalog.layout_pending import CURSOR
 from tests.support.pyprojects import make_sdist, make_wheel
 from tests.support.server import no_failures, until
 
@@ -120,7 +120,7 @@ async def test_a_lost_copy_is_told_and_the_rest_is_shown(world):
     globalLogPublisher.addObserver(events.append)
     await world.follow()
     globalLogPublisher.removeObserver(events.append)
-    assert [event["package"] for event in events if "log_failure" in event] == ["demo-pkg"]
+    assert [event["package"] for event in events if "reason" in event] == ["demo-pkg"]
     assert any(path.startswith("py/other/1.0/") for path in world.shown())
 
 
@@ -134,11 +134,11 @@ async def test_what_cannot_be_shown_for_want_of_descriptors_is_shown_when_there_
         return show(*args)
 
     monkeypatch.setattr(FileLayoutWriter, "show", starving)
-    monkeypatch.setattr(readable, "DESCRIPTORS_S", 0)
+    monkeypatch.setattr(readable, "RETRY_S", 0)
     await world.publish(*WHEEL)
-    world.follower.startService()
     with no_failures():
-        await world.follower._following
+        world.follower.startService()
+        await until(lambda: not refusals and world.follower._following is None)
     assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
 
 

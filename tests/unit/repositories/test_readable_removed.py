@@ -7,8 +7,8 @@ import pytest_twisted
 from twisted.logger import globalLogPublisher
 
 from pkgrepo.model import SYSTEM
-from pkgrepo.repositories.readable import CURSOR
 from pkgrepo.storage.catalog import repositories, settings
+from pkgrepo.storage.catalog.layout_pending import CURSOR
 from pkgrepo.storage.catalog.purge import purge_repository
 from tests.support.pyprojects import make_sdist
 
@@ -105,7 +105,7 @@ async def test_a_folder_that_belongs_to_nobody_known_is_left_alone(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_folder_that_cannot_be_taken_away_is_told_and_verify_finds_it_later(world, monkeypatch):
+async def test_a_folder_that_cannot_be_taken_away_is_told_and_verify_finds_it(world, monkeypatch):
     await world.publish(*OLD)
     await world.add_repository("other")
     await world.follow()
@@ -123,7 +123,7 @@ async def test_a_folder_that_cannot_be_taken_away_is_told_and_verify_finds_it_la
         await world.publish(*NEW, where=world.registry.find("main", "other"))
         await world.follow()
     globalLogPublisher.removeObserver(told.append)
-    assert [event["repository"] for event in told if "log_failure" in event] == ["main/py"]
+    assert [event["reason"] for event in told if "reason" in event] == ["busy"]
     assert f"other/new/1.0/{NEW[0]}" in world.shown()
     found = await world.verify()
     assert found.problems == ["main: the readable layout still has the folder py of a removed repository"]

@@ -6,8 +6,9 @@ import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import ensureDeferred, gatherResults
 
-from pkgrepo.storage.catalog import packages, settings
+from pkgrepo.storage.catalog import layout_pending, packages, settings
 from pkgrepo.storage.catalog.connections import CatalogUnusable
+from pkgrepo.storage.catalog.layout_pending import Entry
 from pkgrepo.storage.catalog.schema import APPLICATION_ID, Migration, load_migrations
 from pkgrepo.storage.catalog.sqlite import SqliteCatalog
 from tests.support.catalogs import NOW, add_repository
@@ -113,6 +114,24 @@ async def test_packages_from_before_are_told_as_changed_after_their_last_second(
     (repository_id,) = await run(path, FIRST, (add_package,))
     (package,) = await run(path, ALL, (packages.find_package, repository_id, "old"))
     assert package.modified_s == NOW // 1000 + 11
+
+
+@pytest_twisted.ensureDeferred
+async def test_packages_from_before_are_compared_with_the_readable_layout(path):
+    """Earlier releases wrote images in another form, and forgot what they could not show."""
+
+    def add_packages(tx):
+        repository = add_repository(tx)
+        for name in ("app", "tool"):
+            tx.execute(
+                "INSERT INTO package (repository_id, key, name, created_at, updated_at) VALUES (?, ?, ?, 0, 0)",
+                (repository.id, name, name),
+            )
+        return repository.id
+
+    (repository_id,) = await run(path, ALL[:4], (add_packages,))
+    (pending,) = await run(path, ALL, (layout_pending.pending_after, None, 10))
+    assert pending == [Entry(repository_id, name, whole=True) for name in ("app", "tool")]
 
 
 @pytest_twisted.ensureDeferred
