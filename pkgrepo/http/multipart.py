@@ -53,13 +53,13 @@ class Part:
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._form.chunks_of(self)
 
-    async def read_bytes(self) -> bytes:
+    async def read_bytes(self, limit: int | None = None) -> bytes:
         """
-        The whole part, for small fields.
+        The whole part, for small fields; ``limit`` in bytes takes the place of the form's ``text_bytes``.
 
-        :raises Refusal: it is longer than the form's ``text_bytes`` (413)
+        :raises Refusal: it is longer (413)
         """
-        limit = self._form.limits.text_bytes
+        limit = self._form.limits.text_bytes if limit is None else limit
         pieces: list[bytes] = []
         size = 0
         async for chunk in self:
@@ -71,14 +71,14 @@ class Part:
             pieces.append(chunk)
         return b"".join(pieces)
 
-    async def read_text(self) -> str:
+    async def read_text(self, limit: int | None = None) -> str:
         """
-        The whole part as UTF-8 text.
+        The whole part as UTF-8 text; see ``read_bytes``.
 
         :raises Refusal: it is too long (413), or not UTF-8 (400)
         """
         try:
-            return (await self.read_bytes()).decode("utf-8")
+            return (await self.read_bytes(limit)).decode("utf-8")
         except UnicodeDecodeError as error:
             raise Refusal(400, f"the form field {self.name[:100]!r} is not UTF-8", "BAD_FORM") from error
 

@@ -21,6 +21,7 @@ REPOSITORIES = {
     "py": "",
     "fresh": "",
     "turned": "",
+    "dated": "",
     "private": 'visibility = "private"',
     "hidden": 'visibility = "hidden"',
     "guarded": 'config = { type = "Hosted", auth = { enabled = true } }',

@@ -120,6 +120,7 @@ def test_local_versions_and_epochs_are_found_in_both_spellings(py, publish):
     for version in ("1.0+cu121", "1.0%2Bcu121"):
         for name in (wheel, wheel.replace("+", "%2B")):
             assert py.get(f"/packages/spelt/{version}/{name}").body == data
+            assert py.get(f"/pypi/spelt/{version}/?filename={name}").body == data
     epoch, data = publish("spelt", "1!2.0")
     assert py.get(f"/packages/spelt/1!2.0/{epoch}").body == data
     assert py.get(f"/packages/spelt/1%212.0/{epoch.replace('!', '%21')}").body == data

@@ -8,6 +8,7 @@ import re
 import pytest
 import zstandard
 
+from tests.support.index import PASSWORD, USER
 from tests.support.pyprojects import make_sdist
 from tests.support.wire import Wire
 
@@ -66,7 +67,10 @@ def test_the_format_parameter_wins_over_accept(py, publish):
     encoded = JSON.replace("+", "%2B")
     assert py.get(f"/simple/by-parameter/?format={encoded}", Accept="text/html").headers["content-type"] == JSON
     assert py.get("/simple/by-parameter/?format=text/html", Accept=JSON).headers["content-type"] == HTML
-    assert py.get(f"/simple/?format={encoded}").headers["content-type"] == JSON
+    for plus in (encoded, JSON):  # people do not escape it
+        for _ in range(2):  # rendered, and from memory
+            assert py.get(f"/simple/by-parameter/?format={plus}").headers["content-type"] == JSON
+            assert py.get(f"/simple/?format={plus}").headers["content-type"] == JSON
 
 
 def test_a_json_page_tells_everything_of_its_files(py, publish):
@@ -277,6 +281,26 @@ def test_a_repository_tells_what_it_is_in_json_and_html(py, publish):
     assert page.headers["content-type"] == HTML
     assert "simple/" in page.text
     assert py.get("").status in (200, 301)
+
+
+def test_the_last_update_is_the_last_change_of_content_or_settings(repository, publish, python_server):
+    where = repository("dated")
+    api = Wire(f"{python_server.url}/api", (USER, PASSWORD))
+    uid = next(each["id"] for each in api.get("/repository/list").json["items"] if each["name"] == "dated")
+    told = [where.get("/", Accept="application/json").json["last_updated"]]
+
+    def changed():
+        told.append(where.get("/", Accept="application/json").json["last_updated"])
+        assert told[-1] > told[-2]
+
+    filename, _ = publish("dated", "1.0", where=where)
+    changed()
+    assert where.post_json("/pypi/dated/1.0/yank", {"reason": "x"}).status == 200
+    changed()
+    assert where.delete(f"/packages/dated/1.0/{filename}").status == 200
+    changed()
+    assert api.post_json(f"/repository/{uid}", {"description": "other"}, "PATCH").status == 200
+    changed()
 
 
 def test_an_inactive_format_word_is_not_a_project(py):

@@ -180,6 +180,17 @@ def test_a_spelling_that_is_too_long_for_a_path_is_normalised(py):
     assert page(py, name)["versions"] == ["1"]
 
 
+@pytest.mark.parametrize(("field", "limit"), [("summary", 2**20), ("keywords", 2**20), ("description", 2**22)])
+def test_a_text_of_the_form_has_a_longest_length(py, field, limit):
+    filename, data = make_wheel(f"long-{field}", "1.0")
+    form = [each for each in forms.twine(f"long-{field}", "1.0", filename, data) if each[0] != field]
+    for length, status in ((limit + 1, 413), (limit, 200)):
+        reply = py.post_form("/legacy/", [(field, "x" * length), *form])
+        assert reply.status == status, reply
+        if status == 413:
+            assert reply.reason == f"the form field '{field}' is longer than {limit} bytes"
+
+
 def test_old_spellings_of_sdists_are_taken_and_refused_where_the_policy_says(repository):
     data = make_sdist("Old.Name", "1.0")[1]
     name = "Old.Name-1.0.tar.gz"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from html import escape
 
 import msgspec
+from attrs import frozen
 
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.http.answers import Answer, Fields, json_answer
@@ -12,6 +14,7 @@ from pkgrepo.http.negotiate import best_media_type, names_media_type
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog import downloads
+from pkgrepo.storage.catalog.events import last_activity
 
 HTML = b"text/html"
 JSON = b"application/json"
@@ -28,12 +31,22 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def count_downloads(reader: Reader, repository_id: int) -> int:
-    """How often files of a repository were sent. Reads a row for each file and day: for a reader thread."""
-    return sum(count for _, count in downloads.downloads_by_day(reader, repository_id, *ALL_DAYS))
+@frozen
+class Figures:
+    """How often files of a repository were sent, and when its content or its settings changed last (aware UTC)."""
+
+    downloaded: int
+    changed_at: datetime
 
 
-def info_answer(accept: bytes | None, repository: Repository, downloaded: int, address: str) -> Answer:
+def read_figures(reader: Reader, repository: Repository) -> Figures:
+    """The figures of a repository. Reads a row for each file and day: for a reader thread."""
+    counted = sum(count for _, count in downloads.downloads_by_day(reader, repository.id, *ALL_DAYS))
+    last = last_activity(reader, repository.id)
+    return Figures(counted, repository.updated_at if last is None else max(last, repository.updated_at))
+
+
+def info_answer(accept: bytes | None, repository: Repository, figures: Figures, address: str) -> Answer:
     """
     The repository's description; HTML for those who name that and like it best, as browsers do, else JSON.
 
@@ -46,7 +59,7 @@ def info_answer(accept: bytes | None, repository: Repository, downloaded: int, a
             title=escape(repository.path),
             description=escape(repository.description),
             packages=repository.package_count,
-            downloads=downloaded,
+            downloads=figures.downloaded,
             simple=escape(simple),
         )
         safe: Fields = ((b"Content-Security-Policy", POLICY),)
@@ -56,8 +69,8 @@ def info_answer(accept: bytes | None, repository: Repository, downloaded: int, a
         "title": repository.name,
         "description": repository.description,
         "packages_count": repository.package_count,
-        "downloads_count": downloaded,
-        "last_updated": msgspec.to_builtins(repository.updated_at),
+        "downloads_count": figures.downloaded,
+        "last_updated": msgspec.to_builtins(figures.changed_at),
         "simple": simple,
     }
     return json_answer(value, headers=headers)

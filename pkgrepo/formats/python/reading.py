@@ -23,7 +23,7 @@ from pkgrepo.storage.catalog import documents, files, packages, repositories, ve
 
 from . import pages
 from .indexing import HTML_PAGE, HTML_TYPE, JSON_PAGE, JSON_TYPE, is_quarantined
-from .info import count_downloads, info_answer
+from .info import info_answer, read_figures
 from .layout import companion_of, file_path, split_companion
 from .metadata_document import read_document
 from .names import parse_filename, parse_version
@@ -240,8 +240,8 @@ class Reading:
         """What this repository is, with its figures as they are now."""
         catalog = self._services.catalog
         now = catalog.look(repositories.find_repository, self._repository.uid) or self._repository
-        downloaded = await catalog.scan(count_downloads, now.id)
-        return info_answer(request.header(b"accept"), now, downloaded, self._address(request))
+        figures = await catalog.scan(read_figures, now)
+        return info_answer(request.header(b"accept"), now, figures, self._address(request))
 
     def version(self, project: str, version: str) -> tuple[Package, Version]:
         """A project and one of its versions, however it is written. :raises NotFound: there is none"""
@@ -280,7 +280,8 @@ def _retyped(answer: Answer, content_type: bytes) -> Answer:
 
 def _format_parameter(request: Request) -> str | None:
     values = request.args.get(b"format") if request.raw_query else None
-    return values[0].decode("latin-1") if values else None
+    # No media type has a blank: people write its plus as it is, which reads as one in a query.
+    return values[0].decode("latin-1").replace(" ", "+") if values else None
 
 
 def _build_json_list(reader: Reader, repository_id: int, serial: int) -> Document:

@@ -16,7 +16,8 @@ from .form import UploadForm
 from .names import FileName, parse_filename
 from .upload import DIGEST_FIELDS, Distribution
 
-FORM_LIMITS: Final = MultipartLimits(parts=1000, text_bytes=4 * 1024 * 1024, header_bytes=8192)
+FORM_LIMITS: Final = MultipartLimits(parts=1000, text_bytes=1024 * 1024, header_bytes=8192)
+DESCRIPTION_LIMIT: Final = 4 * 1024 * 1024  # bytes; it may hold a whole readme with its pictures
 TEXT_BUDGET: Final = 16 * 1024 * 1024  # bytes of all text fields together
 SIGNATURE_LIMIT: Final = 1024 * 1024
 
@@ -68,7 +69,7 @@ class FormReceiver:
         return Distribution(filename=self._filename, blob=self._blob, form=form, signature=self._signature)
 
     async def _take_field(self, part: Part) -> None:
-        value = await part.read_text()
+        value = await part.read_text(DESCRIPTION_LIMIT if part.name == "description" else None)
         self._text_size += len(value)
         if self._text_size > TEXT_BUDGET:
             raise Invalid(f"the fields of the upload form are longer than {TEXT_BUDGET} bytes together")

@@ -168,7 +168,7 @@ class PythonSite:
             identity,
             key,
             version,
-            filename=_parameter(request, b"filename"),
+            filename=_filename_parameter(request),
             packagetype=_parameter(request, b"packagetype"),
         )
 
@@ -339,3 +339,9 @@ def _moved(request: Request, location: bytes) -> Answer:
 def _parameter(request: Request, name: bytes) -> str | None:
     values: Any = request.args.get(name)
     return values[0].decode("utf-8", "replace") if values else None
+
+
+def _filename_parameter(request: Request) -> str | None:
+    """No file name has a blank: a plus of a local version that was not escaped reads as one in a query."""
+    filename = _parameter(request, b"filename")
+    return None if filename is None else filename.replace(" ", "+")

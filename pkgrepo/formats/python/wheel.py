@@ -29,6 +29,11 @@ def read_wheel(source: Source, filename: FileName) -> bytes:
     record = archive.read(f"{folder}/RECORD", RECORD_SIZE)
     if metadata is None or record is None or f"{folder}/WHEEL" not in archive.entries:
         raise source.refuse(f"must have METADATA, WHEEL and RECORD in {folder}")
+    try:
+        metadata.decode()
+    except UnicodeDecodeError:
+        # The core metadata specification demands UTF-8; as the public index does, older tools' wheels are refused.
+        raise source.refuse("has a METADATA that is not UTF-8") from None
     _check_record(source, archive, folder, record)
     return metadata
 

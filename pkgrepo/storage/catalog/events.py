@@ -124,3 +124,9 @@ def _event(row: Row) -> Event:
         token_id=row[9],
         at=at(row[10]),
     )
+
+
+def last_activity(r: Reader, repository_id: int) -> datetime | None:
+    """When something last happened in a repository; None when nothing ever did."""
+    row = r.one("SELECT at FROM event WHERE repository_id = ? ORDER BY seq DESC LIMIT 1", (repository_id,))
+    return None if row is None else at(row[0])

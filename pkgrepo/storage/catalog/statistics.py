@@ -8,8 +8,8 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader
 
-from .columns import at
 from .downloads import DAY_MS
+from .events import last_activity
 from .gc import unreferenced
 from .uploads import count_uploads
 
@@ -81,7 +81,7 @@ def repository_figures(r: Reader, storage_id: int, repository_id: int, now_ms: i
         shared=shared,
         unreferenced=unreferenced(r, storage_id)[1] + _loose(r, storage_id, repository_id),
         pending_uploads=count_uploads(r, repository_id, now_ms),
-        last_activity=_last_activity(r, repository_id),
+        last_activity=last_activity(r, repository_id),
         downloads=(
             _downloads(r, repository_id, 0),
             _downloads(r, repository_id, today),
@@ -126,11 +126,6 @@ def _loose(r: Reader, storage_id: int, repository_id: int) -> int:
     )
     assert row is not None
     return int(row[0])
-
-
-def _last_activity(r: Reader, repository_id: int) -> datetime | None:
-    row = r.one("SELECT at FROM event WHERE repository_id = ? ORDER BY seq DESC LIMIT 1", (repository_id,))
-    return None if row is None else at(row[0])
 
 
 def _downloads(r: Reader, repository_id: int, from_day: int) -> int:

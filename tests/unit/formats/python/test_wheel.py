@@ -54,6 +54,12 @@ def test_folder_may_spell_name_and_version_otherwise(look: Inspect, info: str) -
     assert look(wheel_in(info)).metadata.name == "demo"
 
 
+def test_metadata_that_is_not_utf_8_is_refused(look: Inspect) -> None:
+    for metadata in (make_metadata("demo", "1.0") + b"\xff", b"Author: J\xfcrgen\n" + make_metadata("demo", "1.0")):
+        with pytest.raises(Invalid, match="has a METADATA that is not UTF-8"):
+            look(wheel(METADATA=metadata))
+
+
 def test_vendored_metadata_further_down_does_not_count(look: Inspect) -> None:
     _, data = make_wheel("demo", "1.0", extra_files={"demo/vendor/other-2.0.dist-info/METADATA": b"x"})
     assert look(data).metadata.version == "1.0"
