@@ -52,7 +52,7 @@ class Gunzip:
     def only_zeros_follow(self) -> bool:
         """Whether the rest is padding; reads it to the end."""
         while self._ready or self._fill():
-            if any(self._ready):
+            if self._ready.tobytes().strip(b"\x00"):  # any() takes a thousand times as long
                 return False
             self._ready = memoryview(b"")
         return True

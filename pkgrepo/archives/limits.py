@@ -1,4 +1,25 @@
-"""How much an uploaded archive may be, and may become when somebody unpacks it."""
+"""
+Budgets of an uploaded archive: what it may be, and may become when somebody unpacks it.
+
+Each keeps the inspection of 1 MB of upload below one second of processor time. Where honest archives of the largest
+kind need more, the budget grows with the file: what an honest entry adds to it is never so little.
+
+=====================  ==========================================  =================================================
+counted                budget                                      what one costs
+=====================  ==========================================  =================================================
+entries                20,000, or one for 32 bytes of the file;    10 us
+                       100,000 at most
+tar headers            2 for each entry; extended ones count       6 us
+pax records            10 for each entry                           0.6 us
+bytes of extended      16 MiB                                      copied once
+headers
+bytes of names         16 MiB                                      12 ns
+folders on the way     1,000,000, where an archive has links       0.2 us
+gzip streams           1,000                                       10 us
+bytes unpacked         64 MiB, or 50 for each of the file;         2 ns
+                       10 GiB at most
+=====================  ==========================================  =================================================
+"""
 
 from __future__ import annotations
 
@@ -7,12 +28,22 @@ from typing import Final
 from .source import Source
 
 MOST_ENTRIES: Final = 100_000
+FREE_ENTRIES: Final = 20_000  # however small the file is
+ENTRY_SIZE: Final = 32  # bytes of the file for each entry beyond; a tar header alone is hardly packed into fewer
+HEADERS_OF_ENTRY: Final = 2  # some tools write an extended header before each entry
+RECORDS_OF_ENTRY: Final = 10  # pax records; bsdtar writes up to eight
 LONGEST_NAME: Final = 4096  # bytes of an entry's name; what file systems take
-NAMES_SIZE: Final = 64 * 1024 * 1024  # bytes of all names together; over 600 for each of the most entries
+NAMES_SIZE: Final = 16 * 1024 * 1024  # bytes of all names together; some 160 for each of the most entries
+MOST_FOLDERS: Final = 1_000_000  # parts of names that are held against an archive's links
 
 FREE_SIZE: Final = 64 * 1024 * 1024  # bytes; what unpacks to no more may be packed as tightly as it likes
 MOST_RATIO: Final = 50  # unpacked to packed, beyond that; real packages stay far below
 UNPACKED_SIZE: Final = 10 * 1024**3  # bytes in any case
+
+
+def entries_budget(source: Source) -> int:
+    """Entries that the file may have."""
+    return min(MOST_ENTRIES, max(FREE_ENTRIES, source.size // ENTRY_SIZE))
 
 
 def unpacked_budget(source: Source) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from .gunzip import Gunzip
-from .limits import LONGEST_NAME, MOST_ENTRIES
+from .limits import HEADERS_OF_ENTRY, LONGEST_NAME, NAMES_SIZE, RECORDS_OF_ENTRY, entries_budget
 from .source import Source
 
 BLOCK: Final = 512  # bytes
@@ -72,6 +72,9 @@ class Tar:
         self._left = 0  # bytes of the latest member's content that were not read yet
         self._padding = 0
         self._extended = 0  # bytes of extended headers so far
+        self._records = 0
+        self._names_size = 0
+        self._most_entries = entries_budget(source)
 
     def read(self, limit: int) -> bytes:
         """
@@ -87,11 +90,12 @@ class Tar:
         """
         Every member, in order.
 
-        :raises Invalid: the archive is damaged, has too many entries, or one that is no file, folder or link
+        :raises Invalid: the archive is damaged, over a budget (see ``limits``), or has an entry that is no file,
+            folder or link
         """
         override = _Override()
-        # An entry may come with several extended headers, and has one or none as a rule.
-        for _ in range(3 * MOST_ENTRIES):
+        entries = 0
+        for _ in range(HEADERS_OF_ENTRY * self._most_entries):
             self._finish_member()
             header = self._stream.read(BLOCK)
             if len(header) != BLOCK or not any(header):
@@ -105,9 +109,18 @@ class Tar:
                 continue
             if override.size is not None:
                 self._begin_content(override.size)
-            yield self._member(header, kind, override)
+            entries += 1
+            if entries > self._most_entries:
+                raise self._source.refuse(f"has more than {self._most_entries} entries")
+            yield self._count_name(self._member(header, kind, override))
             override = _Override()
-        raise self._source.refuse(f"has more than {MOST_ENTRIES} entries")
+        raise self._source.refuse(f"has more than {HEADERS_OF_ENTRY * self._most_entries} headers")
+
+    def _count_name(self, member: Member) -> Member:
+        self._names_size += len(member.name) + len(member.link)
+        if self._names_size > NAMES_SIZE:
+            raise self._source.refuse(f"has names of more than {NAMES_SIZE} bytes together")
+        return member
 
     def _begin_content(self, size: int) -> None:
         self._left = size
@@ -212,6 +225,9 @@ class Tar:
             key, equals, value = record[len(digits) + 1 : -1].partition(b"=")
             if length == 0 or len(record) != length or not equals or not record.endswith(b"\n"):
                 raise self._source.refuse("has a malformed pax header")
+            self._records += 1
+            if self._records > RECORDS_OF_ENTRY * self._most_entries:
+                raise self._source.refuse(f"has more than {RECORDS_OF_ENTRY * self._most_entries} pax records")
             yield key, value
             at += length
 

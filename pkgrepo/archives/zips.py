@@ -17,7 +17,7 @@ from typing import Final
 from attrs import frozen
 
 from .entry_names import check_entry_name
-from .limits import LONGEST_NAME, MOST_ENTRIES, unpacked_budget
+from .limits import LONGEST_NAME, entries_budget, unpacked_budget
 from .source import Source
 
 _END = struct.Struct("<4s4H2IH")  # 4.3.16
@@ -144,8 +144,9 @@ def _find_directory(source: Source) -> _Directory:
     found = _Directory(start, size, count)
     if end >= _LOCATOR64.size + _END64.size:
         found, end = _apply_zip64(source, found, end)
-    if found.count > MOST_ENTRIES:
-        raise source.refuse(f"has more than {MOST_ENTRIES} entries")
+    most = entries_budget(source)
+    if found.count > most:
+        raise source.refuse(f"has more than {most} entries")
     if found.size > DIRECTORY_SIZE:
         raise source.refuse(f"has a central directory of more than {DIRECTORY_SIZE} bytes")
     if found.start + found.size != end:

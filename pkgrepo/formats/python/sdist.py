@@ -6,7 +6,7 @@ import posixpath
 
 from pkgrepo.archives.entry_names import check_entry_name, is_portable
 from pkgrepo.archives.gunzip import Gunzip
-from pkgrepo.archives.limits import NAMES_SIZE
+from pkgrepo.archives.limits import MOST_FOLDERS
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.tar import Member, Tar
 from pkgrepo.archives.zips import ZipArchive
@@ -59,8 +59,8 @@ class _Tree:
         self._source = source
         self._filename = filename
         self._names: set[str] = set()
-        self._names_size = 0
         self._symbolic: set[str] = set()
+        self._folders = 0  # that were looked at on the way to an entry
 
     def add(self, member: Member) -> str | None:
         """
@@ -78,9 +78,6 @@ class _Tree:
             if name in self._names:
                 raise self._source.refuse(f"has two entries of the name {name!a}")
             self._names.add(name)
-            self._names_size += len(name)
-            if self._names_size > NAMES_SIZE:
-                raise self._source.refuse(f"has names of more than {NAMES_SIZE} bytes together")
         if self._symbolic:
             self._check_way(name)
         if member.link:
@@ -109,14 +106,21 @@ class _Tree:
             self.top = top
 
     def _check_way(self, name: str) -> None:
+        self._count_folders(name)
         at = name.find("/")
         while at >= 0:
             if name[:at] in self._symbolic:
                 raise self._source.refuse(f"has an entry {name!a} whose path goes through a link")
             at = name.find("/", at + 1)
 
+    def _count_folders(self, path: str) -> None:
+        self._folders += path.count("/")
+        if self._folders > MOST_FOLDERS:
+            raise self._source.refuse(f"has links, and more than {MOST_FOLDERS} folders on the way to its entries")
+
     def _check_link(self, name: str, member: Member) -> None:
         target = member.link
+        self._count_folders(target)
         if not member.is_symbolic:
             # A second name of a symbolic link would lead elsewhere than the first.
             original = self._plain(target)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pkgrepo.archives import zips
+from pkgrepo.archives import limits
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.zips import ZipArchive
 from pkgrepo.errors import Invalid
@@ -319,7 +319,7 @@ def test_bomb_by_ratio_is_refused_by_what_it_announces(open_zip: Open) -> None:
 
 
 def test_many_entries_are_refused_before_the_directory_is_read(open_zip: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zips, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(limits, "MOST_ENTRIES", 1)
     with pytest.raises(Invalid, match="more than 1 entries"):
         open_zip(PLAIN)
 

@@ -327,15 +327,51 @@ def test_names_and_extended_headers_are_limited_in_sum(read: Inspect, monkeypatc
         patched.setattr(tar, "EXTENDED_TOTAL", 1000)
         with pytest.raises(Invalid, match="extended headers of more than 1000"):
             read(data)
-    monkeypatch.setattr(sdist_module, "NAMES_SIZE", 1000)
+    monkeypatch.setattr(tar, "NAMES_SIZE", 1000)
     with pytest.raises(Invalid, match="names of more than 1000"):
         read(data)
 
 
 def test_too_many_entries_are_refused(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tar, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(limits, "MOST_ENTRIES", 2)
     with pytest.raises(Invalid, match="more than 2 entries"):
         read(sdist(*(entry(f"demo-1.0/{n}") for n in range(10))))
+
+
+def test_a_small_file_may_have_fewer_entries_than_a_large_one(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FREE_ENTRIES", 10)
+    empty = [entry(f"demo-1.0/{n}") for n in range(100)]
+    small = sdist(*empty)
+    with pytest.raises(Invalid, match=f"more than {len(small) // limits.ENTRY_SIZE} entries"):
+        read(small)
+    assert read(sdist(entry("demo-1.0/dense", random.Random(3).randbytes(100 * limits.ENTRY_SIZE)), *empty))
+
+
+def test_headers_that_are_no_entries_are_counted(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_ENTRIES", 5)
+    few, many = (with_blocks(*[pax(b"comment=x", kind=b"g")] * count) for count in (5, 10))
+    assert read(few) == METADATA
+    with pytest.raises(Invalid, match="more than 10 headers"):
+        read(many)
+
+
+def test_pax_records_are_counted(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_ENTRIES", 2)
+    few, many = (with_blocks(pax(*[b"comment=x"] * count, kind=b"g")) for count in (20, 21))
+    assert read(few) == METADATA
+    with pytest.raises(Invalid, match="more than 20 pax records"):
+        read(many)
+
+
+def test_folders_on_the_way_to_entries_are_counted_where_there_are_links(
+    read: Inspect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sdist_module, "MOST_FOLDERS", 100)
+    deep = [entry(f"demo-1.0/{'a/' * 20}{n}") for n in range(10)]
+    assert read(sdist(*deep)) == METADATA
+    for name, target in (("demo-1.0/link", "a"), ("demo-1.0/link", "a/" * 101)):
+        with pytest.raises(Invalid, match="more than 100 folders"):
+            read(sdist(link(name, target), *deep))
 
 
 @pytest.mark.parametrize(

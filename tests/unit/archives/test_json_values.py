@@ -1,0 +1,13 @@
+"""The budget of values in JSON from clients."""
+
+import pytest
+
+from pkgrepo.archives.json_values import check_values
+from pkgrepo.errors import Invalid
+
+
+@pytest.mark.parametrize("text", [b"[1,2,3]", b'[{"a":1},{}]', b"[[[[]]]]", b'{"a":1,"b":[1],"c":""}'])
+def test_values_are_counted(text: bytes) -> None:
+    check_values(text, 4, "it")
+    with pytest.raises(Invalid, match="it has more than 2 values"):
+        check_values(text, 2, "it")
