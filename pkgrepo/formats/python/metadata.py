@@ -24,11 +24,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from pkgrepo.errors import Invalid
 
+from .limits import LONGEST_REQUIREMENT, MOST_LINES, MOST_REQUIREMENTS, REQUIREMENTS_SIZE
 from .names import FileName, find_version, normalise, parse_version
-
-MOST_LINES = 50_000  # lines of the head; the parser takes a fraction of a second for so many
-LONGEST_REQUIREMENT = 4096  # characters; longer ones are passed on unread, since reading them takes its time
-MOST_REQUIREMENTS = 5_000  # that are looked at
 
 _HEAD_DEFECTS = (FirstHeaderLineIsContinuationDefect, MisplacedEnvelopeHeaderDefect, MissingHeaderBodySeparatorDefect)
 
@@ -101,7 +98,8 @@ def parse_metadata(data: bytes, where: str) -> CoreMetadata:
     """
     The fields of a METADATA or PKG-INFO file; ``where`` is its name, for sentences.
 
-    :raises Invalid: it has no name or version, names them twice, or is of an unknown major version
+    :raises Invalid: it has no name or version, names them twice, is of an unknown major version, or over a budget
+        (see ``limits``)
     """
     # The parser gets the head alone: what a head may say of parts and encodings of its body is for mail.
     end = _EMPTY_LINE.search(data)
@@ -184,10 +182,22 @@ def _values(found: Mapping[str, Sequence[str]], where: str, warnings: list[str])
             warnings.append(f"{where} gives {key} more than once")
     if not _is_specifier(values.get("requires_python")):
         warnings.append(f"Requires-Python {values['requires_python'][:80]!r} is not a version specifier")
-    odd = [text for text in values.get("requires_dist", ())[:MOST_REQUIREMENTS] if not _is_requirement(text)]
+    requirements = values.get("requires_dist", ())
+    _check_requirements(requirements, where)
+    odd = [text for text in requirements if not _is_requirement(text)]
     if odd:
         warnings.append(f"{len(odd)} of Requires-Dist cannot be read, the first is {odd[0][:80]!r}")
     return values
+
+
+def _check_requirements(requirements: Sequence[str], where: str) -> None:
+    """Refuse more than can be read in a fraction of a second."""
+    if len(requirements) > MOST_REQUIREMENTS:
+        raise Invalid(f"{where} has more than {MOST_REQUIREMENTS} Requires-Dist", "requires_dist")
+    if sum(map(len, requirements)) > REQUIREMENTS_SIZE:
+        raise Invalid(
+            f"{where} has Requires-Dist of more than {REQUIREMENTS_SIZE} characters together", "requires_dist"
+        )
 
 
 def _is_specifier(text: str | None) -> bool:

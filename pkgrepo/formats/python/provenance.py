@@ -14,12 +14,13 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from pkgrepo.archives.json_values import check_values
 from pkgrepo.errors import Invalid
 
+from .limits import ATTESTATION_VALUES, ATTESTATIONS_SIZE, MOST_ATTESTATIONS
 from .names import parse_filename
 
 FIELD: Final = "attestations"
-MOST_ATTESTATIONS: Final = 16  # for one file; tools make one or two
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 UNVERIFIED: Final = {"kind": "unverified", "claims": None}
 
@@ -62,8 +63,12 @@ def parse_attestations(text: str) -> Sequence[Mapping[str, Any]]:
     """
     if not text:
         return ()
+    if len(text) > ATTESTATIONS_SIZE:
+        raise Invalid(f"the attestations are longer than {ATTESTATIONS_SIZE} characters", FIELD)
     try:
-        values = msgspec.json.decode(text.encode(), type=list[dict[str, Any]])
+        data = text.encode()
+        check_values(data, ATTESTATION_VALUES, "the field of the attestations", FIELD)
+        values = msgspec.json.decode(data, type=list[dict[str, Any]])
         msgspec.convert(values, list[Attestation])
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as error:
         raise Invalid(f"the attestations cannot be read: {error}", FIELD) from None
@@ -97,6 +102,7 @@ def _check(attestation: Attestation, filename: str, sha256: str) -> str:
     """The kind of statement, once it is clear that it is about this file."""
     try:
         data = base64.b64decode(attestation.envelope.statement, validate=True)
+        check_values(data, ATTESTATION_VALUES, f"an attestation of {filename}", FIELD)
         statement = msgspec.json.decode(data, type=Statement)
     except (binascii.Error, ValueError, RecursionError) as error:
         raise Invalid(f"an attestation of {filename} has a statement that cannot be read: {error}", FIELD) from None

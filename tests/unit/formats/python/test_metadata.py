@@ -193,6 +193,20 @@ def test_endless_head_is_refused() -> None:
     assert parse_metadata(HEAD + b"\n" * module.MOST_LINES, "METADATA").name == "demo"
 
 
+def test_requirements_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_REQUIREMENTS", 10)
+    monkeypatch.setattr(module, "REQUIREMENTS_SIZE", 100)
+    read: list[str] = []
+    monkeypatch.setattr(module, "Requirement", read.append)
+    for text, why in ((b"a", "more than 10 Requires-Dist"), (b"a" * 11, "of more than 100 characters together")):
+        with pytest.raises(Invalid, match=why) as caught:
+            parse_metadata(HEAD + b"Requires-Dist: %b\n" % text * (11 if len(text) == 1 else 10), "METADATA")
+        assert caught.value.pointer == "requires_dist"
+        assert not read
+    assert parse_metadata(HEAD + b"Requires-Dist: aaaaaaaaaa\n" * 10, "METADATA").requires_dist == ("a" * 10,) * 10
+    assert len(read) == 10
+
+
 @pytest.mark.parametrize(
     ("filename", "why"),
     [

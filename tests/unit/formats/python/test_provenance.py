@@ -7,7 +7,9 @@ import msgspec
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.python.provenance import MOST_ATTESTATIONS, parse_attestations, provenance_document
+from pkgrepo.formats.python import provenance as module
+from pkgrepo.formats.python.limits import MOST_ATTESTATIONS
+from pkgrepo.formats.python.provenance import parse_attestations, provenance_document
 
 NAME = "demo_pkg-1.0-py3-none-any.whl"
 SHA = "ab" * 32
@@ -75,7 +77,8 @@ def test_subject_may_spell_the_file_otherwise(name: str) -> None:
         (attestation(_type="https://in-toto.io/Statement/v0.1"), "not an in-toto statement"),
         (attestation(statement=b"{"), "cannot be read"),
         (attestation(statement=b"\xff"), "cannot be read"),
-        (attestation(statement=b"[" * 100_000), "cannot be read"),
+        (attestation(statement=b"[" * 15_000), "cannot be read"),
+        (attestation(statement=b"[" * 100_000), "more than 20000 values"),
         ({**attestation(), "envelope": {"statement": "not base64!", "signature": ""}}, "cannot be read"),
         ({**attestation(), "envelope": {"statement": "\u00e4", "signature": ""}}, "cannot be read"),
     ],
@@ -116,3 +119,17 @@ def test_field_that_is_no_list_of_attestations_is_refused(text: str) -> None:
 def test_empty_field_has_none() -> None:
     assert parse_attestations("") == ()
     assert parse_attestations("[]") == ()
+
+
+def test_attestations_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = msgspec.json.encode([attestation()]).decode()
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "ATTESTATIONS_SIZE", len(text) - 1)
+        with pytest.raises(Invalid, match=f"longer than {len(text) - 1} characters"):
+            parse_attestations(text)
+    monkeypatch.setattr(module, "ATTESTATION_VALUES", 50)
+    assert len(parse_attestations(text)) == 1
+    with pytest.raises(Invalid, match="attestations has more than 50 values"):
+        parse_attestations("[" + "[]," * 25 + "[]]")
+    with pytest.raises(Invalid, match=r"an attestation of .* has more than 50 values"):
+        document(attestation(predicate=[[]] * 25))
