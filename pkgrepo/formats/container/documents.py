@@ -17,9 +17,11 @@ from typing import Any
 
 from attrs import frozen
 
+from pkgrepo.archives.json_values import check_values
 from pkgrepo.errors import Invalid
 from pkgrepo.repositories.images import Reference
 
+from .limits import MOST_ANNOTATIONS, MOST_REFERENCES, MOST_VALUES
 from .names import Digest, DigestInvalid, parse_digest
 
 OCI_IMAGE = "application/vnd.oci.image.manifest.v1+json"
@@ -60,9 +62,6 @@ _EVIDENCE = re.compile(
     r"|application/(vnd\.dsse\.envelope\.v1|vnd\.in-toto|vnd\.cyclonedx|spdx|vnd\.syft|jose)\+json"
     r"|application/(vnd\.cyclonedx\+xml|cose)|text/spdx(\+json|\+xml)?"
 )
-
-MOST_REFERENCES = 10_000
-MOST_ANNOTATIONS = 64 * 1024  # bytes of annotations that lists of referrers repeat
 
 
 @frozen
@@ -125,6 +124,7 @@ def parse_document(data: bytes, content_type: str, *, other_types: bool = False)
 
 
 def _load(data: bytes) -> dict[str, Any]:
+    check_values(data, MOST_VALUES, "the manifest")
     try:
         # RFC 8259 section 8.1: UTF-8 without a mark; json would also take UTF-16, which no client reads
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_refuse_constant)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from functools import lru_cache
+from itertools import islice
 
 from twisted.logger import Logger
 
@@ -25,13 +26,12 @@ from pkgrepo.storage.catalog.package_blobs import find_linked
 
 from .configuration import TrustPolicy, trust_policy
 from .documents import Document
+from .limits import EVIDENCE_SIZE, MANIFEST_BYTES, MOST_SUBJECTS
 from .names import find_digest
 from .signatures import Candidate, TrustedKey, parse_key, signature_layers, signers
 
 log = Logger()
 
-MANIFEST_BYTES = 256 * 1024  # of a manifest with signatures; cosign's are below 4 KiB a signature
-PAYLOAD_BYTES = 256 * 1024  # of one payload or bundle
 BATCH = 100  # manifests whose signatures are noted in one transaction
 
 
@@ -50,9 +50,10 @@ class Judging:
         if policy is None:
             return None
         keys = keys_of(policy)
+        subjects = signatures.signed_by(document.subject, document.artifact_type, tags)
         signed = {
             subject: await self._signers(repository, image, data, subject, keys)
-            for subject in signatures.signed_by(document.subject, document.artifact_type, tags)
+            for subject in islice(subjects, MOST_SUBJECTS)
         }
         return Judgement(ids_of(keys), _name_of(keys), {subject: found for subject, found in signed.items() if found})
 
@@ -105,12 +106,14 @@ class Judging:
 
     async def _candidates(self, repository: Repository, image: str, manifest: bytes) -> list[Candidate]:
         found: list[Candidate] = []
-        for media_type, digest, size, said in signature_layers(manifest):
+        room = EVIDENCE_SIZE
+        for media_type, digest, size, said in await self._services.pools.cpu(signature_layers, manifest):
             known = find_digest(digest)
-            if known is None or size > PAYLOAD_BYTES:
+            if known is None or size > room:
                 continue
             blob = self._services.catalog.look(find_linked, repository.storage_id, repository.id, image, str(known))
             if blob is not None and blob.size == size and blob.locator:
+                room -= size
                 content = await self._read(repository, blob.locator, blob.size)
                 found.append(Candidate(media_type, content, said))
         return found

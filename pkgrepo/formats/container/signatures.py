@@ -20,7 +20,8 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from attrs import field, frozen
@@ -30,6 +31,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
 from pkgrepo.storage.catalog.signatures import BUNDLE
+
+from .limits import MOST_CHECKS, MOST_LAYERS, MOST_SIGNATURES
 
 PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 
@@ -41,8 +44,6 @@ _STATEMENT = "application/vnd.in-toto+json"
 _SIGNED = "https://sigstore.dev/cosign/sign/v1"
 
 RSA_BITS = 2048  # the least; NIST SP 800-131A forbids shorter keys for signatures
-MOST_LAYERS = 32  # of one manifest that are looked at
-MOST_SIGNATURES = 16  # of one envelope that are looked at
 
 
 class KeyInvalid(ValueError):  # noqa: N818 - named for what happened
@@ -100,29 +101,33 @@ def parse_key(text: str) -> TrustedKey:
     return TrustedKey(hashlib.sha256(der).hexdigest(), public)
 
 
-def signature_layers(manifest: bytes) -> Iterator[tuple[str, str, int, Mapping[str, Any]]]:
+def signature_layers(manifest: bytes) -> Sequence[tuple[str, str, int, Mapping[str, Any]]]:
     """Layers of a stored manifest that may hold signatures: media type, digest, size in bytes, annotations."""
     value = _object(manifest)
     layers = value.get("layers")
+    found: list[tuple[str, str, int, Mapping[str, Any]]] = []
     for each in layers[:MOST_LAYERS] if isinstance(layers, list) else ():
         if not isinstance(each, dict) or each.get("mediaType") not in (SIMPLE, BUNDLE):
             continue
         digest, size, annotations = each.get("digest"), each.get("size"), each.get("annotations")
         if isinstance(digest, str) and isinstance(size, int):
-            yield each["mediaType"], digest, size, annotations if isinstance(annotations, dict) else {}
+            found.append((each["mediaType"], digest, size, annotations if isinstance(annotations, dict) else {}))
+    return found
 
 
-def signers(digest: str, candidates: Iterable[Candidate], keys: Iterable[TrustedKey]) -> frozenset[str]:
+def signers(digest: str, candidates: Iterable[Candidate], keys: Sequence[TrustedKey]) -> frozenset[str]:
     """
     Ids of the keys that have signed the manifest of this digest.
 
-    Takes some 0.1 ms for a signature and a key: many are for a thread.
+    Takes some 0.1 ms for a signature and a key: many are for a thread. No more than MOST_CHECKS are held against each
+    other.
     """
     found: set[str] = set()
-    open_keys = list(keys)
-    for candidate in candidates:
-        for signature, signed in _claims(digest, candidate):
-            found.update(key.id for key in open_keys if key.id not in found and key.has_signed(signature, signed))
+    claims = (claim for candidate in candidates for claim in _claims(digest, candidate))
+    checks = ((key, *claim) for claim in claims for key in keys if key.id not in found)
+    for key, signature, signed in islice(checks, MOST_CHECKS):
+        if key.has_signed(signature, signed):
+            found.add(key.id)
     return frozenset(found)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.container import documents
 from pkgrepo.formats.container.documents import Document, parse_document
 from pkgrepo.formats.container.names import DigestInvalid
 from tests.support.images import (
@@ -159,3 +160,11 @@ def test_other_documents_are_taken_where_the_repository_says_so() -> None:
     document = parse(json.dumps({"blobs": [blob]}).encode(), "application/x.other+json", other_types=True)
     assert document.media_type == "application/x.other+json"
     assert [each.digest for each in document.required] == [digest_of(EMPTY)]
+
+
+def test_a_manifest_of_many_values_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "MOST_VALUES", 30)
+    assert parse(image(), "")
+    monkeypatch.setattr(documents, "_object", None)
+    with pytest.raises(Invalid, match="the manifest has more than 30 values"):
+        parse(image(more=[[]] * 30), "")

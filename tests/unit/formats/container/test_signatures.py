@@ -10,9 +10,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from pkgrepo.formats.container import signatures
+from pkgrepo.formats.container.limits import MOST_LAYERS
 from pkgrepo.formats.container.signatures import (
     BUNDLE,
-    MOST_LAYERS,
     SIMPLE,
     Candidate,
     KeyInvalid,
@@ -176,3 +177,13 @@ def test_other_kinds_of_keys_are_refused(private: Any, sentence: str) -> None:
 def test_what_is_no_key_is_refused(text: str) -> None:
     with pytest.raises(KeyInvalid):
         parse_key(text)
+
+
+def test_only_so_many_signatures_are_held_against_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    signer, other = Signer(), parse_key(Signer().pem)
+    mine = parse_key(signer.pem)
+    false = [simple(Signer(), DIGEST)] * 5
+    monkeypatch.setattr(signatures, "MOST_CHECKS", 11)
+    assert not signers(DIGEST, [*false, simple(signer, DIGEST)], [other, mine])
+    monkeypatch.setattr(signatures, "MOST_CHECKS", 12)
+    assert signers(DIGEST, [*false, simple(signer, DIGEST)], [other, mine]) == {mine.id}

@@ -10,6 +10,7 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.container import judging
 from pkgrepo.formats.container.configuration import validate
 from pkgrepo.repositories.images import find_image
 from pkgrepo.repositories.quarantine import EVERY_S
@@ -351,6 +352,19 @@ async def test_no_cache_on_the_way_may_give_to_readers_what_waits(world: World) 
     await world.sign(image)
     for reference in ("v1", image.digest):
         assert (await world.pull(reference, "admin")).headers["cache-control"] == "no-cache"
+
+
+@pytest_twisted.ensureDeferred
+async def test_only_so_many_bytes_of_signatures_are_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same payload may stand in many layers of many manifests, and each costs its time."""
+    image = make_image()
+    await world.registry.push(image, "v1")
+    monkeypatch.setattr(judging, "EVIDENCE_SIZE", 100)
+    await world.sign(image)
+    assert await world.seen("v1") is None
+    monkeypatch.undo()
+    await world.sign(image)
+    assert await world.seen("v1") == image.digest
 
 
 @pytest_twisted.ensureDeferred
