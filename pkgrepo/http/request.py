@@ -8,6 +8,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from urllib.parse import unquote_to_bytes
 
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web import server
@@ -112,6 +114,10 @@ class Request(server.Request):
             return given
         name: bytes = self.site.next_request_id()
         return name
+
+    def next_turn(self) -> Deferred[None]:
+        """Wait for the reactor's next turn, so that others are served between two long steps."""
+        return deferLater(self._connection.site.reactor, 0)
 
     @property
     def request_id(self) -> str:

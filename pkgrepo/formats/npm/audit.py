@@ -7,35 +7,64 @@ be told the paths ("quick").
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from attrs import Factory, define, frozen
 
+from pkgrepo.archives.json_values import check_values
+from pkgrepo.errors import Invalid
+
 from . import semver
 from .advisories import SEVERITIES, Advisory, matching
 from .advisory_export import AdvisoryBook
+from .limits import AUDIT_VALUES, MOST_COMPARED, MOST_NODES, MOST_PATHS, MOST_TOLD, PATHS_SIZE
 from .strict_json import decode_as
-
-BODY_SIZE: Final = 32 * 1024 * 1024  # bytes of a request, uncompressed
-MOST_NODES: Final = 250_000  # of a tree; a large workspace has 10,000
-MOST_PATHS: Final = 50  # told of one version; more help nobody
 
 
 def read_bulk(body: bytes) -> Mapping[str, list[str]]:
     """
     The versions of each package that a client asks about.
 
-    :raises Invalid: the body is not that
+    :raises Invalid: the body is not that, or too much of it
     """
+    check_values(body, AUDIT_VALUES, "the body")
     return decode_as(body, dict[str, list[str]])
 
 
 def bulk_answer(asked: Mapping[str, list[str]], book: AdvisoryBook) -> dict[str, list[dict[str, Any]]]:
-    """The advisories on what was asked about, by package; a package without any is left out."""
-    answer = {name: [_bulk_entry(each) for each in matching(book.of(name), asked[name])] for name in asked}
-    return {name: entries for name, entries in answer.items() if entries}
+    """
+    The advisories on what was asked about, by package; a package without any is left out.
+
+    :raises Invalid: answering would take too much work
+    """
+    work = _Work()
+    answer: dict[str, list[dict[str, Any]]] = {}
+    for name, versions in asked.items():
+        entries = [_bulk_entry(each) for each in work.hits(book.of(name), list(dict.fromkeys(versions)))]
+        if entries:
+            answer[name] = entries
+    return answer
+
+
+class _Work:
+    """What one audit has cost so far."""
+
+    def __init__(self) -> None:
+        self._compared = 0
+        self._told: set[str] = set()
+
+    def hits(self, advisories: Sequence[Advisory], versions: Sequence[str]) -> list[Advisory]:
+        """The advisories that affect one of the versions. :raises Invalid: a budget is used up"""
+        self._compared += len(advisories) * len(versions)
+        if self._compared > MOST_COMPARED:
+            raise Invalid(f"an audit may have {MOST_COMPARED} versions held against advisories at most")
+        found = matching(advisories, versions) if advisories else []
+        self._told.update(each.id for each in found)
+        if len(self._told) > MOST_TOLD:
+            raise Invalid(f"an audit may be told {MOST_TOLD} advisories at most; ask in parts")
+        return found
 
 
 class _Node(msgspec.Struct, frozen=True):
@@ -57,9 +86,33 @@ def read_tree(body: bytes) -> Tree:
     """
     The tree that a client asks about.
 
-    :raises Invalid: the body is not that
+    :raises Invalid: the body is not that, or too much of it
     """
+    check_values(body, AUDIT_VALUES, "the body")
     return Tree(decode_as(body, _Node))
+
+
+@frozen
+class _Place:
+    """Where a package is in a tree: its name, what it is below, and how long the names on the way are together."""
+
+    name: str
+    above: _Place | None = None
+    length: int = 0
+
+    @classmethod
+    def of(cls, name: str, above: _Place | None) -> _Place:
+        """The place of a package below another, or at the top."""
+        return cls(name, above, len(name) if above is None else above.length + 1 + len(name))
+
+    def path(self) -> str:
+        """The names on the way, as clients write them."""
+        names: list[str] = []
+        place: _Place | None = self
+        while place is not None:
+            names.append(place.name)
+            place = place.above
+        return ">".join(reversed(names))
 
 
 @define
@@ -73,17 +126,22 @@ class _Finding:
 
 
 def quick_answer(tree: Tree, book: AdvisoryBook) -> dict[str, Any]:
-    """The advisories on a tree, with the paths that lead to each; counts of what is in it."""
+    """
+    The advisories on a tree, with the paths that lead to each; counts of what is in it.
+
+    :raises Invalid: answering would take too much work
+    """
+    work, room = _Work(), PATHS_SIZE
     found: dict[int, tuple[Advisory, dict[str, _Finding]]] = {}
     counts = {"dependencies": 0, "devDependencies": 0, "optionalDependencies": 0}
     severities = dict.fromkeys(SEVERITIES, 0)
-    for name, path, node in _walk(tree.root):
+    for place, node in _walk(tree.root):
         kind = "devDependencies" if node.dev else "optionalDependencies" if node.optional else "dependencies"
         counts[kind] += 1
-        for advisory in matching(book.of(name), [node.version]):
+        for advisory in work.hits(book.of(place.name), [node.version]):
             severities[advisory.severity] += 1
             _, findings = found.setdefault(advisory.number, (advisory, {}))
-            _add(findings.setdefault(node.version, _Finding()), path, node)
+            room -= _add(findings.setdefault(node.version, _Finding()), place, node, room)
     return {
         "actions": [],
         "advisories": {str(number): _quick_entry(*each) for number, each in found.items()},
@@ -92,23 +150,29 @@ def quick_answer(tree: Tree, book: AdvisoryBook) -> dict[str, Any]:
     }
 
 
-def _walk(root: _Node) -> Iterator[tuple[str, str, _Node]]:
-    """Each package with its path, parents before children."""
-    waiting = [(name, name, node) for name, node in root.dependencies.items()]
-    for _ in range(MOST_NODES):
-        if not waiting:
-            return
-        name, path, node = waiting.pop()
-        yield name, path, node
-        waiting += [(child, f"{path}>{child}", each) for child, each in node.dependencies.items()]
+def _walk(root: _Node) -> Iterator[tuple[_Place, _Node]]:
+    """Each package with its place, parents before children."""
+    waiting: list[tuple[_Place | None, _Node]] = [(None, root)]
+    known = 0
+    while waiting:
+        place, node = waiting.pop()
+        if place is not None:
+            yield place, node
+        known += len(node.dependencies)
+        if known > MOST_NODES:
+            raise Invalid(f"the tree has more than {MOST_NODES} packages")
+        waiting += [(_Place.of(name, place), each) for name, each in node.dependencies.items()]
 
 
-def _add(finding: _Finding, path: str, node: _Node) -> None:
-    if len(finding.paths) < MOST_PATHS:
-        finding.paths.append(path)
+def _add(finding: _Finding, place: _Place, node: _Node, room: int) -> int:
+    """Tell of one more place, with its path while there is room for it; how much of that it took."""
     finding.dev &= node.dev
     finding.optional &= node.optional
     finding.bundled &= node.bundled
+    if len(finding.paths) >= MOST_PATHS or place.length > room:
+        return 0
+    finding.paths.append(place.path())
+    return place.length
 
 
 def _bulk_entry(advisory: Advisory) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from twisted.logger import Logger
 
@@ -18,6 +19,7 @@ from pkgrepo.storage.pools import Pools
 from . import audit
 from .advisory_export import EMPTY, AdvisoryBook, read_export
 from .bodies import read_body
+from .limits import AUDIT_SIZE
 
 LOOK_EVERY_MS: Final = 60_000
 NO_STORE: Final = ((b"Cache-Control", b"no-store"),)
@@ -70,14 +72,14 @@ class Auditing:
 
     async def bulk(self, request: Request) -> Answer:
         """The advisories on packages and versions."""
-        return json_answer(await self._work(request, _bulk), headers=NO_STORE)
+        return await self._work(request, _bulk)
 
     async def quick(self, request: Request) -> Answer:
         """The advisories on a tree of packages."""
-        return json_answer(await self._work(request, _quick), headers=NO_STORE)
+        return await self._work(request, _quick)
 
-    async def _work(self, request: Request, work: Any) -> Any:
-        body = await read_body(request, audit.BODY_SIZE)
+    async def _work(self, request: Request, work: Callable[[bytes, AdvisoryBook], Answer]) -> Answer:
+        body = await read_body(request, AUDIT_SIZE)
         book = await self._shelf.book(self._services.pools, self._services.clock)
         try:
             return await self._services.pools.cpu(work, body, book)
@@ -85,9 +87,9 @@ class Auditing:
             raise Refusal(400, "the tree is nested too deeply") from None
 
 
-def _bulk(body: bytes, book: AdvisoryBook) -> Any:
-    return audit.bulk_answer(audit.read_bulk(body), book)
+def _bulk(body: bytes, book: AdvisoryBook) -> Answer:
+    return json_answer(audit.bulk_answer(audit.read_bulk(body), book), headers=NO_STORE)
 
 
-def _quick(body: bytes, book: AdvisoryBook) -> Any:
-    return audit.quick_answer(audit.read_tree(body), book)
+def _quick(body: bytes, book: AdvisoryBook) -> Answer:
+    return json_answer(audit.quick_answer(audit.read_tree(body), book), headers=NO_STORE)

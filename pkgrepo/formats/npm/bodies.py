@@ -10,10 +10,10 @@ from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 
+from .limits import SMALL_BODY
 from .strict_json import decode_json
 
 PIECE: Final = 256 * 1024  # bytes that are inflated at once
-SMALL_BODY: Final = 64 * 1024  # bytes of a document without a packument in it; a MiB is parsed for up to 200 ms
 
 
 async def read_pieces(request: Request) -> AsyncIterator[bytes]:
@@ -37,6 +37,8 @@ async def read_pieces(request: Request) -> AsyncIterator[bytes]:
             waiting = inflater.unconsumed_tail
             if piece:
                 yield piece
+            if len(piece) == PIECE:  # a few KiB may become MiB
+                await request.next_turn()
     if not inflater.eof:
         raise Invalid("the body is not a whole gzip stream")
 

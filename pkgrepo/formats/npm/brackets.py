@@ -14,13 +14,14 @@ CLOSING: Final = {ord("{"): ord("}"), ord("["): ord("]")}
 _NO_MARKS: Final = bytes(set(range(256)) - set(b'{}[]"'))
 
 
-def pass_over(text: bytes, nesting: list[int], deepest: int) -> tuple[int, int]:
+def pass_over(text: bytes, nesting: list[int], deepest: int, most: int) -> tuple[int, int]:
     """
     Go through a piece of JSON that begins outside of strings: how many bytes that is, and how many brackets it opens.
 
     ``nesting`` are the brackets that close what is open before it, and then after it. A string that the piece does not
     end is left out. Nothing is passed over where brackets do not fit together, or where more than ``deepest`` may be
-    open at once, or when all were closed: that is for who goes byte for byte.
+    open at once, or when all were closed: that is for who goes byte for byte. Nor where more than ``most`` are opened,
+    which is seen at once.
     """
     # Quotes that end no string. Outside of one no JSON has a backslash: what is made of that is refused later.
     if b"\\" in text:
@@ -29,6 +30,9 @@ def pass_over(text: bytes, nesting: list[int], deepest: int) -> tuple[int, int]:
         text = text[: text.rindex(b'"')]
     marks = text.translate(None, _NO_MARKS).replace(b'""', b"")  # what is left between two quotes is in a string
     found = b"".join(marks.split(b'"')[::2])
+    opened = found.count(b"{") + found.count(b"[")
+    if opened > most:
+        return 0, opened
     left, depth = found, len(nesting)
     # Each turn takes out what nothing is in, one level: a pair that it empties waits for the next.
     while depth <= deepest and (b"{}" in left or b"[]" in left):
@@ -42,4 +46,4 @@ def pass_over(text: bytes, nesting: list[int], deepest: int) -> tuple[int, int]:
     if opens.strip(b"{[") or closes != bytes(reversed(nesting[kept:])):
         return 0, 0
     nesting[kept:] = map(CLOSING.__getitem__, opens)
-    return len(text), found.count(b"{") + found.count(b"[")
+    return len(text), opened

@@ -19,6 +19,7 @@ from .bodies import read_json
 from .changes import DocumentChange
 from .configuration import policy_of
 from .envelope import DEFAULT_TAG
+from .limits import MOST_TAGS
 from .sharing import note_owners
 from .wording import shown
 from .written import Written
@@ -143,6 +144,8 @@ def _keys(sent: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tags(sent: Mapping[str, Any]) -> dict[str, str]:
+    if len(sent) > MOST_TAGS:
+        raise Invalid(f"the document has more than {MOST_TAGS} dist-tags", "dist-tags")
     for tag, text in sent.items():
         names.check_tag(tag)
         if not isinstance(text, str):

@@ -10,6 +10,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 
 from . import names, semver
+from .limits import PUBLISH_TAGS
 from .scanned import Scanned
 from .wording import shown
 
@@ -152,6 +153,8 @@ def _bundle(attachments: Mapping[str, Any], name: str, version: semver.Version) 
 
 def _tags(document: Mapping[str, Any], version: semver.Version) -> tuple[str, ...]:
     tags = _mapping(document, "dist-tags")
+    if len(tags) > PUBLISH_TAGS:
+        raise Invalid(f"the publish document has more than {PUBLISH_TAGS} dist-tags", "dist-tags")
     for tag, target in tags.items():
         names.check_tag(tag)
         if not semver.is_same(target, version):

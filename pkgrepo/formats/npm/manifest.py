@@ -17,6 +17,7 @@ from attrs import frozen
 from pkgrepo.errors import DigestMismatch, Invalid
 
 from . import semver
+from .limits import LONGEST_INTEGRITY
 from .tarball import Packed
 from .wording import shown
 
@@ -121,6 +122,8 @@ def check_announced(sent: Mapping[str, Any], digests: Mapping[str, str]) -> None
     if not isinstance(dist, dict):
         return
     shasum, integrity = _text(dist.get("shasum")), _text(dist.get("integrity"))
+    if len(integrity) > LONGEST_INTEGRITY:
+        raise Invalid(f"the integrity is longer than {LONGEST_INTEGRITY} characters", "dist.integrity")
     if shasum and shasum.lower() != digests["sha1"]:
         raise DigestMismatch("sha1", shasum.lower()[:80], digests["sha1"])
     for each in integrity.split():

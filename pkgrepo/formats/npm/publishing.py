@@ -57,10 +57,8 @@ class Publications:
             manifests.check_announced(publication.manifest, blob.digests)
         except DigestMismatch as error:
             raise Invalid(f"integrity mismatch: {error}", "dist") from None
-        look = partial(tarball.inspect, filename=publication.filename, name=name, version=version)
-        packed = await staged.inspect(self._services.pools.cpu, blob, look, alone=True)
-        sent = self._reconciled(publication, packed)
-        cleaned = manifests.clean(sent, name=name, version=version, packed=packed)
+        look = partial(self._inspect, publication)
+        packed, cleaned = await staged.inspect(self._services.pools.cpu, blob, look, alone=True)
         tarball_file = NewFile(path=tarball_path(name, version.text), blob=blob)
         new_files: tuple[NewFile, ...] = (tarball_file,)
         provenance = None
@@ -97,6 +95,13 @@ class Publications:
         publishing = Publishing(tags=publication.tags, deprecated=cleaned.deprecated, maintainer=person, actor=actor)
         published = await self._services.publisher.publish(repository, release, staged, actor, publishing)
         return json_answer({"ok": True, "id": name, "rev": revision(name, published.serial), "success": True}, 201)
+
+    def _inspect(self, publication: Publication, file: int | bytes) -> tuple[tarball.Packed, manifests.Cleaned]:
+        """What is in the tarball, and the manifest to be stored. Belongs into a thread."""
+        name, version = publication.name, publication.version
+        packed = tarball.inspect(file, publication.filename, name, version)
+        sent = self._reconciled(publication, packed)
+        return packed, manifests.clean(sent, name=name, version=version, packed=packed)
 
     def _reconciled(self, publication: Publication, packed: tarball.Packed) -> Mapping[str, Any]:
         """The manifest as it was sent, but for what decides what runs: that is as in the tarball."""

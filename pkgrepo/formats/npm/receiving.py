@@ -14,9 +14,10 @@ from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.staged import Staged
 
 from .bodies import read_pieces
+from .limits import DOCUMENT_SIZE
 from .manifest import ALGORITHMS
 from .scanned import AttachmentBegins, AttachmentEnds, Event, Scanned
-from .scanner import DOCUMENT_SIZE, PublishScanner
+from .scanner import PublishScanner
 
 
 @frozen

@@ -28,16 +28,21 @@ from pkgrepo.errors import Invalid, TooLarge
 
 from .base64_text import Base64Error, Base64Text
 from .brackets import pass_over
+from .limits import (
+    BRACKET_SIZE,
+    DOCUMENT_SIZE,
+    FREE_BRACKETS,
+    LONGEST_KEY,
+    MOST_ATTACHMENTS,
+    MOST_BRACKETS,
+    MOST_DEPTH,
+    MOST_MEMBERS,
+    MOST_VALUES,
+)
 from .scanned import AttachmentBegins, AttachmentEnds, Event, Scanned
 from .wording import shown
 
-DOCUMENT_SIZE: Final = 16 * 1024 * 1024  # bytes beside the tarballs
-MOST_DEPTH: Final = 64
-MOST_ATTACHMENTS: Final = 4
-MOST_MEMBERS: Final = 1000  # of an object on the way to an attachment
-MOST_BRACKETS: Final = 250_000  # opened beside it; a document of the largest size has 160,000 when it is honest
 LEAP: Final = 4096  # bytes; fewer are gone through from bracket to bracket, which is as fast
-LONGEST_KEY: Final = 64 * 1024  # bytes of a key on the way to an attachment
 BUNDLE: Final = ".sigstore"  # such an attachment's data is text (a provenance bundle), and stays in the document
 
 _BLANK: Final = re.compile(rb"[ \t\n\r]*")
@@ -92,6 +97,7 @@ class PublishScanner:
         self._limit = document_size
         self._kept: list[bytes] = []
         self._kept_size = 0
+        self._values = 0  # of the document so far, and commas in its strings
         self._cuts: list[tuple[int, int]] = [(0, 0)]  # where the document goes on, and the body with it
         self._offset = 0  # of the chunk at hand in the body
         self._inside = _Inside.MEMBERS
@@ -156,6 +162,9 @@ class PublishScanner:
         self._kept_size += len(piece)
         if self._kept_size > self._limit:
             raise TooLarge(self._limit, "the package's metadata")
+        self._values += piece.count(b",")
+        if self._values > MOST_VALUES:
+            raise Invalid(f"the body has more than {MOST_VALUES} values")
         self._kept.append(piece)
 
     def _step(self, chunk: bytes, at: int) -> int:
@@ -215,8 +224,9 @@ class PublishScanner:
         """How far a long chunk is inside of a value that an earlier one began; no further where anything is wrong."""
         if len(chunk) - at < LEAP:
             return at
-        passed, opened = pass_over(chunk[at:], self._nesting, MOST_DEPTH - len(self._keys))
-        self._count(opened, at)
+        most = self._most_brackets(len(chunk)) - self._brackets
+        passed, opened = pass_over(chunk[at:], self._nesting, MOST_DEPTH - len(self._keys), most)
+        self._count(opened, len(chunk))
         return at + passed
 
     def _skim(self, chunk: bytes, at: int) -> int:
@@ -246,8 +256,12 @@ class PublishScanner:
 
     def _count(self, opened: int, at: int) -> None:
         self._brackets += opened
-        if self._brackets > MOST_BRACKETS:
-            raise self._refuse(f"has more than {MOST_BRACKETS} objects and arrays", at)
+        if self._brackets > FREE_BRACKETS and self._brackets > (most := self._most_brackets(at)):
+            raise self._refuse(f"has more than {most} objects and arrays", at)
+
+    def _most_brackets(self, at: int) -> int:
+        """How many objects and arrays a document may have opened by here."""
+        return min(MOST_BRACKETS, max(FREE_BRACKETS, (self._kept_size + at) // BRACKET_SIZE))
 
     def _take_token(self, chunk: bytes, at: int) -> int:
         byte = chunk[at]

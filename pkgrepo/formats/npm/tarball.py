@@ -16,15 +16,16 @@ from attrs import define, frozen
 
 from pkgrepo.archives.entry_names import check_entry_name
 from pkgrepo.archives.gunzip import Gunzip
+from pkgrepo.archives.json_values import check_values
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.tar import Member, Tar
 from pkgrepo.errors import Invalid
 
 from . import semver
+from .limits import MANIFEST_SIZE, MANIFEST_VALUES
 from .strict_json import decode_as
 from .wording import shown
 
-MANIFEST_SIZE: Final = 8 * 1024 * 1024  # bytes of package.json; one with a long list of files or exports has 100 KiB
 MANIFEST: Final = "package.json"
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -123,6 +124,7 @@ def _inner_name(source: Source, member: Member) -> str:
 
 def _read_manifest(source: Source, data: bytes) -> Mapping[str, Any]:
     try:
+        check_values(data, MANIFEST_VALUES, "it")
         # Editors on Windows begin files with a byte order mark, and npm looks through it.
         return decode_as(data.removeprefix(_BOM), dict[str, Any], what="it")
     except Invalid as error:

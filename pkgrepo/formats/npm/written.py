@@ -13,8 +13,10 @@ from typing import Any, Final
 import msgspec
 from attrs import frozen
 
+from pkgrepo.errors import Invalid
 from pkgrepo.storage.yielding import Yielding
 
+from .limits import MOST_VERSIONS
 from .members import ObjectReader, Piece
 from .scanned import Scanned
 
@@ -65,6 +67,8 @@ def _read_versions(reader: ObjectReader) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     yielding = Yielding()
     for text in reader.names():
+        if len(found) == MOST_VERSIONS:
+            raise Invalid(f"the document has more than {MOST_VERSIONS} versions", "versions")
         found[text] = _deprecation(reader.piece())
         yielding.now_and_then()
     return found

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm import audit as module
 from pkgrepo.formats.npm import cvss
 from pkgrepo.formats.npm.advisories import Advisory, matching, read_record
 from pkgrepo.formats.npm.advisory_export import EMPTY, AdvisoryBook, read_export
@@ -305,3 +306,42 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
         read_export(tmp_path / "x.zip")
     with pytest.raises(FileNotFoundError):
         read_export(tmp_path / "missing.zip")
+
+
+def test_an_audit_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AUDIT_VALUES", 20)
+    for read in (read_bulk, read_tree):
+        with pytest.raises(Invalid, match="more than 20 values"):
+            read(json.dumps({"x": ["1.0.0"] * 21}).encode())
+    monkeypatch.setattr(module, "MOST_COMPARED", 6)
+    assert bulk_answer({"x": ["1.0.0", "1.1.0", "1.2.0"], "fine": ["1.0.0"] * 9}, BOOK)
+    assert bulk_answer({"x": ["1.0.0"] * 100}, BOOK)
+    with pytest.raises(Invalid, match="6 versions held against advisories at most"):
+        bulk_answer({"x": ["1.0.0", "1.1.0", "1.2.0"], "@sc/evil": ["1.0.0"]}, BOOK)
+    monkeypatch.setattr(module, "MOST_TOLD", 2)
+    assert len(bulk_answer({"x": ["0.1.0"]}, BOOK)["x"]) == 2
+    with pytest.raises(Invalid, match="told 2 advisories at most"):
+        bulk_answer({"x": ["0.1.0"], "@sc/evil": ["1.0.0"]}, BOOK)
+
+
+def test_a_tree_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_NODES", 5)
+    assert quick_answer(read_tree(json.dumps(TREE).encode()), BOOK)
+    monkeypatch.setattr(module, "MOST_NODES", 4)
+    with pytest.raises(Invalid, match="more than 4 packages"):
+        quick_answer(read_tree(json.dumps(TREE).encode()), BOOK)
+
+
+def test_paths_are_told_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor are those made that nobody is told: of a long name with many packages below they would fill the memory."""
+    children = {"x": {"version": "1.0.0"}, **{f"c{n}": {"version": "1.0.0"} for n in range(100)}}
+    tree = read_tree(json.dumps({"dependencies": {"n" * 1000: {"dependencies": children}}}).encode())
+    made: list[str] = []
+    path = module._Place.path
+    monkeypatch.setattr(module._Place, "path", lambda place: made.append(path(place)) or made[-1])
+    (entry,) = quick_answer(tree, BOOK)["advisories"].values()
+    assert entry["findings"][0]["paths"] == made == ["n" * 1000 + ">x"]
+    monkeypatch.setattr(module, "PATHS_SIZE", 1001)
+    (entry,) = quick_answer(tree, BOOK)["advisories"].values()
+    assert entry["findings"][0]["paths"] == []
+    assert len(made) == 1

@@ -38,14 +38,14 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 def test_what_is_open_after_a_piece_is_known(text: bytes, left: bytes, opened: int, size: int) -> None:
     nesting = list(b"}}]" if text.startswith(b"]") else b"}")
-    assert pass_over(text, nesting, 64) == (size, opened)
+    assert pass_over(text, nesting, 64, 100) == (size, opened)
     assert bytes(nesting) == left
 
 
 @pytest.mark.parametrize("text", [b"1}", b"]", b"{]", b"[}}", b"}{", b'"a":[[[[['])
 def test_nothing_is_passed_over_where_somebody_has_to_look(text: bytes) -> None:
     nesting = list(b"}")
-    assert pass_over(text, nesting, 5) == (0, 0)
+    assert pass_over(text, nesting, 5, 100) == (0, 0)
     assert bytes(nesting) == b"}"
 
 
@@ -54,7 +54,13 @@ def test_nothing_is_passed_over_where_somebody_has_to_look(text: bytes) -> None:
 def test_what_is_nested_is_passed_over_down_to_the_deepest(pair: bytes, count: int) -> None:
     opening, closing = pair[:1] + b"[", b"]" + pair[1:]
     text = opening * (count // 2) + pair[:1] * (count % 2) + pair[1:] * (count % 2) + closing * (count // 2)
-    assert pass_over(text, list(b"}"), 5) == ((len(text), count) if count == 4 else (0, 0))
+    assert pass_over(text, list(b"}"), 5, 200_000) == ((len(text), count) if count == 4 else (0, 0))
+
+
+def test_too_many_are_seen_before_any_is_taken_out() -> None:
+    nesting = list(b"}")
+    assert pass_over(b"[]" * 100, nesting, 5, 99) == (0, 100)
+    assert pass_over(b"[]" * 100, nesting, 5, 100) == (200, 100)
 
 
 @given(VALUES, st.lists(st.integers(0, 5000), max_size=6), st.randoms(use_true_random=False))
@@ -71,7 +77,7 @@ def test_a_document_in_long_pieces_is_read_as_in_short_ones(value: Any, cuts: li
 
 
 def test_brackets_are_counted_in_long_pieces_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanner_module, "MOST_BRACKETS", 3000)
+    monkeypatch.setattr(scanner_module, "FREE_BRACKETS", 3000)
     scanner = PublishScanner()
     scanner.feed(b'{"a":[1')
     scanner.feed(b",[]" * 2000)

@@ -103,6 +103,7 @@ def rename_attachment(name: str) -> Callable[[dict[str, Any]], Any]:
         (lambda d: d.update({"dist-tags": {"1.x": "1.0.0"}}), "invalid tag"),
         (lambda d: d.update({"dist-tags": {"latest": "2.0.0"}}), "stands for '2.0.0'"),
         (lambda d: d.update({"dist-tags": {"latest": {}}}), "stands for nothing"),
+        (lambda d: d.update({"dist-tags": {f"t{n}": "1.0.0" for n in range(101)}}), "more than 100 dist-tags"),
     ],
 )
 def test_document_that_says_two_things_or_too_little_is_refused(

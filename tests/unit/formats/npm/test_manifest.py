@@ -141,3 +141,8 @@ def test_other_bytes_than_announced_are_refused(dist: dict[str, str], algorithm:
 def test_unreadable_integrity_is_refused() -> None:
     with pytest.raises(Invalid, match="not base64"):
         check_announced({"dist": {"integrity": "sha512-*"}}, DIGESTS)
+
+
+def test_long_integrity_is_refused_before_it_is_split() -> None:
+    with pytest.raises(Invalid, match="longer than 4096 characters"):
+        check_announced({"dist": {"integrity": "a-b " * 1025}}, DIGESTS)

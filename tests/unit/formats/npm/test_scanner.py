@@ -281,9 +281,49 @@ def test_members_keys_and_brackets_are_limited(monkeypatch: pytest.MonkeyPatch) 
         scan(json.dumps(dict.fromkeys(map(str, range(1001)))).encode())
     with pytest.raises(Invalid, match="key that is too long"):
         scan(json.dumps({"k" * 65_537: 1}).encode())
-    monkeypatch.setattr(scanner_module, "MOST_BRACKETS", 10)
+    monkeypatch.setattr(scanner_module, "FREE_BRACKETS", 10)
     with pytest.raises(Invalid, match="more than 10 objects and arrays"):
         scan(b'{"a":[' + b",".join([b"[]"] * 10) + b"]}")
+    with monkeypatch.context() as patched:
+        patched.setattr(scanner_module, "MOST_BRACKETS", 12)
+        with pytest.raises(Invalid, match="more than 12 objects and arrays"):
+            scan(b'{"a":[' + b",                        ".join([b"[]"] * 13) + b"]}")
+    monkeypatch.setattr(scanner_module, "MOST_VALUES", 10)
+    with pytest.raises(Invalid, match="more than 10 values"):
+        scan(b'{"a":[' + b",".join([b"1"] * 12) + b"]}")
+
+
+@pytest.mark.parametrize("text", [b"[],", b"{},", b"[[[]]],", b"["])
+@pytest.mark.parametrize("cut", [1000, 1_000_000])
+def test_a_document_of_brackets_ends_soon(text: bytes, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it comes, and before any of them is looked at where it comes in long pieces."""
+    looked: list[int] = []
+    monkeypatch.setattr(scanner_module, "_OPENING", Spied(scanner_module._OPENING, looked))
+    scanner = PublishScanner()
+    scanner.feed(b'{"a":[[')
+    pieces = (text * (1_000_000 // len(text)))[:1_000_000]
+    with pytest.raises(Invalid, match=r"objects and arrays|nested more than 64"):
+        any(scanner.feed(pieces[at : at + cut]) for at in range(0, len(pieces), cut))
+    assert len(looked) <= 2 * (scanner_module.FREE_BRACKETS + 100)
+
+
+class Spied(dict[int, int]):
+    """Notes each bracket that is looked up."""
+
+    def __init__(self, inner: dict[int, int], looked: list[int]) -> None:
+        super().__init__(inner)
+        self._looked = looked
+
+    def __contains__(self, key: object) -> bool:
+        assert isinstance(key, int)
+        self._looked.append(key)
+        return super().__contains__(key)
+
+
+def test_a_document_may_have_more_brackets_the_longer_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner_module, "FREE_BRACKETS", 10)
+    apart = b",".join([b'{"a":"' + b"b" * 16 + b'"}'] * 1000)
+    assert len(scan(b'{"a":"' + b"x" * 100 + b'","b":[' + apart + b"]}")[0].value()["b"]) == 1000
 
 
 JSON_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(

@@ -11,6 +11,7 @@ import pytest
 
 from pkgrepo.archives import limits
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm import tarball as module
 from pkgrepo.formats.npm.semver import parse_version
 from pkgrepo.formats.npm.tarball import Packed, differing_fields, inspect
 from tests.support.npmpkgs import make_manifest, make_tarball, make_tgz
@@ -123,6 +124,14 @@ def test_tarball_that_is_not_what_it_should_be_is_refused(look: Look, data: byte
 def test_long_manifest_is_refused_before_it_is_read(look: Look) -> None:
     with pytest.raises(Invalid, match="more than 8388608 bytes"):
         look(make_tgz({"package/package.json": b" " * 8_388_609}))
+
+
+def test_manifest_of_many_values_is_refused_before_it_is_parsed(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MANIFEST_VALUES", 100)
+    manifest = {"name": "x", "version": "1.0.0", "files": ["a"] * 90}
+    assert look(make_tarball("x", "1.0.0", manifest=manifest)).manifest == manifest
+    with pytest.raises(Invalid, match="cannot be read: it has more than 100 values"):
+        look(make_tarball("x", "1.0.0", manifest={**manifest, "exports": ["b"] * 20}))
 
 
 def test_bomb_is_refused_while_it_unpacks(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm import written as module
 from pkgrepo.formats.npm.members import ObjectReader
 from pkgrepo.formats.npm.scanner import PublishScanner
 from pkgrepo.formats.npm.written import Written, read_written
@@ -113,3 +114,12 @@ def test_a_text_that_ends_early_is_refused(text: bytes) -> None:
 @given(st.dictionaries(TEXT, VALUES, max_size=5), st.sampled_from([None, 1]))
 def test_members_are_those_that_a_whole_parser_finds(document: dict[str, Any], indent: int | None) -> None:
     assert take_all(json.dumps(document, indent=indent, ensure_ascii=False).encode()) == document
+
+
+def test_versions_of_a_document_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_VERSIONS", 3)
+    document: dict[str, Any] = {"name": "x", "versions": {f"1.0.{n}": {} for n in range(3)}}
+    assert len(read(json.dumps(document).encode()).versions or ()) == 3
+    document["versions"]["2.0.0"] = {}
+    with pytest.raises(Invalid, match="more than 3 versions"):
+        read(json.dumps(document).encode())
