@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Literal
 
 from twisted.application.service import MultiService, Service
@@ -65,10 +64,11 @@ from pkgrepo.repositories.readable import LayoutFollower
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.sweep import Sweep
+from pkgrepo.storage.blobs.durability import Durability, storage_error
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from pkgrepo.storage.catalog import settings
+from pkgrepo.storage.catalog import settings, storages
 from pkgrepo.storage.catalog.sqlite import SqliteCatalog
-from pkgrepo.storage.known import KnownStorage, KnownStorages
+from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.presence import Presence
 from pkgrepo.storage.readable import ReadableLayout
@@ -89,7 +89,6 @@ class Core:
         self.catalog = SqliteCatalog(config.database_path, reactor=reactor)
         self.registry = Registry(self.catalog)
         self.stores = Stores(self._open_store)
-        self.known_storages = KnownStorages(config.data.dir)
         self.alone_since: dict[int, datetime] = {}
         self._presences: list[Presence] = []
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
@@ -121,9 +120,29 @@ class Core:
 
     async def start(self) -> None:
         """Open the catalog. :raises PkgrepoError: it cannot be used"""
-        self.config.data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)
+        data = self.config.data
+        data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)
         self.pools.start()
         await self.catalog.start()
+        uid: str | None = self.catalog.look(settings.server_uid)
+        if uid is None:
+            uid = await self.catalog.write(settings.ensure_server_uid)
+        self.folders = StorageFolders(data.dir, uid, Durability(data.fsync))
+
+    async def open_storages(self) -> None:
+        """
+        Open every storage; the paths of those in the data folder become relative to it.
+
+        :raises Conflict: one is missing, or belongs to another catalog; :raises StorageFailed: one cannot be opened
+        """
+        for storage in self.registry.storages():
+            await self.stores.open(storage)
+            path = self.folders.spell(self.folders.folder(storage))
+            if path != storage.settings["path"]:
+                changed = {**storage.settings, "path": path}
+                await self.catalog.write(
+                    storages.update_storage, storage.id, settings=changed, now_ms=self.clock.now_ms()
+                )
 
     async def stop(self) -> None:
         """Close everything; what was acknowledged stays."""
@@ -146,26 +165,31 @@ class Core:
             await next_turn
 
     async def _open_store(self, storage: Storage) -> IBlobStore:
+        folder = self.folders.folder(storage)
+        try:
+            await self.pools.disk(self.folders.check, storage.name, storage.uid, folder)
+        except OSError as error:
+            raise storage_error(storage.name, error) from error
         store = FilesystemBlobStore(
-            Path(storage.settings["path"]),
+            folder,
             name=storage.name,
             pools=self.pools,
             uid=storage.uid,
             low_water=self.config.data.low_water,
             fsync=self.config.data.fsync,
         )
-        await store.start()
+        await store.start(create=False)
         presence = Presence(store.paths.root)
         self._presences.append(presence)
         since = await self.pools.disk(presence.enter)
         if since is not None:
             self.alone_since[storage.id] = since
-        known = KnownStorage(uid=storage.uid, name=storage.name, path=str(store.paths.root.absolute()))
         try:
-            await self.pools.disk(self.known_storages.remember, known)
+            await self.pools.disk(self.folders.claim, folder)
+            await self.pools.disk(self.folders.remember, storage)
         except OSError as error:
             if not is_out_of_descriptors(error):
-                log.failure("storage {storage} could not be noted in storages.json", storage=storage.name)
+                log.failure("storage {storage} could not be noted as one of this catalog", storage=storage.name)
         return store
 
 
@@ -259,7 +283,7 @@ class Assembly:
                 catalog=catalog,
                 registry=core.registry,
                 stores=core.stores,
-                known_storages=core.known_storages,
+                folders=core.folders,
                 publisher=core.publisher,
                 observer=core.follower.poke,
                 access=access,
@@ -371,7 +395,6 @@ class Flusher(Service):
 def _management_settings(config: Config) -> ManagementSettings:
     return ManagementSettings(
         version=__version__,
-        data_dir=config.data.dir.absolute(),
         open_install=config.compat.open_install,
         public_url=config.server.public_url.rstrip("/"),
         max_upload=config.server.max_upload,

@@ -164,6 +164,48 @@ def reset_password(sources: Sources, username: str, password_file: IO[str] | Non
     run_offline(config, reset)
 
 
+@main.group()
+def storage() -> None:
+    """Storages whose folder is elsewhere now, or was another catalog's; for while no server works in them."""
+
+
+@storage.command("adopt")
+@click.argument("name")
+@click.pass_obj
+def adopt_storage(sources: Sources, name: str) -> None:
+    """Take a storage over from the catalog that it belongs to."""
+    config = sources.read()
+
+    async def take(core: Core) -> None:
+        from pkgrepo import first_start  # noqa: PLC0415 - see run_offline
+        from pkgrepo.repositories import adopt  # noqa: PLC0415 - see run_offline
+
+        declared = first_start.declared_storages(config).get(name)
+        folder = await core.catalog.write(adopt.adopt_storage, core.folders, name, declared)
+        click.echo(f"storage {name} at {folder} belongs to this catalog")
+
+    run_offline(config, take)
+
+
+@storage.command("move")
+@click.argument("name")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--empty", is_flag=True, help="Begin an empty storage there: all that it held is lost.")
+@click.pass_obj
+def move_storage(sources: Sources, name: str, path: Path, *, empty: bool) -> None:
+    """Tell where a storage is now; its folder is moved or copied before."""
+
+    async def move(core: Core) -> None:
+        from pkgrepo.repositories import adopt  # noqa: PLC0415 - see run_offline
+
+        await core.catalog.write(
+            adopt.move_storage, core.folders, name, path.absolute(), empty=empty, now_ms=core.clock.now_ms()
+        )
+        click.echo(f"storage {name} is at {path}")
+
+    run_offline(sources.read(), move)
+
+
 @main.command()
 @click.option("--repair", is_flag=True, help="Mend the readable layout and remove forgotten copies.")
 @click.pass_obj
@@ -173,6 +215,7 @@ def verify(sources: Sources, *, repair: bool) -> None:
     async def work(core: Core) -> None:
         from pkgrepo.repositories.verify import Verifier  # noqa: PLC0415 - see run_offline
 
+        await core.open_storages()
         report = await Verifier(
             catalog=core.catalog,
             registry=core.registry,
@@ -214,10 +257,10 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
         from pkgrepo.repositories import adopt  # noqa: PLC0415 - see run_offline
         from pkgrepo.repositories.reindex import Reindexer  # noqa: PLC0415 - see run_offline
 
-        now_ms, known = core.clock.now_ms(), await core.pools.disk(core.known_storages.list)
-        await core.catalog.write(adopt.adopt_named, folders, now_ms)
-        problems = await core.catalog.write(adopt.adopt_known, known, now_ms)
-        await first_start.ensure_storages(core, sources.read())
+        now_ms = core.clock.now_ms()
+        await core.catalog.write(adopt.adopt_named, core.folders, folders, now_ms)
+        problems = await core.catalog.write(adopt.adopt_known, core.folders, now_ms)
+        await first_start.ensure_storages(core, sources.read(), take_over=True)
         restored = await Reindexer(
             catalog=core.catalog,
             registry=core.registry,
@@ -260,6 +303,7 @@ def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_unt
     async def work(core: Core) -> None:
         from pkgrepo.repositories.gc import KIND, Wishes  # noqa: PLC0415 - see run_offline
 
+        await core.open_storages()
         wishes = Wishes(grace_s=grace_s, untagged=delete_untagged, dry_run=dry_run)
         problems: list[str] = []
         for storage in core.registry.storages():

@@ -50,38 +50,46 @@ async def prepare(core: Core, config: Config) -> str | None:
     return password
 
 
-async def ensure_storages(core: Core, config: Config) -> None:
+async def ensure_storages(core: Core, config: Config, *, take_over: bool = False) -> None:
     """
     The default storage and the declared ones, open and ready.
 
+    With ``take_over`` storages of lost catalogs become this catalog's.
+
     :raises PkgrepoError: one of them cannot be used
     """
-    for name, path in _storages(config).items():
-        adopted = await core.catalog.write(_ensure_storage, name, path, core.clock.now_ms())
-        if adopted:
+    declared = declared_storages(config)
+    if take_over:
+        present = {storage.name: core.folders.folder(storage) for storage in core.registry.storages()}
+        for name, path in (declared | present).items():
+            if await core.pools.disk(find_storage_id, path) is not None:
+                await core.pools.disk(core.folders.take_over, name, path)
+    for name, path in declared.items():
+        if core.catalog.look(storages.find_storage, name) is not None:
+            continue
+        found = await core.pools.disk(find_storage_id, path)
+        uid = await core.pools.disk(core.folders.make, name, path)
+        await core.catalog.write(_add_storage, name, core.folders.spell(path), uid, core.clock.now_ms())
+        if found is not None and not take_over:
             log.warn(
                 "storage {name} at {path} is of an earlier catalog; pkgrepo reindex takes in what it holds",
                 name=name,
                 path=str(path),
             )
-    for storage in core.registry.storages():
-        await core.stores.of(storage)
+    await core.open_storages()
 
 
-def _storages(config: Config) -> dict[str, Path]:
+def declared_storages(config: Config) -> dict[str, Path]:
+    """The folders of the default storage and of those in the configuration, by name."""
     wanted = {DEFAULT_STORAGE: config.data.dir / "storages" / DEFAULT_STORAGE}
     for each in config.bootstrap.storages:
         wanted[each.name] = each.path or config.data.dir / "storages" / each.name
     return wanted
 
 
-def _ensure_storage(tx: Transaction, name: str, path: Path, now_ms: int) -> bool:
-    """Add the storage unless it is there; whether it took over a store, which keeps the id that it has."""
-    if storages.find_storage(tx, name) is not None:
-        return False
-    uid = find_storage_id(path)
-    storages.add_storage(tx, name=name, kind="Local", settings={"path": str(path.absolute())}, now_ms=now_ms, uid=uid)
-    return uid is not None
+def _add_storage(tx: Transaction, name: str, path: str, uid: str, now_ms: int) -> None:
+    if storages.find_storage(tx, name) is None:  # or another process was faster
+        storages.add_storage(tx, name=name, kind="Local", settings={"path": path}, now_ms=now_ms, uid=uid)
 
 
 async def _ensure_admin(core: Core, config: Config) -> str | None:

@@ -61,7 +61,7 @@ class HealthChecks:
             if not storage.active:
                 continue
             try:
-                store: IBlobStore = await self._services.stores.of(storage)
+                store: IBlobStore = await self._services.stores.open(storage)
                 free, _total = store.capacity()
             except (PkgrepoError, OSError) as error:
                 verdicts[f"storage {storage.name}"] = str(error)

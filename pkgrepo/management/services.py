@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from attrs import Factory, frozen
 
@@ -22,7 +21,7 @@ from pkgrepo.repositories.publish import Observer, Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.trust import Keys
-from pkgrepo.storage.known import KnownStorages
+from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.pools import Pools
 
 from .audit_trail import AuditTrail
@@ -33,13 +32,12 @@ class ManagementSettings:
     """
     What of the configuration the API needs to know.
 
-    ``data_dir`` is where storages without a path of their own go. With ``open_install`` whoever comes first makes the
+    With ``open_install`` whoever comes first makes the
     first admin. An empty ``public_url`` means the address that each request came to. Below ``low_water`` free bytes a
     storage is not ready.
     """
 
     version: str
-    data_dir: Path
     open_install: bool = False
     public_url: str = ""
     max_upload: int = 10 * 1024**3
@@ -60,7 +58,7 @@ class ManagementServices:
     catalog: ICatalog
     registry: Registry
     stores: Stores
-    known_storages: KnownStorages
+    folders: StorageFolders
     publisher: Publisher
     observer: Observer
     access: Access

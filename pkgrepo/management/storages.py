@@ -6,13 +6,13 @@ import os
 import time
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-from attrs import evolve
 from msgspec import UNSET
 from twisted.logger import Logger
 
 from pkgrepo.descriptors import is_out_of_descriptors
-from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError, TooManyOpenFiles
+from pkgrepo.errors import AlreadyExists, Conflict, Invalid, NotFound, PkgrepoError, TooManyOpenFiles
 from pkgrepo.gateway.images import check_hides_nothing
 from pkgrepo.interfaces import IBlobStore, ICatalog
 from pkgrepo.model import Storage
@@ -40,6 +40,7 @@ class Storages:
     def __init__(self, services: ManagementServices) -> None:
         self._services = services
         self._catalog: ICatalog = services.catalog
+        self._folders = services.folders
 
     @table.route(
         "GET",
@@ -56,7 +57,7 @@ class Storages:
         return call.wanted.page_of_all(
             self._services.registry.storages(),
             lambda storage: storage.name,
-            lambda storage: _record(storage, usage[storage.id]),
+            lambda storage: self._record(storage, usage[storage.id]),
         )
 
     @table.route(
@@ -76,20 +77,17 @@ class Storages:
             raise Invalid("the type of a storage is Local", "/type")
         path = self._path(body)
         present = self._catalog.look(storages.find_storage, body.name)
-        if present is not None and _path_of(present) == path:
+        if present is not None:
+            if self._folders.folder(present) != path:
+                raise AlreadyExists("storage", body.name)
             return await self._shown(present)
         await self._check_path(path, None)
+        uid = str(uuid4())
+        settings = await self._make(body.name, path, uid)
         entry = call.entry(body.name, {"path": str(path)})
-        settings = {"path": str(path)}
         storage = await call.write(
-            entry, storages.add_storage, name=body.name, kind="Local", settings=settings, now_ms=call.now_ms
+            entry, storages.add_storage, name=body.name, kind="Local", settings=settings, now_ms=call.now_ms, uid=uid
         )
-        try:
-            await self._services.stores.of(storage)
-        except (PkgrepoError, OSError) as error:
-            await self._catalog.write(storages.remove_storage, storage.id)
-            await self._forget(storage)
-            raise _unusable(error) from error
         if not body.active:
             storage = await self._catalog.write(storages.update_storage, storage.id, active=False, now_ms=call.now_ms)
         return Created(await self._shown(storage), f"/api/storage/{storage.uid}")
@@ -122,7 +120,7 @@ class Storages:
         if body.active is not UNSET:
             changes["active"] = body.active
         path = body.path if body.path is not UNSET else (body.settings.path if body.settings is not UNSET else None)
-        if path is not None and Path(path) != _path_of(storage):
+        if path is not None and self._folders.locate(path) != self._folders.folder(storage):
             changes["settings"] = await self._moved(storage, Path(path), before)
         if changes:
             entry = call.entry(storage.name, changes)
@@ -167,7 +165,7 @@ class Storages:
         written = read = 0.0
         free = None
         try:
-            store: IBlobStore = await self._services.stores.of(storage)
+            store: IBlobStore = await self._services.stores.open(storage)
             free, _total = store.capacity()
             probe = os.urandom(PROBE_BYTES)
             started = time.perf_counter()
@@ -202,22 +200,24 @@ class Storages:
 
     def _path(self, body: NewStorage) -> Path:
         given = body.path or body.settings.path or (body.config.settings.path if body.config else None)
-        data = self._services.settings.data_dir
-        return data / "storages" / body.name if given is None else data / given
+        return self._folders.locate(f"storages/{body.name}" if given is None else given)
 
     async def _moved(self, storage: Storage, path: Path, before: StorageRecord) -> dict[str, str]:
         """The settings with the new path, once the folder there has been opened; whatever is wrong with it raises."""
         self._check_unused(storage)
         if before.usage.blobs:
             raise Conflict(f"storage {storage.name!r} holds {before.usage.blobs} blobs, so its path cannot change")
-        path = self._services.settings.data_dir / path
+        path = self._folders.data / path
         await self._check_path(path, storage)
-        settings = {"path": str(path)}
+        return await self._make(storage.name, path, storage.uid)
+
+    async def _make(self, name: str, path: Path, uid: str) -> dict[str, str]:
+        """The settings of a storage whose folder was made; whatever is wrong with that raises."""
         try:
-            await self._services.stores.check(evolve(storage, settings=settings))
+            await self._services.pools.disk(self._folders.make, name, path, uid)
         except (PkgrepoError, OSError) as error:
             raise _unusable(error) from error
-        return settings
+        return {"path": self._folders.spell(path)}
 
     def _check_name(self, storage: Storage, name: str) -> None:
         """Let a storage be called so, as far as its repositories are concerned, whose addresses begin with it."""
@@ -238,24 +238,19 @@ class Storages:
     async def _check_path(self, path: Path, storage: Storage | None) -> None:
         if "\0" in str(path):
             raise Invalid("a path holds no NUL", "/settings/path")
-        path = await self._services.pools.disk(path.resolve)
-        for other in self._services.registry.storages():
-            if storage is not None and other.id == storage.id:
-                continue
-            taken = await self._services.pools.disk(_path_of(other).resolve)
-            if path == taken or path in taken.parents or taken in path.parents:
-                raise Conflict(f"the folder overlaps with that of storage {other.name!r}")
+        others = [each for each in self._services.registry.storages() if storage is None or each.id != storage.id]
+        await self._services.pools.disk(self._folders.check_free, path, others)
 
     async def _forget(self, storage: Storage) -> None:
         self._services.stores.forget(storage.id)
         try:
-            await self._services.pools.disk(self._services.known_storages.forget, storage.uid)
+            await self._services.pools.disk(self._folders.forget, storage.uid)
         except OSError as error:
             if not is_out_of_descriptors(error):
                 log.failure("storage {storage} is gone, and stays noted in storages.json", storage=storage.name)
 
     async def _shown(self, storage: Storage) -> StorageRecord:
-        return _record(storage, await self._usage(storage))
+        return self._record(storage, await self._usage(storage))
 
     async def _usage(self, storage: Storage) -> Usage:
         blobs, size = await self._catalog.scan(usage, storage.id)
@@ -267,26 +262,22 @@ class Storages:
             pass  # the figures that the catalog has are worth showing all the same
         return Usage(bytes=size, blobs=blobs, free_bytes=free, total_bytes=total)
 
+    def _record(self, storage: Storage, usage: Usage) -> StorageRecord:
+        settings = {**storage.settings, "path": self._folders.folder(storage)}
+        return StorageRecord(
+            id=storage.uid,
+            name=storage.name,
+            type=storage.kind,
+            settings={key: str(value) for key, value in settings.items()},
+            active=storage.active,
+            created_at=storage.created_at,
+            updated_at=storage.updated_at,
+            usage=usage,
+        )
+
 
 def _unusable(error: PkgrepoError | OSError) -> Exception:
     """Why a folder is not taken: for what it is, unless the server is at fault at this moment."""
     if isinstance(error, TooManyOpenFiles) or (isinstance(error, OSError) and is_out_of_descriptors(error)):
         return error
     return Invalid(f"the folder cannot be used: {error}", "/settings/path")
-
-
-def _path_of(storage: Storage) -> Path:
-    return Path(str(storage.settings.get("path", "")))
-
-
-def _record(storage: Storage, usage: Usage) -> StorageRecord:
-    return StorageRecord(
-        id=storage.uid,
-        name=storage.name,
-        type=storage.kind,
-        settings={key: str(value) for key, value in storage.settings.items()},
-        active=storage.active,
-        created_at=storage.created_at,
-        updated_at=storage.updated_at,
-        usage=usage,
-    )

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from twisted.logger import Logger
+
 from pkgrepo.concurrency.flight import SingleFlight
+from pkgrepo.errors import Conflict, StorageFailed
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
+
+log = Logger()
 
 Opener = Callable[[Storage], Awaitable[IBlobStore]]
 
@@ -19,11 +24,11 @@ class Stores:
         self._open: dict[int, IBlobStore] = {}
         self._flight: SingleFlight[int, IBlobStore] = SingleFlight()
 
-    async def of(self, storage: Storage) -> IBlobStore:
+    async def open(self, storage: Storage) -> IBlobStore:
         """
-        The store behind a storage, opened at the first call.
+        The store behind a storage, opened at the first call, for the operator.
 
-        :raises StorageFailed: it cannot be opened
+        :raises Conflict: it is missing, or another's; :raises StorageFailed: it cannot be opened
         """
         found = self._open.get(storage.id)
         if found is None:
@@ -31,13 +36,21 @@ class Stores:
             self._open[storage.id] = found
         return found
 
-    async def check(self, storage: Storage) -> None:
+    async def of(self, storage: Storage) -> IBlobStore:
         """
-        Open a storage as it is about to be, beside what it is now.
+        The same for a request, which is not told why it fails.
 
         :raises StorageFailed: it cannot be opened
         """
-        await self._opener(storage)
+        found = self._open.get(storage.id)
+        if found is not None:
+            return found
+        try:
+            return await self.open(storage)
+        except Conflict as error:
+            reason = error
+        log.error("{reason}", reason=str(reason))
+        raise StorageFailed(storage.name) from reason
 
     def opened(self, storage_id: int) -> IBlobStore | None:
         """The store if it has been opened before, without waiting."""

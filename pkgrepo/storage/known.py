@@ -14,11 +14,13 @@ from pathlib import Path
 
 import msgspec
 
+from pkgrepo.storage.durable_file import replace_file
+
 NAME = "storages.json"
 
 
 class KnownStorage(msgspec.Struct, frozen=True, kw_only=True):
-    """A storage that a catalog had, by the id that its folder has too."""
+    """A storage that a catalog had, by the id that its folder has too; ``path`` may be relative to the data folder."""
 
     uid: str
     name: str
@@ -61,12 +63,7 @@ class KnownStorages:
             if after == before:
                 return
             listed = sorted(after.values(), key=lambda each: (each.name, each.uid))
-            draft = self._path.with_suffix(".new")
-            with draft.open("wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(listed), indent=1) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self._path)
+            replace_file(self._path, msgspec.json.format(msgspec.json.encode(listed), indent=1) + b"\n")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from contextlib import suppress
@@ -17,7 +18,7 @@ class Presence:
     The mark of a process on a folder, which ends with the process however that ends.
 
     Every process holds a shared lock on one file in the folder. Whoever could have had it alone when it came knows
-    that what is older than that belongs to nobody. Both methods block.
+    that what is older than that belongs to nobody. Every method blocks.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -45,6 +46,20 @@ class Presence:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
             return since
         return None
+
+    def is_shared(self) -> bool:
+        """Whether a process has marked the folder; leaves no mark, and no trace where nobody ever did."""
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno == errno.EWOULDBLOCK
+        finally:
+            os.close(descriptor)
+        return False
 
     def leave(self) -> None:
         """Take the mark away; also twice."""

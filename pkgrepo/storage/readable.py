@@ -93,7 +93,7 @@ class ReadableLayout:
     def draft(self) -> Draft:
         """Begin a document that is too big to be in memory at once."""
         path = self._temporary()
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._make_folder(os.path.dirname(path))
         return Draft(path)
 
     def differs(self, draft: str, path: str) -> bool:
@@ -217,8 +217,13 @@ class ReadableLayout:
             folder = os.path.dirname(target)
             if os.path.isdir(folder):
                 raise
-            os.makedirs(folder, exist_ok=True)
+            self._make_folder(folder)
             act(source, target)
+
+    def _make_folder(self, folder: str | Path) -> None:
+        """Make a folder of the layout, unless the whole storage is missing: its disk may not be mounted."""
+        self._blobs.stat()
+        os.makedirs(folder, exist_ok=True)
 
 
 def _write(data: bytes, path: str) -> None:

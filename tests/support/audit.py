@@ -77,6 +77,15 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def tree(*folders: Path) -> dict[str, str | None]:
+    """Every folder (None) and every file (its digest) below some folders."""
+    return {
+        str(path): sha256_of(path) if path.is_file() else None
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+    }
+
+
 def pkgrepo(data: Data, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """A run of the administrator's command on that data, its output not a terminal."""
     variables = {"PYTHONPATH": str(ROOT), "PKGREPO_DATA__DIR": str(data.folder), **(environ or {})}

@@ -45,6 +45,12 @@ async def verify(registry: Registry, *, repair: bool = False) -> Report:
     ).run()
 
 
+def lose_catalog(data: Path) -> None:
+    """Lose the database in a data folder; L{reindex} is what takes the storage over then."""
+    for path in (*data.glob("*.db*"), *data.glob("storages/*/owner.json")):
+        path.unlink()
+
+
 async def reindex(registry: Registry) -> Restored:
     """Bring the catalog back from the layout."""
     core = registry.stack.assembly.core

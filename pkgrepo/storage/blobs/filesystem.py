@@ -76,14 +76,14 @@ class FilesystemBlobStore:
         self._active: set[str] = set()
         self._warm: OrderedDict[str, Digester] = OrderedDict()
 
-    async def start(self) -> None:
+    async def start(self, *, create: bool = True) -> None:
         """
-        Make the root ready, or recognise it.
+        Make the root ready, or recognise it; without ``create`` a root that is missing is not made.
 
         :raises Conflict: it belongs to another storage, or is of a newer version, or spans two file systems
-        :raises StorageFailed: it cannot be written; :raises StorageFull: it is full
+        :raises StorageFailed: it cannot be written, or is missing; :raises StorageFull: it is full
         """
-        self.uid = await self._on_disk(self.paths.prepare, self._durability, self.uid)
+        self.uid = await self._on_disk(self.paths.prepare, self._durability, self.uid, create=create)
         self._nameless = await self._on_disk(self.paths.nameless_files)
 
     def begin(

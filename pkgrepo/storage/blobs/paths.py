@@ -80,16 +80,21 @@ class StorePaths:
         """The directory of an upload whose id ``is_upload_id`` accepted."""
         return self.uploads / upload_id
 
-    def prepare(self, durability: Durability, uid: str | None) -> str:
+    def prepare(self, durability: Durability, uid: str | None, *, create: bool = True) -> str:
         """
         Make or check everything above; the storage's id. Blocks. Processes that start together may all do this.
 
+        Without ``create`` a root that holds no storage is left as it is: its disk may not be mounted.
+
         :raises Conflict: the root holds other things, belongs to another storage or a newer version, or its folders
             are on two devices
-        :raises OSError: the root cannot be used
+        :raises OSError: the root cannot be used, or is missing and not to be made
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        found = self._identify(durability, uid)
+        if create:
+            self.root.mkdir(parents=True, exist_ok=True)
+            found = self._identify(durability, uid)
+        else:
+            found = self._check(self.format.read_text("utf-8", "replace"), uid)
         self.blobs.mkdir(mode=0o750, exist_ok=True)
         self.uploads.mkdir(mode=0o700, exist_ok=True)
         if self.blobs.stat().st_dev != self.uploads.stat().st_dev:

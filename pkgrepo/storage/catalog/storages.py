@@ -59,12 +59,15 @@ def add_storage(
     tx: Transaction, *, name: str, kind: str, settings: Mapping[str, Any], now_ms: int, uid: str | None = None
 ) -> Storage:
     """
-    Add a storage; ``uid`` is for restoring one that existed.
+    Add a storage; ``uid`` is that of its folder.
 
-    :raises AlreadyExists: the name is taken, in whatever case
+    :raises AlreadyExists: the name is taken, in whatever case; :raises Conflict: the id is, so the folder is a copy
     """
     if tx.one("SELECT 1 FROM storage WHERE key = ?", (storage_key(name),)) is not None:
         raise AlreadyExists("storage", name)
+    taken = None if uid is None else find_storage(tx, uid)
+    if taken is not None:
+        raise Conflict(f"the folder is a copy of that of storage {taken.name!r}")
     storage_id = tx.insert(
         "INSERT INTO storage (uid, name, key, kind, settings, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (uid or str(uuid.uuid4()), name, storage_key(name), kind, dump(settings), now_ms, now_ms),

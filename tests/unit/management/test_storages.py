@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 import pytest_twisted
 
+from pkgrepo.storage.catalog import storages
+from pkgrepo.storage.folders import OWNER
 from pkgrepo.storage.known import KnownStorages
 from tests.support.management import Stack
+from tests.support.pyprojects import make_wheel
 
 
 @pytest_twisted.ensureDeferred
@@ -113,7 +118,7 @@ async def test_a_storage_does_not_move_to_where_it_cannot_be(stack: Stack) -> No
     assert taken.status == 409
     known = KnownStorages(stack.folder / "data")
     assert (await stack.ok("POST", "/storage/second/check"))["ok"]
-    assert [each.path for each in known.list() if each.uid == made["id"]] == [made["settings"]["path"]]
+    assert [each.path for each in known.list() if each.uid == made["id"]] == ["storages/second"]
 
 
 @pytest_twisted.ensureDeferred
@@ -121,3 +126,48 @@ async def test_no_repository_is_made_in_a_storage_that_is_switched_off(stack: St
     await stack.ok("POST", "/storage", {"name": "second", "active": False})
     reply = await stack.api("POST", "/repository", {"name": "py", "storage": "second", "format": "python"})
     assert reply.status == 409
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_folder_of_a_storage_becomes_no_second_one_by_being_copied(stack: Stack) -> None:
+    await stack.ok("POST", "/storage", {"name": "far", "path": str(stack.folder / "far")})
+    shutil.copytree(stack.folder / "far", stack.folder / "copy")
+    reply = await stack.api("POST", "/storage", {"name": "copy", "path": str(stack.folder / "copy")})
+    assert (reply.status, reply.pointer) == (422, "/settings/path")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_that_went_missing_is_not_made_again(stack: Stack) -> None:
+    await stack.ok("POST", "/storage", {"name": "far", "path": str(stack.folder / "far")})
+    await stack.add_repository(storage="far")
+    (stack.folder / "far").rename(stack.folder / "away")
+    await stack.ok("PATCH", "/storage/far", {"name": "remote"})  # after which it is opened again
+    filename, data = make_wheel("demo", "1.0")
+    reply = await stack.call("PUT", f"/repositories/remote/py/demo/1.0/{filename}", raw=data)
+    assert reply.status == 503
+    assert str(stack.folder).encode() not in reply.body
+    assert (await stack.call("GET", "/readyz")).status == 503
+    checked = await stack.ok("POST", "/storage/remote/check")
+    assert (checked["ok"], str(stack.folder / "far") in checked["error"]) == (False, True)
+    assert not (stack.folder / "far").exists()
+    (stack.folder / "away").rename(stack.folder / "far")
+    await stack.publish("remote/py", "demo", "1.0")
+
+
+@pytest_twisted.ensureDeferred
+async def test_absolute_paths_in_the_data_folder_become_relative_at_a_start(stack: Stack) -> None:
+    core = stack.assembly.core
+    await stack.ok("POST", "/storage", {"name": "far", "path": str(stack.folder / "far")})
+    (main,) = [each for each in core.registry.storages() if each.name == "main"]
+    (core.folders.folder(main) / OWNER).unlink()
+    (stack.folder / "far" / OWNER).unlink()
+    settings = {"path": str(core.folders.folder(main))}
+    await core.catalog.write(storages.update_storage, main.id, settings=settings, now_ms=core.clock.now_ms())
+    await stack.stop()
+    again = Stack(stack.folder)
+    await again.start()
+    found = {each.name: each.settings["path"] for each in again.assembly.core.registry.storages()}
+    assert found == {"main": "storages/main", "far": str(stack.folder / "far")}
+    assert (core.folders.data / "storages" / "main" / OWNER).exists()
+    assert (stack.folder / "far" / OWNER).exists()
+    await again.stop()

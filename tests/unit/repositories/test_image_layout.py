@@ -13,7 +13,7 @@ import pytest_twisted
 
 from pkgrepo.repositories import image_layout
 from pkgrepo.repositories.image_layout import image_directory
-from tests.support.image_layouts import reindex, tags, top, verify
+from tests.support.image_layouts import lose_catalog, reindex, tags, top, verify
 from tests.support.images import Registry, digest_of, make_artifact, make_image, make_index
 
 
@@ -134,9 +134,7 @@ async def test_reindex_brings_images_and_tags_back(make_registry: Any, tmp_path:
     await registry.catch_up()
     before = await registry.below("GET", f"referrers/{index.digest}")
     await registry.stack.stop()
-    for each in (tmp_path / "data").glob("*.db*"):
-        each.unlink()
-    shutil.rmtree(tmp_path / "data/catalog", ignore_errors=True)
+    lose_catalog(tmp_path / "data")
 
     registry = await make_registry(fresh=False)
     restored = await reindex(registry)

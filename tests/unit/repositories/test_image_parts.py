@@ -14,7 +14,7 @@ import pytest_twisted
 from pkgrepo.repositories import image_changes, image_layout, image_parts, readable
 from pkgrepo.repositories.image_parts import ImageParts
 from pkgrepo.storage.readable import ReadableLayout
-from tests.support.image_layouts import reindex, tags, top, untagged, verify
+from tests.support.image_layouts import lose_catalog, reindex, tags, top, untagged, verify
 from tests.support.images import Image, Registry, digest_of, make_artifact, make_image, make_index
 from tests.support.signing import Signer, sign_simply, signature_tag
 
@@ -347,8 +347,7 @@ async def test_reindex_brings_every_page_back(make_registry: Any, compared: list
         await registry.push(each, f"v{number}")
     await registry.catch_up()
     await registry.stack.stop()
-    for each in (tmp_path / "data").glob("*.db*"):
-        each.unlink()
+    lose_catalog(tmp_path / "data")
     registry = await make_registry(fresh=False)
     restored = await reindex(registry)
     assert (restored.problems, restored.manifests, restored.tags) == ([], 9, 9)

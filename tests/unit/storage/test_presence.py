@@ -4,7 +4,7 @@ import subprocess
 import sys
 from datetime import timedelta
 
-from pkgrepo.storage.presence import EPOCH, Presence
+from pkgrepo.storage.presence import EPOCH, NAME, Presence
 from tests.support.processes import ROOT
 
 CHILD = """
@@ -76,3 +76,16 @@ def test_a_folder_that_cannot_be_marked_may_have_others(tmp_path):
     presence = Presence(tmp_path / "nowhere")
     assert presence.enter() is None
     presence.leave()
+
+
+def test_whether_a_folder_is_in_use_is_asked_without_a_trace(tmp_path):
+    first = Presence(tmp_path)
+    assert not Presence(tmp_path).is_shared()
+    assert list(tmp_path.iterdir()) == []
+    assert not Presence(tmp_path / "nowhere").is_shared()
+    first.enter()
+    before = (tmp_path / NAME).stat()
+    assert Presence(tmp_path).is_shared()
+    first.leave()
+    assert not Presence(tmp_path).is_shared()
+    assert (tmp_path / NAME).stat() == before

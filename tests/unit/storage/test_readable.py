@@ -35,6 +35,18 @@ def test_a_link_is_the_blob_itself_and_takes_the_place_of_what_was_there(layout,
     assert (blobs / "ab" / "one").read_bytes() == b"one"
 
 
+def test_nothing_is_made_where_the_storage_is_missing(layout, blobs, tmp_path):
+    blobs.rename(tmp_path / "away")
+    for act in (
+        lambda: layout.link("ab/one", "py/demo/1.0/file"),
+        lambda: layout.write("py/demo/1.0/file", b""),
+        layout.draft,
+    ):
+        with pytest.raises(FileNotFoundError):
+            act()
+    assert [each.name for each in tmp_path.iterdir()] == ["away"]
+
+
 def test_a_missing_blob_leaves_no_trace(layout):
     with pytest.raises(FileNotFoundError):
         layout.link("ab/none", "py/demo/1.0/file")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from tests.support.image_layouts import reindex, tags, top, verify
+from tests.support.image_layouts import lose_catalog, reindex, tags, top, verify
 from tests.support.images import Image, make_image, make_index
 from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature_tag
 from tests.support.trust import KEY, READER, World
@@ -158,13 +158,12 @@ async def test_what_a_new_key_has_signed_is_not_dropped_although_nobody_read_it(
     assert await world.seen("v1") == image.digest
 
 
-async def lose_catalog(world: World, make_registry: Any) -> World:
+async def restored(world: World, make_registry: Any) -> World:
     """The server on the same files, after its database was lost and built again from the layout."""
     await world.registry.catch_up()
     stack = world.registry.stack
     await stack.stop()
-    for each in (stack.folder / "data").glob("*.db*"):
-        each.unlink()
+    lose_catalog(stack.folder / "data")
     registry = await make_registry(fresh=False)
     assert (await reindex(registry)).problems == []
     found = World(registry)
@@ -195,7 +194,7 @@ async def test_reindex_gives_the_same_answers(world: World, make_registry: Any) 
     before = await answers(world)
     assert before[0][:3] == [old.digest, None, None]
     assert before[2][:3] == [new.digest, first.digest, plain.digest]
-    again = await lose_catalog(world, make_registry)
+    again = await restored(world, make_registry)
     assert await answers(again) == before
     await again.registry.catch_up()
     assert not (await verify(again.registry)).problems
@@ -210,7 +209,7 @@ async def test_what_waits_has_its_whole_window_again_after_reindex_and_can_be_si
     image = make_image()
     await world.registry.push(image, "v1")
     await world.later(3000)
-    again = await lose_catalog(world, make_registry)
+    again = await restored(world, make_registry)
     await again.later(3000)
     assert await again.seen("v1", "admin") == image.digest
     await again.sign(image)

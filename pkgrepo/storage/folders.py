@@ -1,0 +1,198 @@
+"""
+The folders of a catalog's storages: where they are, and whether they belong to this catalog.
+
+The catalog keeps the path of a storage below the data folder relative to it, so that a data folder can be moved and
+copied. The file C{owner.json} in a storage's folder names the catalog that the storage belongs to by its id and, for
+a storage outside of the data folder, that data folder too: a copied catalog has the id of its original.
+
+=======================  ====================================  ====================================================
+the storage's folder is  C{owner.json} names                   the storage belongs to
+=======================  ====================================  ====================================================
+in the data folder       nothing, or this catalog              this catalog
+in the data folder       another catalog                       a catalog that was lost; C{reindex} takes it over
+elsewhere                this catalog and this data folder     this catalog
+elsewhere                nothing; not in another data folder   this catalog, which writes the file when it opens it
+elsewhere                anything else                         another catalog; it is not opened before
+                                                               C{storage adopt}
+=======================  ====================================  ====================================================
+
+"In the data folder" is meant after symbolic links are resolved. Every method blocks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from pkgrepo.errors import Conflict
+from pkgrepo.model import Storage
+from pkgrepo.storage.blobs.durability import Durability
+from pkgrepo.storage.blobs.paths import StorePaths, find_storage_id
+from pkgrepo.storage.durable_file import replace_file
+from pkgrepo.storage.known import NAME as STORAGES_JSON
+from pkgrepo.storage.known import KnownStorage, KnownStorages
+
+OWNER = "owner.json"
+DATABASE = "pkgrepo.db"
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Who a storage belongs to; ``data`` is the resolved data folder, None for a storage in it."""
+
+    catalog: str
+    data: str | None = None
+
+
+class StorageFolders:
+    """The storages of the catalog with the id ``catalog_uid``, whose data folder is ``data``."""
+
+    def __init__(self, data: Path, catalog_uid: str, durability: Durability) -> None:
+        self.data = data.absolute()
+        self._catalog_uid = catalog_uid
+        self._durability = durability
+        self._known = KnownStorages(self.data)
+
+    def locate(self, path: str) -> Path:
+        """The folder that a catalog's path of a storage means."""
+        return self.data / path
+
+    def folder(self, storage: Storage) -> Path:
+        """The folder of a storage."""
+        return self.locate(str(storage.settings["path"]))
+
+    def spell(self, folder: Path) -> str:
+        """The path under which the catalog keeps a folder: relative to the data folder when it is below."""
+        folder = self.data / folder
+        if ".." in folder.parts:
+            folder = folder.resolve()
+        for below, path in ((self.data, folder), (self.data.resolve(), folder.resolve())):
+            if path.is_relative_to(below):
+                return str(path.relative_to(below))
+        return str(folder)
+
+    def check(self, name: str, uid: str, folder: Path) -> None:
+        """
+        See that the storage with the id ``uid`` is in the folder and that it belongs to this catalog; changes nothing.
+
+        :raises Conflict: otherwise, with what can be done about it
+        """
+        found = find_storage_id(folder)
+        if found is None:
+            raise Conflict(
+                f"storage {name!r} is not at {folder}, and nothing is made there: mount or restore that folder, or "
+                f"tell with 'pkgrepo storage move {name} PATH' where it is (with --empty, to begin an empty one)"
+            )
+        if found != uid:
+            raise Conflict(f"{folder} belongs to storage {found}, not to {uid}; is another disk mounted there?")
+        self.check_owner(name, folder)
+
+    def check_owner(self, name: str, folder: Path) -> None:
+        """See that a storage belongs to this catalog. :raises Conflict: otherwise, with what can be done about it"""
+        if self.owns(folder):
+            return
+        if self._inside(folder):
+            owner, first = "an earlier catalog", "'pkgrepo reindex' builds that one again from what it holds"
+        else:
+            owner = f"the catalog in {self._data_of(folder) or 'another data folder'}"
+            first = f"'pkgrepo storage move {name} PATH' uses another folder, such as a copy of this one"
+        raise Conflict(
+            f"storage {name!r} at {folder} belongs to {owner}: {first}; 'pkgrepo storage adopt {name}' takes this one "
+            f"over for good"
+        )
+
+    def owns(self, folder: Path) -> bool:
+        """Whether this catalog may open the storage there."""
+        owner = _owner(folder)
+        if owner is None:
+            return self._inside(folder) or self._data_of(folder) is None
+        if owner.catalog != self._catalog_uid:
+            return False
+        return self._inside(folder) or owner.data == str(self.data.resolve())
+
+    def take_over(self, name: str, folder: Path) -> None:
+        """
+        Let a storage of a catalog that is no more belong to this one.
+
+        :raises Conflict: it is outside of the data folder, and that of its catalog still exists
+        """
+        if not self._inside(folder) and not self.owns(folder):
+            data = self._data_of(folder)
+            if data is not None and data != self.data.resolve() and _has_catalog(data):
+                self.check_owner(name, folder)
+        self.claim(folder)
+
+    def make(self, name: str, folder: Path, uid: str | None = None) -> str:
+        """
+        Make the folder of a new storage, or recognise that of this catalog; the storage's id.
+
+        :raises Conflict: the folder holds other things, or belongs to another storage or another catalog
+        :raises OSError: it cannot be made
+        """
+        if find_storage_id(folder) is not None:
+            self.check_owner(name, folder)
+        uid = StorePaths(folder).prepare(self._durability, uid)
+        self.claim(folder)
+        return uid
+
+    def claim(self, folder: Path) -> None:
+        """
+        Let a storage belong to this catalog from now on, whoever had it.
+
+        :raises OSError: that cannot be written
+        """
+        owner = Owner(self._catalog_uid, None if self._inside(folder) else str(self.data.resolve()))
+        if _owner(folder) != owner:
+            replace_file(folder / OWNER, msgspec.json.encode(owner) + b"\n")
+
+    def check_free(self, folder: Path, others: Iterable[Storage]) -> None:
+        """
+        See that a folder neither holds nor is in that of one of ``others``.
+
+        :raises Conflict: it does
+        """
+        path = folder.resolve()
+        for other in others:
+            taken = self.folder(other).resolve()
+            if path == taken or path in taken.parents or taken in path.parents:
+                raise Conflict(f"the folder overlaps with that of storage {other.name!r}")
+
+    def known(self) -> list[KnownStorage]:
+        """The storages in C{storages.json}. :raises OSError: it cannot be read"""
+        return self._known.list()
+
+    def remember(self, storage: Storage) -> None:
+        """Write a storage down in C{storages.json}. :raises OSError: it could not be written"""
+        path = self.spell(self.folder(storage))
+        self._known.remember(KnownStorage(uid=storage.uid, name=storage.name, path=path))
+
+    def forget(self, uid: str) -> None:
+        """Take a storage out of C{storages.json}. :raises OSError: it could not be written"""
+        self._known.forget(uid)
+
+    def _inside(self, folder: Path) -> bool:
+        return folder.resolve().is_relative_to(self.data.resolve())
+
+    def _data_of(self, folder: Path) -> Path | None:
+        """The data folder of the catalog that a storage outside of ours belongs to, None when nothing tells it."""
+        owner = _owner(folder)
+        if owner is not None and owner.data is not None:
+            return Path(owner.data)
+        return next((each for each in folder.resolve().parents if _has_catalog(each)), None)
+
+
+def _owner(folder: Path) -> Owner | None:
+    try:
+        return msgspec.json.decode((folder / OWNER).read_bytes(), type=Owner)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError:
+        raise Conflict(
+            f"{folder / OWNER} is damaged; remove it to let the storage belong to whoever opens it"
+        ) from None
+
+
+def _has_catalog(folder: Path) -> bool:
+    return any(os.path.exists(folder / name) for name in (DATABASE, STORAGES_JSON))

@@ -1,0 +1,165 @@
+"""Paths of storages relative to the data folder, and whose a storage's folder is."""
+
+import shutil
+
+import pytest
+
+from pkgrepo.errors import Conflict
+from pkgrepo.storage.blobs.durability import Durability
+from pkgrepo.storage.blobs.paths import StorePaths
+from pkgrepo.storage.folders import OWNER, StorageFolders
+from tests.support.audit import tree
+
+DURABILITY = Durability("never")
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A data folder with a catalog."""
+    return make_data(tmp_path / "data")
+
+
+def make_data(folder):
+    folder.mkdir()
+    (folder / "pkgrepo.db").touch()
+    return folder
+
+
+def folders_of(data, catalog="one"):
+    return StorageFolders(data, catalog, DURABILITY)
+
+
+def make_store(folder, uid="id"):
+    StorePaths(folder).prepare(DURABILITY, uid)
+    return folder
+
+
+def test_paths_below_the_data_folder_are_kept_relative_to_it(tmp_path, data):
+    folders = folders_of(data)
+    (tmp_path / "link").symlink_to(data)
+    for given, kept in (
+        (data / "storages" / "main", "storages/main"),
+        ("storages/main", "storages/main"),
+        (data / "x" / ".." / "main", "main"),
+        (tmp_path / "link" / "main", "main"),
+        (tmp_path / "far", str(tmp_path / "far")),
+        ("../far", str(tmp_path / "far")),
+    ):
+        assert folders.spell(given) == kept
+    assert folders.locate("storages/main") == data / "storages" / "main"
+    assert folders.locate(str(tmp_path / "far")) == tmp_path / "far"
+    assert folders_of(tmp_path / "link").spell(data / "main") == "main"
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_storage_in_the_data_folder_goes_with_it(tmp_path, data, marked):
+    store = make_store(data / "storages" / "main")
+    if marked:
+        folders_of(data).claim(store)
+    shutil.copytree(data, tmp_path / "copy")
+    folders_of(tmp_path / "copy").check("main", "id", tmp_path / "copy" / "storages" / "main")
+
+
+def test_a_storage_elsewhere_belongs_to_one_data_folder(tmp_path, data):
+    far = make_store(tmp_path / "far")
+    folders_of(data).check("far", "id", far)  # of a catalog from before owners were written down
+    folders_of(data).claim(far)
+    before = tree(far)
+    copy = folders_of(make_data(tmp_path / "copy"))
+    with pytest.raises(Conflict) as refused:
+        copy.check("far", "id", far)
+    for part in (f"{far} belongs to the catalog in {data}:", "storage move far PATH", "storage adopt far"):
+        assert part in str(refused.value)
+    with pytest.raises(Conflict):
+        copy.make("far", far)
+    with pytest.raises(Conflict):
+        folders_of(data, "two").check("far", "id", far)
+    assert tree(far) == before
+    folders_of(data).check("far", "id", far)
+    copy.claim(far)
+    copy.check("far", "id", far)
+    with pytest.raises(Conflict):
+        folders_of(data).check("far", "id", far)
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_storage_in_another_data_folder_belongs_to_that_one(tmp_path, data, marked):
+    store = make_store(data / "storages" / "main")
+    if marked:
+        folders_of(data).claim(store)
+    for name in ("pkgrepo.db", "storages.json"):
+        for each in data.glob("*.*"):
+            each.unlink()
+        (data / name).touch()
+        with pytest.raises(Conflict, match=f"belongs to the catalog in {data}:"):
+            folders_of(make_data(tmp_path / name)).check("main", "id", store)
+
+
+def test_a_link_in_the_data_folder_does_not_make_a_storage_part_of_it(tmp_path, data):
+    make_store(tmp_path / "far")
+    (data / "far").symlink_to(tmp_path / "far")
+    folders_of(data).claim(data / "far")
+    shutil.copytree(data, tmp_path / "copy", symlinks=True)
+    with pytest.raises(Conflict, match="belongs to"):
+        folders_of(tmp_path / "copy").check("far", "id", tmp_path / "copy" / "far")
+
+
+def test_a_storage_of_a_lost_catalog_is_told_as_that(data):
+    store = make_store(data / "storages" / "main")
+    folders_of(data).claim(store)
+    with pytest.raises(Conflict, match="belongs to an earlier catalog: 'pkgrepo reindex'"):
+        folders_of(data, "two").check("main", "id", store)
+    with pytest.raises(Conflict):
+        folders_of(data, "two").make("main", store)
+    folders_of(data, "two").take_over("main", store)
+    folders_of(data, "two").check("main", "id", store)
+
+
+def test_only_what_nobody_has_any_more_is_taken_over(tmp_path, data):
+    far = make_store(tmp_path / "far")
+    folders_of(data).claim(far)
+    other = folders_of(make_data(tmp_path / "other"), "two")
+    with pytest.raises(Conflict, match="belongs to the catalog in"):
+        other.take_over("far", far)
+    folders_of(data, "new").take_over("far", far)  # the same data folder, whose database was lost
+    shutil.rmtree(data)
+    other.take_over("far", far)
+    other.check("far", "id", far)
+
+
+def test_a_missing_storage_is_told_and_nothing_is_made(tmp_path, data):
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "gone", tmp_path / "empty"):
+        with pytest.raises(Conflict, match="nothing is made there"):
+            folders_of(data).check("far", "id", folder)
+    make_store(tmp_path / "other", "another")
+    with pytest.raises(Conflict, match="belongs to storage another, not to id"):
+        folders_of(data).check("far", "id", tmp_path / "other")
+    assert tree(tmp_path / "empty") == {}
+    assert not (tmp_path / "gone").exists()
+    assert not (tmp_path / "other" / OWNER).exists()
+
+
+def test_what_is_made_belongs_to_the_catalog_at_once(tmp_path, data):
+    folders = folders_of(data)
+    uid = folders.make("far", tmp_path / "far")
+    assert folders.make("far", tmp_path / "far") == uid  # after a crash before the catalog knew it
+    with pytest.raises(Conflict):
+        folders_of(make_data(tmp_path / "other")).check("far", uid, tmp_path / "far")
+    with pytest.raises(Conflict, match="belongs to storage"):
+        folders.make("more", tmp_path / "far", "another")
+
+
+def test_an_owner_is_written_only_when_it_changes(data):
+    store = make_store(data / "main")
+    folders_of(data).claim(store)
+    before = (store / OWNER).stat()
+    folders_of(data).claim(store)
+    assert (store / OWNER).stat() == before
+
+
+def test_a_damaged_owner_is_told(data):
+    store = make_store(data / "main")
+    (store / OWNER).write_bytes(b"{")
+    with pytest.raises(Conflict, match="is damaged; remove it"):
+        folders_of(data).check("main", "id", store)
