@@ -20,11 +20,12 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-FREE_CHUNKS = 1000  # in a body; so many may be of any size
-LEAST_AVERAGE = 16  # bytes in a chunk, beyond those; a chunk takes a microsecond or two, whatever is in it
+FREE_BYTES = 1024 * 1024  # of a body; these may come in chunks of any size, since some programs flush each line
+LEAST_AVERAGE = 16  # bytes in a chunk of a longer body; a chunk takes a microsecond, whatever is in it
 LINE_LIMIT = 1024  # bytes of a size with its extensions
 TRAILER_LIMIT = 64 * 1024  # bytes of all fields after the body
 
+_SMALL = {b"%x" % size: size for size in range(1, 64)}
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
 
 
@@ -57,7 +58,7 @@ class Chunks:
         self._decoded = 0
         self._trailer = 0
 
-    def take(self, data: bytes, pieces: list[memoryview]) -> int:
+    def take(self, data: bytes, pieces: list[memoryview | bytes]) -> int:
         """
         Put the content of ``data`` into ``pieces``; how much of ``data`` belongs to the body.
 
@@ -74,6 +75,8 @@ class Chunks:
                 if not self._left:
                     self._state = CLOSING
                 continue
+            if self._state is SIZE and not self._line:
+                at = self._take_small(data, at, pieces)
             end = data.find(b"\n", at)
             if end < 0:
                 self._keep(data[at:])
@@ -116,7 +119,29 @@ class Chunks:
             self._state = TRAILER
             return
         self._state = DATA
-        self._count += 1
-        self._decoded += self._left
-        if self._count > FREE_CHUNKS and self._decoded < LEAST_AVERAGE * self._count:
-            raise MalformedChunks("they are far too small")
+        self._note(1, self._left)
+
+    def _take_small(self, data: bytes, at: int, pieces: list[memoryview | bytes]) -> int:
+        """Take small chunks that are there whole, for a tenth of what the states cost; where the next one begins."""
+        count = decoded = 0
+        while True:
+            end = data.find(b"\r\n", at, at + 4)
+            size = _SMALL.get(data[at:end]) if end > 0 else None
+            if size is None:
+                break
+            after = end + 2 + size
+            if data[after : after + 2] != b"\r\n":
+                break
+            pieces.append(data[end + 2 : after])
+            at = after + 2
+            count += 1
+            decoded += size
+        if count:
+            self._note(count, decoded)
+        return at
+
+    def _note(self, count: int, decoded: int) -> None:
+        self._count += count
+        self._decoded += decoded
+        if self._decoded > FREE_BYTES and self._decoded < LEAST_AVERAGE * self._count:
+            raise MalformedChunks(f"they are smaller than {LEAST_AVERAGE} bytes on average")

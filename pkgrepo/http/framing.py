@@ -41,7 +41,7 @@ class BodyFraming:
         return data[count:]
 
     def _take_chunks(self, chunks: Chunks, data: bytes) -> bytes:
-        pieces: list[memoryview] = []
+        pieces: list[memoryview | bytes] = []
         try:
             end = chunks.take(data, pieces)
         finally:

@@ -446,6 +446,17 @@ def test_body_that_crawls_is_given_up() -> None:
     assert (answer.status, answer.headers["connection"]) == (408, "close")
 
 
+@pytest.mark.parametrize("drip", [b"1\r\nx\r\n", b"1;" + b"y" * 200 + b"\r\nx\r\n"])
+def test_body_that_drips_in_by_tiny_chunks_is_given_up(drip: bytes) -> None:
+    connection = Connection(echo)
+    connection.send(b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(30):
+        connection.send(drip * 10)
+        connection.wait(1)
+    answer = connection.answer()
+    assert (answer.status, answer.headers["connection"]) == (408, "close")
+
+
 def test_body_that_is_slow_but_steady_is_waited_for() -> None:
     connection = Connection(echo)
     connection.send(put(40_000))

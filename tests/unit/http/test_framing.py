@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.http.chunks import FREE_CHUNKS, LEAST_AVERAGE
+from pkgrepo.http.chunks import FREE_BYTES, LEAST_AVERAGE
 from pkgrepo.http.framing import BodyFraming, MalformedChunks
 
 LAST = b"0\r\n\r\n"
@@ -48,17 +48,32 @@ def test_a_read_from_within_a_chunk_is_handed_on_as_it_is() -> None:
     assert fed[0] is read
 
 
-def test_very_many_tiny_chunks_are_refused_before_they_take_long() -> None:
+@pytest.mark.parametrize("read", [7, 4096, 65_536])
+def test_a_body_of_up_to_a_mebibyte_comes_in_chunks_of_any_size(read: int) -> None:
     fed: list[bytes] = []
     framing = BodyFraming(None, fed.append)
-    with pytest.raises(MalformedChunks, match="small"):
-        framing.take(chunk(b"x") * 100_000)
-    assert len(b"".join(fed)) <= FREE_CHUNKS + 1
+    wire = chunk(b"x") * (FREE_BYTES if read > 7 else 50_000) + LAST
+    for at in range(0, len(wire), read):
+        framing.take(wire[at : at + read])
+    assert framing.ended
+    assert set(b"".join(fed)) == set(b"x")
+    assert sum(map(len, fed)) == wire.count(b"x")
+
+
+@pytest.mark.parametrize("size", [1, 15])
+def test_tiny_chunks_of_a_longer_body_are_refused(size: int) -> None:
+    fed: list[bytes] = []
+    framing = BodyFraming(None, fed.append)
+    free = FREE_BYTES // size
+    framing.take(chunk(b"x" * size) * free)
+    with pytest.raises(MalformedChunks, match="smaller than 16 bytes"):
+        framing.take(chunk(b"x" * size) * 2)
+    assert sum(map(len, fed)) == (free + 2) * size
 
 
 def test_many_chunks_of_a_usual_size_are_fine() -> None:
     fed: list[bytes] = []
     framing = BodyFraming(None, fed.append)
-    framing.take(chunk(b"x" * LEAST_AVERAGE) * (5 * FREE_CHUNKS) + LAST)
+    framing.take(chunk(b"x" * LEAST_AVERAGE) * (2 * FREE_BYTES // LEAST_AVERAGE) + LAST)
     assert framing.ended
-    assert len(b"".join(fed)) == 5 * FREE_CHUNKS * LEAST_AVERAGE
+    assert sum(map(len, fed)) == 2 * FREE_BYTES
