@@ -12,13 +12,13 @@ import re
 
 from attrs import define
 
+from pkgrepo.http.hosts import is_host
 from pkgrepo.http.limits import HttpLimits
 
 TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 VISIBLE = bytes(range(0x21, 0x7F))
 NOT_CONTROL = b"\t" + bytes(range(0x20, 0x7F)) + bytes(range(0x80, 0x100))
 
-_HOST = re.compile(rb"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]+)(.*)", re.IGNORECASE)
 _VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _MAX_LENGTH_DIGITS = 18
@@ -91,7 +91,7 @@ def _other_form(method: bytes, target: bytes, version: bytes) -> RequestLine:
     if target == b"*" and method == b"OPTIONS":
         return RequestLine(method, target, None, modern)
     absolute = _ABSOLUTE.fullmatch(target)
-    if absolute is None or not _HOST.fullmatch(absolute[1]):
+    if absolute is None or not is_host(absolute[1]):
         raise BadHead(400, "the request target is neither a path nor an http address")
     path = absolute[2]
     return RequestLine(method, path if path[:1] == b"/" else b"/" + path, absolute[1], modern)
@@ -141,7 +141,7 @@ def _framing(raw: bytes, values: dict[bytes, bytes], lines: list[tuple[bytes, by
         if coding.lower() != b"chunked":
             raise BadHead(400, "the only transfer coding understood here is chunked")
     host = values.get(b"host")
-    if host is not None and not _HOST.fullmatch(host):
+    if host is not None and not is_host(host):
         raise BadHead(400, "the Host header field is malformed")
     expectation = values.get(b"expect")
     if expectation is not None and expectation.lower() != b"100-continue":

@@ -15,8 +15,9 @@ from typing import Protocol
 
 from attrs import frozen
 
+from pkgrepo.http.hosts import is_host
+
 _PAIR = re.compile(rb'[ \t]*([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^;,"\s]*))[ \t]*')
-_HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _PORT = re.compile(r":[0-9]{1,5}$")
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 
@@ -175,7 +176,7 @@ def _checked(node: str, scheme: str, host: str) -> _Hop:
     return _Hop(
         node=_bare(node),
         scheme=scheme if scheme in ("http", "https") else "",
-        host=host if _HOST.fullmatch(host) else "",
+        host=host if is_host(host.encode("latin-1")) else "",
     )
 
 
@@ -183,7 +184,8 @@ def _with_port(host: str, scheme: str, port: str) -> str:
     """``host`` with the outer port, if it names none itself and the port is not the scheme's own."""
     if not _PORT.fullmatch(":" + port) or _PORT.search(host) or port == {"http": "80", "https": "443"}[scheme]:
         return host
-    return f"{host}:{port}"
+    joined = f"{host}:{port}"
+    return joined if is_host(joined.encode("latin-1")) else host
 
 
 def _list(fields: Mapping[bytes, bytes], name: bytes) -> list[str]:
