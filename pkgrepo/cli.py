@@ -290,10 +290,10 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
     "--grace",
     "grace_s",
     type=click.IntRange(min=0),
-    default=86_400,
+    default=900,
     show_default=True,
     metavar="SECONDS",
-    help="Keep what somebody touched so recently; with less than 600 a push may need a retry.",
+    help="Keep what somebody used so recently; what pushes under way need stays in any case.",
 )
 @click.option("--delete-untagged", is_flag=True, help="Also remove images that no tag stands for.")
 @click.pass_obj
@@ -319,7 +319,8 @@ def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_unt
                 click.echo(
                     f"{storage.name}: {verb} {found['blobs']} of {found['blobs_seen']} blobs ({found['freed']} bytes), "
                     f"{found['manifests']} of {found['manifests_seen']} manifests and {found['uploads']} unfinished "
-                    f"uploads; {found['kept']} are too young"
+                    f"uploads; kept {found['young']} for --grace, {found['promised']} for pushes under way and "
+                    f"{found['untagged']} manifests without a tag for want of --delete-untagged"
                 )
         for problem in problems:
             click.echo(problem, err=True)

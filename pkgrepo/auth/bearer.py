@@ -30,6 +30,7 @@ without        nothing; a client asks for another  what the credentials behind i
 from __future__ import annotations
 
 import hashlib
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -171,6 +172,7 @@ class BearerTokens:
             ],
             "am": "anonymous",
             "gen": identity.generation,
+            "jti": secrets.token_hex(8),  # two clients that ask within a second are told apart
             "scoped": scoped or identity.scoped is True,
         }
         if catalog and (identity.scoped is not True or (limits is not None and CATALOG_GRANT in limits.scopes)):

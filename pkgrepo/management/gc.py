@@ -49,7 +49,7 @@ class GarbageCollection:
         audit="repository.gc",
     )
     async def collect(self, call: Call, body: CollectionWish) -> Collection | Answer:
-        """Uploads, reads and deletes go on meanwhile; with less than ten minutes of grace a push may need a retry."""
+        """Uploads, reads and deletes go on meanwhile; the answer tells what stayed, why and until when."""
         seconds = _wait_s(call)
         repository = call.repository
         storage = self._services.registry.storage(repository.storage_id)

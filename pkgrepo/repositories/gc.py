@@ -11,10 +11,8 @@ stored bytes        no row of the storage refers to them                a condem
                                                                         with
 ==================  ==================================================  ===========================================
 
-Nothing goes that somebody touched within the grace time, which is how a push under way keeps what it has sent so far.
-Everything is looked at again in the transaction that removes its row, and bytes go after that transaction alone. A
-client is told that it need not send a blob for up to ten minutes after the last note of that, so with less grace a
-push may have to send one again.
+Nothing goes that somebody touched within the grace time, nor what is promised to a push under way, whatever the grace
+time. Everything is looked at again in the transaction that removes its row, and bytes go after that transaction alone.
 """
 
 from __future__ import annotations
@@ -30,8 +28,9 @@ from pkgrepo.errors import StorageFailed
 from pkgrepo.interfaces import IBlobStore, ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository, Storage
 from pkgrepo.storage.catalog import blobs, gc, packages
-from pkgrepo.storage.catalog.image_gc import ImagePlan, loose_blob, plan_image, still_doomed
-from pkgrepo.storage.catalog.uploads import EXPIRES_MS
+from pkgrepo.storage.catalog.image_gc import ImagePlan, Kept, loose_blob, plan_image, still_doomed
+from pkgrepo.storage.catalog.promises import forget_promises
+from pkgrepo.storage.catalog.uploads import EXPIRES_MS, unfinished_uploads
 
 from . import images
 from .clock import Clock, from_ms
@@ -43,7 +42,7 @@ log = Logger()
 T = TypeVar("T")
 
 KIND = "gc"  # of the jobs; their key is the id of the storage
-GRACE_S = 24 * 3600  # seconds; longer than any push takes
+GRACE_S = 15 * 60  # seconds; time to take back a mistake
 PAGE = 500  # rows looked at on a reader thread at once
 BATCH = 50  # rows that go in one transaction: some milliseconds of the writer
 
@@ -67,7 +66,10 @@ class Collected:
     """
     What was looked at, and what went or, in a dry run, would go; ``freed`` in bytes.
 
-    ``kept`` is what nothing needs but somebody touched within the grace time. ``errors`` are sentences.
+    Of what nothing needs, ``young`` was touched within the grace time, which ends for the last of it at
+    ``young_until_ms``; ``promised`` is for pushes under way, until ``promised_until_ms`` at the latest. ``untagged``
+    are manifests that would go on request; ``open_uploads`` have begun and not ended, and expire at ``open_until_ms``.
+    ``errors`` are sentences.
     """
 
     blobs_seen: int = 0
@@ -76,9 +78,32 @@ class Collected:
     manifests: int = 0
     uploads: int = 0
     freed: int = 0
-    kept: int = 0
+    young: int = 0
+    young_until_ms: int = 0
+    promised: int = 0
+    promised_until_ms: int = 0
+    untagged: int = 0
+    open_uploads: int = 0
+    open_until_ms: int = 0
     duration_ms: int = 0
     errors: list[str] = Factory(list)
+
+    def keep_young(self, kept: Kept, grace_ms: int) -> None:
+        """Add what was touched within the grace time."""
+        if kept.count:
+            self.young += kept.count
+            self.young_until_ms = max(self.young_until_ms, kept.latest_ms + grace_ms)
+
+    def keep_promised(self, kept: Kept) -> None:
+        """Add what is for pushes under way."""
+        self.promised += kept.count
+        self.promised_until_ms = max(self.promised_until_ms, kept.latest_ms)
+
+    def keep_uploads(self, kept: Kept) -> None:
+        """Add uploads that have begun and not ended."""
+        if kept.count:
+            self.open_uploads += kept.count
+            self.open_until_ms = max(self.open_until_ms, kept.latest_ms + EXPIRES_MS)
 
     def to_json(self) -> dict[str, Any]:
         """For the row of the job."""
@@ -112,6 +137,8 @@ class GarbageCollector:
         store = await self._stores.of(storage)
         if not wishes.dry_run:
             await self._finish(storage, store, collected)
+            while await self._catalog.write(forget_promises, started_ms, PAGE):
+                pass
         going: Counter[str] = Counter()
         for repository in repositories:
             await self._uploads(repository, wishes, collected)
@@ -133,6 +160,7 @@ class GarbageCollector:
     async def _uploads(self, repository: Repository, wishes: Wishes, collected: Collected) -> None:
         now_ms = self._clock.now_ms()
         before_ms = now_ms - EXPIRES_MS
+        collected.keep_uploads(Kept(*await self._catalog.scan(unfinished_uploads, repository.id, now_ms)))
         if wishes.dry_run:
             collected.uploads += await self._catalog.scan(gc.count_expired_uploads, repository.id, before_ms, now_ms)
             return
@@ -152,9 +180,12 @@ class GarbageCollector:
         after = ""
         while page := await self._catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE):
             for package in page:
-                plan = await self._catalog.scan(plan_image, package.id, before_ms, untagged=wishes.untagged)
+                now_ms = self._clock.now_ms()
+                plan = await self._catalog.scan(plan_image, package.id, before_ms, now_ms, untagged=wishes.untagged)
                 collected.manifests_seen += plan.manifests_seen
-                collected.kept += plan.kept
+                collected.keep_young(plan.young, wishes.grace_s * 1000)
+                collected.keep_promised(plan.promised)
+                collected.untagged += plan.untagged
                 if wishes.dry_run:
                     collected.manifests += len(plan.manifests)
                     going.update(plan.contents)
@@ -199,8 +230,8 @@ class GarbageCollector:
                 await self._remove(storage, store, condemned, collected)
         if going:
             _count(await self._catalog.scan(gc.freed_with, storage.id, going, before_ms), collected)
-        young, _ = await self._catalog.scan(gc.unreferenced, storage.id, before_ms)
-        collected.kept += young
+        count, _, latest_ms = await self._catalog.scan(gc.unreferenced, storage.id, before_ms)
+        collected.keep_young(Kept(count, latest_ms), wishes.grace_s * 1000)
 
     async def _remove(
         self, storage: Storage, store: IBlobStore, condemned: Sequence[BlobInfo], collected: Collected
@@ -235,7 +266,7 @@ def remove_manifests(
     if _is_gone(tx, repository, package):
         return 0
     for digest in digests:
-        if still_doomed(tx, package.id, digest, doomed, before_ms):
+        if still_doomed(tx, package.id, digest, doomed, before_ms, now_ms):
             images.delete_manifest(tx, repository, package.key, digest, actor, now_ms)
             removed += 1
     return removed
@@ -248,7 +279,7 @@ def remove_links(
     if _is_gone(tx, repository, package):
         return
     for sha256 in sha256s:
-        if loose_blob(tx, package.id, sha256, before_ms):
+        if loose_blob(tx, package.id, sha256, before_ms, now_ms):
             images.delete_blob(tx, repository, package.key, f"sha256:{sha256}", now_ms)
 
 

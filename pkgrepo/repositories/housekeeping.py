@@ -1,4 +1,4 @@
-"""What is put away now and then: leftovers of crashes, removed repositories, and old rows of the audit log."""
+"""What is put away now and then: leftovers of crashes, removed repositories, old rows of the audit log."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from twisted.logger import Logger
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.storage.catalog.audit import prune_audit
+from pkgrepo.storage.catalog.promises import forget_promises
 from pkgrepo.storage.catalog.purge import purge_due
 
 from .clock import Clock, from_ms
@@ -22,6 +23,7 @@ from .sweep import Sweep
 log = Logger()
 
 EVERY_S = 3600.0
+BATCH = 500  # rows that go in one transaction
 REMOVED_KEPT = timedelta(days=7)  # a removed repository can be brought back for so long
 
 
@@ -77,6 +79,8 @@ class Housekeeping(Rounds):
         if purged:
             log.info("purged {count} removed repositories", count=purged)
         while await self._catalog.write(prune_audit, self._before_ms(self._audit_kept)):
+            pass
+        while await self._catalog.write(forget_promises, self._clock.now_ms(), BATCH):
             pass
 
     def _before_ms(self, kept: timedelta) -> int:

@@ -60,7 +60,7 @@ def _link_blobs(
 ) -> None:
     for digest, info in batch.items():
         algorithm, _, text = digest.partition(":")
-        images.link_blob(tx, repository, image, info, text if algorithm == "sha512" else None, None, now_ms)
+        images.link_blob(tx, repository, image, info, text if algorithm == "sha512" else None, None, None, now_ms)
 
 
 def _put_manifests(

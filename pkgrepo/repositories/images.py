@@ -18,6 +18,7 @@ from pkgrepo.storage.catalog import (
     manifests,
     package_blobs,
     packages,
+    promises,
     repositories,
     signatures,
     tags,
@@ -125,7 +126,7 @@ class Push:
 
     ``kept`` are the tags among them that may not be moved; ``expected`` is held against the first tag. With a
     ``quarantine`` readers see nothing of it before it is signed. Without a ``judgement`` nobody has looked whether it
-    holds signatures.
+    holds signatures. ``client`` was promised what it refers to.
     """
 
     manifest: NewManifest
@@ -136,6 +137,7 @@ class Push:
     expected: Expectation | None = None
     quarantine: Quarantine | None = None
     judgement: Judgement | None = None
+    client: str | None = None
 
 
 @frozen
@@ -152,23 +154,37 @@ def link_blob(
     info: BlobInfo,
     sha512: str | None,
     upload: str | None,
+    client: str | None,
     now_ms: int,
 ) -> Taken:
-    """Let an image serve bytes that were received whole, which ends the upload of that id."""
+    """Let an image serve bytes that were received whole, for a push of ``client``; ends the upload of that id."""
     claimed = blobs.claim_blob(tx, repository.storage_id, info, now_ms)
     package = _ensure(tx, repository, image, now_ms)
     if package_blobs.link_blob(tx, package.id, info.sha256, sha512, now_ms):
         repositories.add_usage(tx, repository.id, info.size, 0)
         _completed(tx, package, info.sha256, now_ms)
+    if client is not None:
+        promises.promise(tx, package.id, f"sha256:{info.sha256}", client, now_ms)
     if upload is not None:
         uploads.remove_upload(tx, upload)
     return Taken(() if claimed.locator == info.locator else (info.locator,))
 
 
 def mount_blob(
-    tx: Transaction, repository: Repository, image: str, source: Repository, source_image: str, digest: str, now_ms: int
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    source: Repository,
+    source_image: str,
+    digest: str,
+    client: str,
+    now_ms: int,
 ) -> bool:
-    """Let an image serve a blob of another image on the same storage; False when that does not have it any more."""
+    """
+    Let an image serve a blob of another image on the same storage, for a push of ``client``.
+
+    False when that image does not have it any more.
+    """
     found = package_blobs.find_linked(tx, source.storage_id, source.id, source_image, digest)
     if found is None or source.storage_id != repository.storage_id:
         return False
@@ -179,19 +195,34 @@ def mount_blob(
     if package_blobs.link_blob(tx, package.id, found.sha256, sha512, now_ms):
         repositories.add_usage(tx, repository.id, found.size, 0)
         _completed(tx, package, found.sha256, now_ms)
+    promises.promise(tx, package.id, f"sha256:{found.sha256}", client, now_ms)
     return True
 
 
-def promise_blob(tx: Transaction, repository: Repository, package_id: int, sha256: str, now_ms: int) -> bool:
-    """Keep a blob from the gc, since a client is about to be told that it is there; whether it still is."""
-    return package_blobs.touch_link(tx, package_id, sha256, now_ms) and blobs.touch_blob(
-        tx, repository.storage_id, sha256, now_ms
-    )
+def promise_blob(
+    tx: Transaction, repository: Repository, package_id: int, sha256: str, client: str | None, now_ms: int
+) -> bool:
+    """
+    Keep a blob from the gc, since somebody is about to be told that it is there; whether it still is.
+
+    ``client`` is who may push a manifest next that refers to it, if it is one who may.
+    """
+    if not package_blobs.touch_link(tx, package_id, sha256, now_ms):
+        return False
+    if client is not None:
+        promises.promise(tx, package_id, f"sha256:{sha256}", client, now_ms)
+    return blobs.touch_blob(tx, repository.storage_id, sha256, now_ms)
 
 
-def promise_manifest(tx: Transaction, _repository: Repository, package_id: int, digest: str, now_ms: int) -> bool:
+def promise_manifest(
+    tx: Transaction, _repository: Repository, package_id: int, digest: str, client: str | None, now_ms: int
+) -> bool:
     """The same for a manifest."""
-    return manifests.touch_manifest(tx, package_id, digest, now_ms)
+    if not manifests.touch_manifest(tx, package_id, digest, now_ms):
+        return False
+    if client is not None:
+        promises.promise(tx, package_id, digest, client, now_ms)
+    return True
 
 
 def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push, actor: Actor, now_ms: int) -> Taken:
@@ -230,6 +261,8 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
         tell(tx, package, "published" if added else "tagged", data, actor, now_ms)
     tell_change(tx, repository, package, new.digest, change, actor, now_ms)
     derive_all(tx, repository, package, signed, trusted, actor, now_ms)
+    if push.client is not None:
+        _fulfil(tx, repository, package, push, push.client, now_ms)
     return Taken(() if claimed.locator == push.blob.locator else (push.blob.locator,))
 
 
@@ -327,6 +360,20 @@ def _note_signatures(tx: Transaction, package: Package, push: Push) -> list[str]
     return signed
 
 
+def _fulfil(tx: Transaction, repository: Repository, package: Package, push: Push, client: str, now_ms: int) -> None:
+    """End what a client was promised for a manifest; one without tag or subject may be for an index still to come."""
+    new = push.manifest
+    names = [digest for digest, _ in new.references]
+    for name in [name for name in names if name.startswith("sha512:")]:
+        found = package_blobs.find_in_package(tx, repository.storage_id, package.id, name)
+        names += [] if found is None else [f"sha256:{found.sha256}"]
+    promises.fulfil(tx, package.id, names, client)
+    if push.tags or new.subject is not None:
+        promises.fulfil(tx, package.id, [new.digest], client)
+    else:
+        promises.promise(tx, package.id, new.digest, client, now_ms)
+
+
 def _moved_tags(tx: Transaction, package: Package, push: Push, now_ms: int) -> tuple[str, ...]:
     """The tags of a push that do not stand for its manifest yet."""
     moved: list[str] = []
@@ -374,7 +421,7 @@ def _check_references(
 
 def _promised_size(tx: Transaction, repository: Repository, package: Package, digest: str, now_ms: int) -> int | None:
     found = package_blobs.find_in_package(tx, repository.storage_id, package.id, digest)
-    if found is None or not promise_blob(tx, repository, package.id, found.sha256, now_ms):
+    if found is None or not promise_blob(tx, repository, package.id, found.sha256, None, now_ms):
         return None
     return found.size
 

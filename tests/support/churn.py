@@ -11,26 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from attrs import define
-
 from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, Image, describe, digest_of, make_index
 from tests.support.patience import PATIENCE_S
 
 IMAGES = ("app", "base", "deep/er")
-TRIES = 30  # of a push; the gc may take what was just sent, which clients answer by sending it again
-LENIENCE = 3  # failures after which the machine is held to be too slow for the grace time
-
-
-@define
-class Grace:
-    """How many seconds the gc leaves alone what was touched; clients ask for more when they cannot push in it."""
-
-    seconds: int = 1
-
-    def missed(self, failures: int) -> None:
-        """A push has failed so many times."""
-        if failures % LENIENCE == 0:
-            self.seconds *= 2
 
 
 def make_pool(seed: int, count: int = 60) -> list[bytes]:
@@ -43,12 +27,10 @@ class Churner:
     """
     One client. ``promised`` maps image and tag to what was acknowledged for them and not taken back since.
 
-    Nobody else moves its tags, nor makes the same manifests; layers, images and the gc's ``grace`` are everybody's.
+    Nobody else moves its tags, nor makes the same manifests; layers and images are everybody's.
     """
 
-    def __init__(
-        self, url: str, auth: tuple[str, str], number: int, *, pool: Sequence[bytes], repository: str, grace: Grace
-    ) -> None:
+    def __init__(self, url: str, auth: tuple[str, str], number: int, *, pool: Sequence[bytes], repository: str) -> None:
         parts = urlsplit(url)
         self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE_S)
         self._authorization = "Basic " + b64encode(":".join(auth).encode()).decode()
@@ -56,7 +38,6 @@ class Churner:
         self._number = number
         self._pool = pool
         self._repository = repository
-        self._grace = grace
         self.promised: dict[tuple[str, str], tuple[Image, ...]] = {}
         self.counts: Counter[str] = Counter()
 
@@ -75,14 +56,14 @@ class Churner:
         parts = [self._make() for _ in range(self._chance.choice((1, 1, 1, 2)))]
         if len(parts) > 1:
             parts.append(make_index(parts))
-        for number in range(1, TRIES + 1):
-            if self._push(image, tag, parts):
-                self.promised[image, tag] = tuple(parts)
-                self.counts["pushed"] += 1
-                return
-            self.counts["pushed again"] += 1
-            self._grace.missed(number)
-        raise AssertionError(f"{image}:{tag} was refused {TRIES} times")
+        for part in parts:
+            for blob in part.blobs:
+                self._ensure(image, blob)
+            reference = tag if part is parts[-1] else part.digest
+            status, body = self._ask("PUT", f"{image}/manifests/{reference}", part.manifest, part.media_type)
+            assert status == 201, (image, tag, status, body)
+        self.promised[image, tag] = tuple(parts)
+        self.counts["pushed"] += 1
 
     def delete(self) -> None:
         """Take back a tag, or a manifest with every tag of it."""
@@ -128,17 +109,6 @@ class Churner:
             "layers": [describe(layer, OCI_LAYER) for layer in layers],
         }
         return Image(json.dumps(value).encode(), (config, *layers))
-
-    def _push(self, image: str, tag: str, parts: Sequence[Image]) -> bool:
-        for part in parts:
-            for blob in part.blobs:
-                self._ensure(image, blob)
-            reference = tag if part is parts[-1] else part.digest
-            status, body = self._ask("PUT", f"{image}/manifests/{reference}", part.manifest, part.media_type)
-            if status == 400 and b"MANIFEST_BLOB_UNKNOWN" in body:
-                return False
-            assert status == 201, (status, body)
-        return True
 
     def _ensure(self, image: str, blob: bytes) -> None:
         digest = digest_of(blob)

@@ -16,6 +16,8 @@ somebody, without right     to change                      403 and the reason; n
 
 from __future__ import annotations
 
+import hashlib
+
 from attrs import frozen
 
 from pkgrepo.auth.bearer import behind
@@ -25,6 +27,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.storage.catalog.promises import ANYBODY
 
 CATALOG_SCOPE = "registry:catalog:*"
 TOKEN_PATH = "/api/auth/token"  # noqa: S105 - an address
@@ -151,6 +154,15 @@ class Admission:
         """See L{behind}."""
         return behind(self._services.catalog, identity)
 
+    def may_push(self, identity: Identity, repository: Repository, image: str) -> bool:
+        """Whether the caller may push to an image, with whatever token: clients also ask for one that only pulls."""
+        caller = self.unbound(identity) if identity.via == "bearer" else identity
+        return self._services.access.may(caller, Action.WRITE, repository, image)
+
+    def pusher(self, request: Request, identity: Identity, target: Target) -> str | None:
+        """The client that may push to an image next, as promises name it; None where the caller may not."""
+        return client_of(request) if self.may_push(identity, target.repository, target.image) else None
+
     def challenge(self, request: Request, scope: str, sentence: str, error: str = "") -> Refusal:
         """
         The refusal that sends a client to the token service.
@@ -165,6 +177,20 @@ class Admission:
         value = f"Bearer {','.join(parts)}".encode("latin-1", "replace")
         detail = {"scope": scope} if scope else None
         return Refusal(401, sentence, "UNAUTHORIZED", detail=detail, headers=((b"WWW-Authenticate", value),))
+
+
+def client_of(request: Request) -> str:
+    """
+    What tells one run of a client program from others: its bearer token, else its connection.
+
+    Proxies share their connections among clients, and sockets of the Unix have no address.
+    """
+    value = request.header(b"authorization") or b""
+    if value[:7].lower() == b"bearer ":
+        return f"bearer {hashlib.sha256(value[7:].strip()).hexdigest()}"
+    peer = request.client
+    host, port = getattr(peer, "host", ""), getattr(peer, "port", "")
+    return f"connection {host} {port}" if host and host == request.client_address else ANYBODY
 
 
 def scope_of(name: str, action: Action) -> str:

@@ -11,8 +11,9 @@ from pkgrepo.model import Identity
 from pkgrepo.repositories import images
 from pkgrepo.storage.catalog.blobs import TOUCH_MS
 from pkgrepo.storage.catalog.package_blobs import LinkedBlob, find_linked
+from pkgrepo.storage.catalog.promises import is_fresh
 
-from .admission import Target
+from .admission import Admission, Target
 from .configuration import policy
 from .names import Digest, find_digest
 from .refusals import VERSION
@@ -23,10 +24,11 @@ OCTETS = b"application/octet-stream"
 class Blobs:
     """Reads and deletes blobs; callers have been let in already."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, admission: Admission) -> None:
         self._services = services
+        self._admission = admission
 
-    async def get(self, request: Request, target: Target, _identity: Identity, text: str) -> Answer:
+    async def get(self, request: Request, target: Target, identity: Identity, text: str) -> Answer:
         """
         A blob as it was pushed, or its head.
 
@@ -37,7 +39,7 @@ class Blobs:
         digest = _known(text)
         found = self._find(target, digest)
         if request.method == b"HEAD":
-            await self._promise(target, found, digest)
+            await self._promise(target, found, digest, self._admission.pusher(request, identity, target))
         headers: Fields = (
             (b"Docker-Content-Digest", str(digest).encode("ascii")),
             (b"Cache-Control", file_cache_control(repository)),
@@ -95,11 +97,13 @@ class Blobs:
             raise unknown(str(digest))
         return found
 
-    async def _promise(self, target: Target, found: LinkedBlob, digest: Digest) -> None:
-        if found.touched_ms >= self._services.clock.now_ms() - TOUCH_MS:
+    async def _promise(self, target: Target, found: LinkedBlob, digest: Digest, client: str | None) -> None:
+        catalog, now_ms = self._services.catalog, self._services.clock.now_ms()
+        promised = client is None or catalog.look(is_fresh, found.package_id, f"sha256:{found.sha256}", client, now_ms)
+        if promised and found.touched_ms >= now_ms - TOUCH_MS:
             return
-        kept = await self._services.catalog.write(
-            images.promise_blob, target.repository, found.package_id, found.sha256, self._services.clock.now_ms()
+        kept = await catalog.write(
+            images.promise_blob, target.repository, found.package_id, found.sha256, client, now_ms
         )
         if not kept:
             raise unknown(str(digest))

@@ -15,9 +15,10 @@ from pkgrepo.repositories import images
 from pkgrepo.repositories.downloads import Pull
 from pkgrepo.storage.catalog.blobs import TOUCH_MS
 from pkgrepo.storage.catalog.manifests import Manifest, find_manifest, find_tagged, is_part
+from pkgrepo.storage.catalog.promises import is_fresh
 from pkgrepo.storage.catalog.trust import Keys
 
-from .admission import Target
+from .admission import Admission, Target
 from .configuration import policy
 from .names import find_digest, is_digest_like, parse_tag
 from .refusals import VERSION
@@ -27,8 +28,9 @@ from .trust import Trust, View, untrusted
 class Manifests:
     """Reads and deletes manifests; callers have been let in already."""
 
-    def __init__(self, services: Services, trust: Trust) -> None:
+    def __init__(self, services: Services, admission: Admission, trust: Trust) -> None:
         self._services = services
+        self._admission = admission
         self._trust = trust
 
     async def get(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
@@ -45,7 +47,7 @@ class Manifests:
         by_digest = is_digest_like(reference)
         found = self._find(target, reference, view)
         if by_digest and request.method == b"HEAD":
-            await self._promise(target, found)
+            await self._promise(target, found, self._admission.pusher(request, identity, target))
         digest = found.digest.encode("ascii")
         for_all = len(view.audiences) == 1 or self._is_for_all(target, reference, view, found)
         # trust can be taken back, so even what never changes has to be asked for
@@ -131,12 +133,13 @@ class Manifests:
         digest = find_digest(reference)
         return None if digest is None else look(find_manifest, *where, str(digest), keys)
 
-    async def _promise(self, target: Target, found: Manifest) -> None:
-        now_ms = self._services.clock.now_ms()
-        if found.touched_ms >= now_ms - TOUCH_MS:
+    async def _promise(self, target: Target, found: Manifest, client: str | None) -> None:
+        catalog, now_ms = self._services.catalog, self._services.clock.now_ms()
+        promised = client is None or catalog.look(is_fresh, found.package_id, found.digest, client, now_ms)
+        if promised and found.touched_ms >= now_ms - TOUCH_MS:
             return
-        if not await self._services.catalog.write(
-            images.promise_manifest, target.repository, found.package_id, found.digest, now_ms
+        if not await catalog.write(
+            images.promise_manifest, target.repository, found.package_id, found.digest, client, now_ms
         ):
             raise unknown(found.digest)
 

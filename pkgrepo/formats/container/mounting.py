@@ -11,7 +11,7 @@ from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.repositories import images
 from pkgrepo.storage.catalog.package_blobs import images_with
 
-from .admission import Target
+from .admission import Target, client_of
 from .names import is_image_name, parse_digest
 
 
@@ -44,6 +44,7 @@ class Mounting:
                 repository,
                 image,
                 digest,
+                client_of(request),
                 self._services.clock.now_ms(),
             ):
                 return True

@@ -16,7 +16,7 @@ from pkgrepo.repositories import images
 from pkgrepo.repositories.images import Expectation, Push, ReferencesMissing, TagExists
 from pkgrepo.storage.catalog.manifests import NewManifest
 
-from .admission import Target
+from .admission import Target, client_of
 from .configuration import kept_tags, policy
 from .documents import Document, parse_document
 from .evidence import is_evidence
@@ -70,6 +70,7 @@ class Pushing:
                 expected=_expectation(request) if digest is None else None,
                 quarantine=self._trust.quarantine(target.repository, document),
                 judgement=judgement,
+                client=client_of(request),
             )
             try:
                 await self._services.publisher.take(

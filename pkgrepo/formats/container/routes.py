@@ -82,7 +82,11 @@ class RegistrySite:
         self._gate = PushGate(services)
         trust = Trust(services, self._admission)
         self._lists = Lists(services, addresses, self._admission, trust)
-        manifests, pushing, blobs = Manifests(services, trust), Pushing(services, trust), Blobs(services)
+        manifests, pushing, blobs = (
+            Manifests(services, self._admission, trust),
+            Pushing(services, trust),
+            Blobs(services, self._admission),
+        )
         uploads = Uploads(services, Mounting(services, addresses))
         self._handlers: dict[tuple[Kind, str], Handler] = {
             (Kind.MANIFEST, "GET"): manifests.get,

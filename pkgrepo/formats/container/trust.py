@@ -37,7 +37,7 @@ from attrs import frozen
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Identity, Repository
 from pkgrepo.repositories.images import Quarantine
 from pkgrepo.storage.catalog import trust
 from pkgrepo.storage.catalog.signatures import find_key_set
@@ -80,14 +80,14 @@ class Trust:
         if keys is None:
             return OPEN
         await self.judging.catch_up(repository, image)
-        return View(None if self._may_push(identity, repository, image) else keys, (None, keys))
+        return View(None if self._admission.may_push(identity, repository, image) else keys, (None, keys))
 
     async def listed(self, identity: Identity, repository: Repository, images: Sequence[str]) -> list[str]:
         """Those of the images, which are in order and which the caller may read, that hold something they may see."""
         keys = trusted_keys(repository)
         if keys is None or not images:
             return list(images)
-        hidden = {image for image in images if not self._may_push(identity, repository, image)}
+        hidden = {image for image in images if not self._admission.may_push(identity, repository, image)}
         for image in sorted(hidden):
             await self.judging.catch_up(repository, image)
         shown = set(
@@ -110,11 +110,6 @@ class Trust:
         if keys is None or self._services.catalog.look(_is_shown, target.repository.id, target.image, digest, keys):
             return None
         return f"readers do not see {digest} before a trusted key has signed it"
-
-    def _may_push(self, identity: Identity, repository: Repository, image: str) -> bool:
-        # clients ask for a token that only pulls, also when their user may push
-        caller = self._admission.unbound(identity) if identity.via == "bearer" else identity
-        return self._services.access.may(caller, Action.WRITE, repository, image)
 
 
 def untrusted(reference: str) -> Refusal:

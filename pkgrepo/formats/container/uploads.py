@@ -31,7 +31,7 @@ from pkgrepo.repositories import images
 from pkgrepo.repositories.staged import Staged
 from pkgrepo.storage.catalog.uploads import UploadSession, add_upload, find_upload
 
-from .admission import Target
+from .admission import Target, client_of
 from .mounting import Mounting
 from .names import HEX_LENGTHS, Digest, DigestInvalid, parse_digest
 from .ranges import parse_chunk_range, render_received
@@ -136,7 +136,7 @@ class Uploads:
                 algorithms=() if digest.algorithm == "sha256" else (digest.algorithm,),
                 expected={digest.algorithm: digest.hex},
             )
-            await self._link(target, staged, blob, digest, None)
+            await self._link(request, target, staged, blob, digest, None)
         return created(target, digest)
 
     async def _append(self, request: Request, target: Target, uid: str) -> int:
@@ -177,7 +177,7 @@ class Uploads:
             except BaseException:
                 await self._sessions.end(uid)
                 raise
-            await self._link(target, staged, blob, digest, uid)
+            await self._link(request, target, staged, blob, digest, uid)
 
     async def _cancel(self, request: Request, target: Target, uid: str) -> None:
         async with (
@@ -219,10 +219,12 @@ class Uploads:
             raise Invalid("this storage cannot look into uploaded files")
         return await self._services.pools.disk(_hash_file, descriptor, algorithm)
 
-    async def _link(self, target: Target, staged: Staged, blob: BlobInfo, digest: Digest, uid: str | None) -> None:
+    async def _link(
+        self, request: Request, target: Target, staged: Staged, blob: BlobInfo, digest: Digest, uid: str | None
+    ) -> None:
         sha512 = digest.hex if digest.algorithm == "sha512" else None
         await self._services.publisher.take(
-            images.link_blob, target.repository, staged, [blob], target.image, blob, sha512, uid
+            images.link_blob, target.repository, staged, [blob], target.image, blob, sha512, uid, client_of(request)
         )
 
     def _find(self, target: Target, identity: Identity, uid: str) -> UploadSession:

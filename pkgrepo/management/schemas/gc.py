@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from pkgrepo.management.etags import Record
+from pkgrepo.repositories.gc import GRACE_S
 
 from .base import Body
 
@@ -18,12 +19,13 @@ class CollectionWish(Body):
     """
     How to collect.
 
-    Nothing goes that somebody touched within the last grace_seconds. With delete_untagged manifests go too that no tag
-    stands for, unless they are part of one that stays, or belong to one.
+    Nothing goes that somebody touched within the last grace_seconds, nor, whatever they are, what a push under way has
+    sent or was told is there. With delete_untagged manifests go too that no tag stands for, unless they are part of one
+    that stays, or belong to one.
     """
 
     dry_run: bool = False
-    grace_seconds: Annotated[int, Meta(ge=0, le=YEAR_S)] = 24 * 3600
+    grace_seconds: Annotated[int, Meta(ge=0, le=YEAR_S)] = GRACE_S
     delete_untagged: bool = False
 
 
@@ -42,12 +44,27 @@ class Removed(Record):
     uploads: int
 
 
+class KeptRecord(Record):
+    """
+    What stayed although nothing needs it.
+
+    reason is grace_time, push_under_way, untagged or upload; until is when all of it may go, and null where only a
+    wish changes that; message says so in a sentence, and names the field that changes it.
+    """
+
+    reason: str
+    count: int
+    until: datetime | None
+    message: str
+
+
 class Collection(Record):
     """
     A garbage collection as it ended.
 
-    kept_by_grace is what nothing needs but somebody touched too recently. manifests_deleted, blobs_deleted,
-    uploads_deleted, bytes_freed, id and status repeat other fields, for callers of other servers.
+    kept tells what stayed although nothing needs it, why and until when; kept_by_grace counts what of it was used too
+    recently. manifests_deleted, blobs_deleted, uploads_deleted, bytes_freed, id and status repeat other fields, for
+    callers of other servers.
     """
 
     job_id: str
@@ -58,6 +75,7 @@ class Collection(Record):
     scanned: Scanned
     removed: Removed
     freed_bytes: int
+    kept: list[KeptRecord]
     kept_by_grace: int
     duration_ms: int
     errors: list[str]

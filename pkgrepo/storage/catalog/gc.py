@@ -140,21 +140,21 @@ def freed_with(r: Reader, storage_id: int, going: Mapping[str, int], before_ms: 
     return freed
 
 
-def unreferenced(r: Reader, storage_id: int, since_ms: int = 0) -> tuple[int, int]:
+def unreferenced(r: Reader, storage_id: int, since_ms: int = 0) -> tuple[int, int, int]:
     """
-    How many live blobs nothing refers to, of those touched since ``since_ms``, and their bytes.
+    How many live blobs nothing refers to, of those touched since ``since_ms``, their bytes, and the last touch.
 
     Looks at every one of these blobs: for a reader thread.
     """
     row = r.one(
         f"""
-        SELECT COUNT(*), COALESCE(SUM(b.size), 0) FROM blob b
+        SELECT COUNT(*), COALESCE(SUM(b.size), 0), COALESCE(MAX(b.touched_at), 0) FROM blob b
         WHERE b.storage_id = ? AND b.state = 'live' AND b.touched_at >= ? AND NOT {_REFERENCED}
         """,  # noqa: S608 - ours
         (storage_id, since_ms),
     )
     assert row is not None
-    return row[0], row[1]
+    return row[0], row[1], row[2]
 
 
 def remove_expired_uploads(tx: Transaction, repository_id: int, before_ms: int, now_ms: int, limit: int) -> int:

@@ -3,8 +3,8 @@ What of an image nothing needs any more.
 
 A manifest is needed when a tag stands for it, or does so for readers while they wait for the signature of another; when
 a needed manifest lists it; and when it says of a needed manifest that it belongs to it, as signatures do. A blob is
-needed when a manifest of the image refers to it. What somebody touched since a given time counts as needed, since
-clients push the parts before the whole.
+needed when a manifest of the image refers to it. What somebody touched since a given time counts as needed, and so does
+what is promised to a client (see L{promises}), since clients push the parts before the whole.
 
 A plan is made on a reader thread and may be old when it is carried out: everything in it is looked at again, in the
 transaction that removes it.
@@ -20,6 +20,15 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Transaction
 
 from .package_blobs import is_needed
+from .promises import is_promised, list_promised
+
+
+@frozen
+class Kept:
+    """How much nothing needs and stays nevertheless; ``latest_ms`` is the time that says until when, 0 for nothing."""
+
+    count: int
+    latest_ms: int
 
 
 @frozen
@@ -28,7 +37,9 @@ class ImagePlan:
     What may go of one image: digests of manifests, those that list others first, and blobs by their sha256.
 
     ``contents`` are the sha256 of the manifests' own bytes; ``manifests_seen`` and ``blobs_seen`` count what the image
-    has; ``kept`` what nothing needs but somebody touched too recently.
+    has. Of what nothing needs, ``young`` was touched too recently, with the time of the last touch, and ``promised`` is
+    for pushes under way, with the time when the last promise ends. ``untagged`` counts the manifests that nobody asked
+    to remove.
     """
 
     manifests: tuple[str, ...]
@@ -36,7 +47,9 @@ class ImagePlan:
     contents: tuple[str, ...]
     manifests_seen: int
     blobs_seen: int
-    kept: int
+    young: Kept
+    promised: Kept
+    untagged: int
 
 
 @frozen
@@ -49,43 +62,53 @@ class _Manifest:
     names: frozenset[str]  # of everything that it refers to
 
 
-def plan_image(r: Reader, package_id: int, before_ms: int, *, untagged: bool) -> ImagePlan:
+def plan_image(r: Reader, package_id: int, before_ms: int, now_ms: int, *, untagged: bool) -> ImagePlan:
     """
-    What may go of an image: blobs, and with ``untagged`` also manifests, that nobody touched since ``before_ms``.
+    What may go of an image: blobs, and with ``untagged`` also manifests, that nobody touched since ``before_ms`` and
+    that are promised to nobody.
 
     Reads everything that the image consists of, so this is for a reader thread.
     """
     found = _manifests(r, package_id)
     tags = r.all("SELECT digest, served FROM tag WHERE package_id = ?", (package_id,))
     tagged = {digest for row in tags for digest in row if digest is not None}
-    needed = _reachable(found, tagged) if untagged else set(found)
-    young = {name for name, each in found.items() if each.touched_ms >= before_ms}
-    kept = _reachable(found, needed | young) if untagged else needed
+    promised = list_promised(r, package_id, now_ms)
+    in_use = _reachable(found, tagged)
+    needed = in_use if untagged else set(found)
+    touched = {name: each.touched_ms for name, each in found.items() if each.touched_ms >= before_ms}
+    young = _reachable(found, needed | touched.keys()) if untagged else needed
+    kept = _reachable(found, young | (promised.keys() & found.keys())) if untagged else needed
     doomed = _parents_first({name: each for name, each in found.items() if name not in kept})
     names = set().union(*(found[name].names for name in kept))
     links = r.all("SELECT sha256, sha512, touched_at FROM package_blob WHERE package_id = ?", (package_id,))
-    loose = [
-        (sha256.hex(), touched_ms)
+    loose = {
+        f"sha256:{sha256.hex()}": touched_ms
         for sha256, sha512, touched_ms in links
         if f"sha256:{sha256.hex()}" not in names and (sha512 is None or f"sha512:{sha512.hex()}" not in names)
-    ]
-    blobs = tuple(sha256 for sha256, touched_ms in loose if touched_ms < before_ms)
+    }
+    young_blobs = [name for name, touched_ms in loose.items() if touched_ms >= before_ms]
+    held_blobs = [name for name in loose if name in promised and name not in young_blobs]
+    staying = {*young_blobs, *held_blobs}
     return ImagePlan(
         manifests=doomed,
-        blobs=blobs,
+        blobs=tuple(name.partition(":")[2] for name in loose if name not in staying),
         contents=tuple(found[name].sha256 for name in doomed),
         manifests_seen=len(found),
         blobs_seen=len(links),
-        kept=len(kept) - len(needed) + len(loose) - len(blobs),
+        young=_kept([*(young - needed), *young_blobs], {**touched, **loose}),
+        promised=_kept([*(kept - young), *held_blobs], promised),
+        untagged=0 if untagged else len(found.keys() - in_use),
     )
 
 
-def still_doomed(tx: Transaction, package_id: int, digest: str, doomed: Collection[str], before_ms: int) -> bool:
-    """Whether a manifest of a plan may still go: nothing that is not ``doomed`` itself needs it."""
+def still_doomed(
+    tx: Transaction, package_id: int, digest: str, doomed: Collection[str], before_ms: int, now_ms: int
+) -> bool:
+    """Whether a manifest of a plan may still go: nothing that is not ``doomed`` itself needs it, nor a push."""
     row = tx.one("SELECT subject, touched_at FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
     if row is None or row[1] >= before_ms:
         return False
-    if _is_tagged(tx, package_id, digest):
+    if _is_tagged(tx, package_id, digest) or is_promised(tx, package_id, digest, now_ms):
         return False
     parents = tx.all(
         """
@@ -100,12 +123,22 @@ def still_doomed(tx: Transaction, package_id: int, digest: str, doomed: Collecti
     return subject is None or subject in doomed or not _has(tx, package_id, subject)
 
 
-def loose_blob(tx: Transaction, package_id: int, sha256: str, before_ms: int) -> bool:
-    """Whether a blob of a plan may still go: its image has it, nobody touched it, and no manifest refers to it."""
+def loose_blob(tx: Transaction, package_id: int, sha256: str, before_ms: int, now_ms: int) -> bool:
+    """
+    Whether a blob of a plan may still go.
+
+    Its image has it, nobody touched it, and neither a manifest nor a push needs it.
+    """
     row = tx.one(
         "SELECT touched_at FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, bytes.fromhex(sha256))
     )
-    return row is not None and row[0] < before_ms and not is_needed(tx, package_id, sha256)
+    if row is None or row[0] >= before_ms or is_promised(tx, package_id, f"sha256:{sha256}", now_ms):
+        return False
+    return not is_needed(tx, package_id, sha256)
+
+
+def _kept(names: Collection[str], times_ms: Mapping[str, int]) -> Kept:
+    return Kept(len(names), max((times_ms[name] for name in names if name in times_ms), default=0))
 
 
 def _manifests(r: Reader, package_id: int) -> dict[str, _Manifest]:

@@ -23,6 +23,10 @@ _OF_PACKAGE = (
     DELETE FROM package_blob WHERE (package_id, sha256) IN
         (SELECT package_id, sha256 FROM package_blob WHERE package_id = ? LIMIT ?)
     """,
+    """
+    DELETE FROM promise WHERE (package_id, digest, client) IN
+        (SELECT package_id, digest, client FROM promise WHERE package_id = ? LIMIT ?)
+    """,
     "DELETE FROM tag WHERE (package_id, name) IN (SELECT package_id, name FROM tag WHERE package_id = ? LIMIT ?)",
 )
 _OF_REPOSITORY = (

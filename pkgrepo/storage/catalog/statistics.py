@@ -11,7 +11,7 @@ from pkgrepo.interfaces import Reader
 from .downloads import DAY_MS
 from .events import last_activity
 from .gc import unreferenced
-from .uploads import count_uploads
+from .uploads import unfinished_uploads
 
 TOP = 10  # packages in a list of the largest
 
@@ -80,7 +80,7 @@ def repository_figures(r: Reader, storage_id: int, repository_id: int, now_ms: i
         logical=_number(r, "SELECT bytes_used FROM repository WHERE id = ?", repository_id),
         shared=shared,
         unreferenced=unreferenced(r, storage_id)[1] + _loose(r, storage_id, repository_id),
-        pending_uploads=count_uploads(r, repository_id, now_ms),
+        pending_uploads=unfinished_uploads(r, repository_id, now_ms)[0],
         last_activity=last_activity(r, repository_id),
         downloads=(
             _downloads(r, repository_id, 0),

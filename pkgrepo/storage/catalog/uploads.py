@@ -126,13 +126,14 @@ def remove_upload(tx: Transaction, uid: str) -> bool:
     return bool(tx.execute("DELETE FROM upload WHERE uid = ?", (uid,)))
 
 
-def count_uploads(r: Reader, repository_id: int, now_ms: int) -> int:
-    """How many uploads of a repository have begun and not ended."""
+def unfinished_uploads(r: Reader, repository_id: int, now_ms: int) -> tuple[int, int]:
+    """How many uploads of a repository have begun and not ended, and when somebody last worked on one."""
     row = r.one(
-        "SELECT COUNT(*) FROM upload WHERE repository_id = ? AND touched_at >= ?", (repository_id, now_ms - EXPIRES_MS)
+        "SELECT COUNT(*), COALESCE(MAX(touched_at), 0) FROM upload WHERE repository_id = ? AND touched_at >= ?",
+        (repository_id, now_ms - EXPIRES_MS),
     )
     assert row is not None
-    return int(row[0])
+    return row[0], row[1]
 
 
 def _session(row: Row, now_ms: int) -> UploadSession:

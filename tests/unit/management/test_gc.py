@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -10,12 +11,14 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.repositories.gc import KIND
-from pkgrepo.storage.catalog import blobs
+from pkgrepo.storage.catalog import blobs, promises
+from pkgrepo.storage.catalog.promises import FRESH_MS, LASTS_MS
 from tests.support.images import Image, Registry, digest_of, make_artifact, make_image, make_index
 from tests.support.management import Stack
 
 GC = "/repository/main%2Fimages/gc"
 LATER_MS = 48 * 3_600_000  # well past the default grace time
+LAST_MS = LASTS_MS + FRESH_MS + 1  # when promises are over
 
 
 @pytest_twisted.async_yield_fixture
@@ -84,7 +87,7 @@ async def test_a_dry_run_says_what_a_run_then_does(registry: Registry) -> None:
     await registry.push(make_image("untagged"))
     await registry.push_blob(b"loose")
     await registry.below("DELETE", f"manifests/{shared.digest}")
-    go_on(registry.stack, 1000)
+    go_on(registry.stack, LAST_MS)
     before = await stored(registry.stack)
     dry = await collect(registry, dry_run=True, delete_untagged=True)
     assert await stored(registry.stack) == before
@@ -121,7 +124,7 @@ async def test_only_manifests_that_nothing_needs_count_as_untagged(registry: Reg
     loose_index = make_index([orphan])
     await registry.push(loose_index)
     await registry.push(index, "v1")
-    go_on(registry.stack, 1000)
+    go_on(registry.stack, LAST_MS)
     assert (await collect(registry))["removed"]["manifests"] == 0
     found = await collect(registry, delete_untagged=True)
     assert found["removed"]["manifests"] == 4
@@ -270,3 +273,138 @@ async def test_the_grace_time_of_a_manifest_begins_when_it_loses_its_tag(registr
     go_on(registry.stack, LATER_MS)
     assert (await registry.stack.ok("POST", GC, wishes))["removed"]["manifests"] == 1
     assert await stored(registry.stack) == set()
+
+
+def kept(found: Any) -> dict[str, int]:
+    """What a collection kept, by the reason."""
+    return {each["reason"]: each["count"] for each in found["kept"]}
+
+
+async def client(registry: Registry) -> str:
+    """The token of one run of a client program that may do anything to the image."""
+    scope = "repository:main/images/app:pull,push,delete"
+    return str((await registry.stack.ok("GET", f"/auth/token?scope={scope}"))["token"])
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_call_by_hand_keeps_a_quarter_of_an_hour_and_says_so(registry: Registry) -> None:
+    image = make_image()
+    await registry.push(image, "v1")
+    await registry.below("DELETE", f"manifests/{image.digest}")
+    go_on(registry.stack, 1000)
+    found = await registry.stack.ok("POST", GC)
+    assert (found["removed"]["blobs"], found["kept_by_grace"]) == (0, 3)
+    (only,) = found["kept"]
+    assert (only["reason"], only["count"]) == ("grace_time", 3)
+    assert "grace_seconds" in only["message"]
+    until = datetime.fromisoformat(only["until"]).timestamp() * 1000
+    assert 0 < until - registry.stack.assembly.core.clock.now_ms() <= 15 * 60_000
+    go_on(registry.stack, 15 * 60_000)
+    found = await registry.stack.ok("POST", GC)
+    assert (found["removed"]["blobs"], found["kept"]) == (3, [])
+    assert await stored(registry.stack) == set()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_answer_tells_of_what_only_wishes_remove(registry: Registry) -> None:
+    await registry.push(make_image(), "v1")
+    await registry.below("DELETE", "manifests/v1")
+    await registry.start()
+    go_on(registry.stack, 1000)
+    found = await collect(registry)
+    messages = {each["reason"]: (each["count"], each["message"], each["until"]) for each in found["kept"]}
+    assert messages.keys() == {"untagged", "upload"}
+    assert "delete_untagged" in messages["untagged"][1]
+    assert messages["untagged"][2] is None
+    assert (await collect(registry, delete_untagged=True))["removed"]["manifests"] == 1
+
+
+@pytest_twisted.ensureDeferred
+@pytest.mark.parametrize("how", ["uploaded", "asked for", "mounted"])
+async def test_no_grace_takes_nothing_from_a_push_under_way(registry: Registry, how: str) -> None:
+    image, one = make_image(), await client(registry)
+    if how != "uploaded":
+        await registry.push(image, "old", name="" if how == "asked for" else "main/images/base")
+    for blob in image.blobs:
+        digest = digest_of(blob)
+        if how == "uploaded":
+            await registry.push_blob(blob, who=one)
+        elif how == "asked for":
+            assert (await registry.below("HEAD", f"blobs/{digest}", who=one)).status == 200
+        else:
+            query = f"?mount={digest}&from=main/images/base"
+            assert (await registry.start(query)).status == 201
+    if how == "asked for":
+        assert (await registry.below("DELETE", f"manifests/{image.digest}")).status == 202
+    go_on(registry.stack, 1000)
+    found = await collect(registry, delete_untagged=True)
+    assert (found["removed"]["blobs"], kept(found)) == (1 if how == "asked for" else 0, {"push_under_way": 2})
+    assert (await registry.put(image, "v1", who=one)).status == 201
+    await pull(registry, image)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_a_push_has_completed_is_not_kept_for_it(registry: Registry) -> None:
+    image, one, other = make_image(), await client(registry), await client(registry)
+    assert one != other
+    await registry.push(image, "v1", who=one)
+    for blob in image.blobs:
+        assert (await registry.below("HEAD", f"blobs/{digest_of(blob)}", who=other)).status == 200
+    await registry.below("DELETE", f"manifests/{image.digest}")
+    go_on(registry.stack, 1000)
+    assert kept(await collect(registry)) == {"push_under_way": 2}  # the other client goes on
+    go_on(registry.stack, LAST_MS)
+    assert (await collect(registry))["removed"]["blobs"] == 2
+    await registry.push(image, "v1", who=one)
+    await registry.below("DELETE", f"manifests/{image.digest}")
+    go_on(registry.stack, 1000)
+    assert kept(await collect(registry)) == {}
+    assert await stored(registry.stack) == set()
+
+
+@pytest_twisted.ensureDeferred
+async def test_parts_of_an_index_to_come_are_kept_for_it(registry: Registry) -> None:
+    children = [make_image("one"), make_image("two", architecture="arm64")]
+    who = await client(registry)
+    for each in children:
+        await registry.push(each, who=who)
+    go_on(registry.stack, 1000)
+    found = await collect(registry, delete_untagged=True)
+    assert (found["removed"], kept(found)) == ({"blobs": 0, "manifests": 0, "uploads": 0}, {"push_under_way": 2})
+    await registry.push(make_index(children), "v1", who=who)
+    await registry.below("DELETE", f"manifests/{make_index(children).digest}")
+    go_on(registry.stack, 1000)
+    assert (await collect(registry, delete_untagged=True))["removed"]["manifests"] == 2
+    assert await stored(registry.stack) == set()
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_may_not_push_holds_nothing(registry: Registry) -> None:
+    image = make_image()
+    await registry.push(image, "v1")
+    await registry.stack.add_user("rita")
+    for who in ("rita", None):
+        for blob in image.blobs:
+            assert (await registry.below("HEAD", f"blobs/{digest_of(blob)}", who=who)).status == 200
+    await registry.below("DELETE", f"manifests/{image.digest}")
+    go_on(registry.stack, 1000)
+    assert kept(await collect(registry)) == {}
+    assert await stored(registry.stack) == set()
+
+
+@pytest_twisted.ensureDeferred
+async def test_clients_without_number_leave_few_rows_which_go_in_time(registry: Registry) -> None:
+    catalog, digest = registry.stack.assembly.core.catalog, await registry.push_blob(b"wanted by many")
+
+    def rows() -> int:
+        return int(catalog.look(lambda r: r.one("SELECT COUNT(*) FROM promise"))[0])
+
+    now_ms = registry.stack.assembly.core.clock.now_ms()
+    for number in range(3 * promises.MOST_CLIENTS):
+        await catalog.write(promises.promise, 1, digest, f"client {number}", now_ms)
+    assert rows() <= promises.MOST_CLIENTS + 1
+    await catalog.write(promises.fulfil, 1, [digest], "client 40")
+    assert catalog.look(promises.is_promised, 1, digest, now_ms)
+    go_on(registry.stack, LAST_MS)
+    await collect(registry)
+    assert rows() == 0

@@ -338,9 +338,9 @@ async def test_the_gc_keeps_what_readers_get_while_another_waits(world: World) -
     await world.registry.push(new, "v1")
     catalog, later_ms = world.core.catalog, world.core.clock.now_ms() + 1
     package = catalog.look(find_image, world.repository.id, "app")
-    plan = await catalog.scan(plan_image, package.id, later_ms, untagged=True)
+    plan = await catalog.scan(plan_image, package.id, later_ms, later_ms, untagged=True)
     assert plan.manifests == ()
-    assert not await catalog.write(still_doomed, package.id, old.digest, [old.digest], later_ms)
+    assert not await catalog.write(still_doomed, package.id, old.digest, [old.digest], later_ms, later_ms)
 
 
 @pytest_twisted.ensureDeferred

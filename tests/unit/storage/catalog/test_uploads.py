@@ -61,7 +61,7 @@ def test_what_nobody_touched_for_a_day_is_over() -> None:
     assert catalog.look(uploads.find_upload, UID, NOW) is None
     assert catalog.do(uploads.lease_upload, UID, "one", NOW + 30, NOW) is None
     repository_id = 1
-    assert catalog.look(uploads.count_uploads, repository_id, NOW) == 0
+    assert catalog.look(uploads.unfinished_uploads, repository_id, NOW)[0] == 0
     catalog.do(
         uploads.add_upload,
         uid="1" * 32,
@@ -73,4 +73,4 @@ def test_what_nobody_touched_for_a_day_is_over() -> None:
         now_ms=NOW,
     )
     assert not catalog.do(uploads.remove_upload, UID)
-    assert catalog.look(uploads.count_uploads, repository_id, NOW) == 1
+    assert catalog.look(uploads.unfinished_uploads, repository_id, NOW) == (1, NOW)
