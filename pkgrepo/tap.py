@@ -134,8 +134,11 @@ def _check_endpoints(config: Config, reactor: Any) -> None:
     for description in config.server.listen:
         try:
             serverFromString(reactor, description)
-        except (AssertionError, LookupError, OSError, TypeError, ValueError) as error:
-            sys.exit(f"pkgrepo: server.listen: there is nothing to listen at for {description!r}: {error}")
+        except (AssertionError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+            reason = str(error)
+            if isinstance(error, LookupError) and description.startswith("systemd:"):
+                reason = "no socket was passed, or one without a name (FileDescriptorName=, --fdname)"
+            sys.exit(f"pkgrepo: server.listen: there is nothing to listen at for {description!r}: {reason}")
 
 
 def _end_in_failure(failure: Failure, reactor: Any) -> None:

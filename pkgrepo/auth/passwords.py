@@ -88,19 +88,8 @@ class Passwords:
         self._decoy = _decoy(self._hasher)
 
     def check(self, password: str, *, username: str = "") -> None:
-        """
-        Whether a person may choose this password: long enough, and not one that everybody tries first.
-
-        :raises Invalid: with the reason
-        """
-        if len(password) < self._min_length:
-            raise Invalid(f"a password has at least {self._min_length} characters (auth.password_min)", "/password")
-        plain = password.casefold()
-        core = _EDGES.sub("", plain)
-        if username and core == username.casefold():
-            raise Invalid("the password is the user name with decoration", "/password")
-        if core in _COMMON or plain in _COMMON or len(set(plain)) < _FEWEST_DISTINCT or _is_run(plain):
-            raise Invalid("the password is one of the most common ones", "/password")
+        """L{check_password} with the length that the settings ask for."""
+        check_password(password, username=username, min_length=self._min_length)
 
     async def hash(self, password: str) -> str:
         """The password's argon2id hash, in the PHC string form. :raises TooManyAttempts: too many wait already"""
@@ -165,6 +154,22 @@ class Passwords:
         if self._hasher.check_needs_rehash(stored):
             return Verdict(correct=True, rehashed=self._hasher.hash(password))
         return Verdict(correct=True)
+
+
+def check_password(password: str, *, username: str = "", min_length: int) -> None:
+    """
+    Whether a person may choose this password: long enough (in characters), and not one that everybody tries first.
+
+    :raises Invalid: with the reason
+    """
+    if len(password) < min_length:
+        raise Invalid(f"a password has at least {min_length} characters (auth.password_min)", "/password")
+    plain = password.casefold()
+    core = _EDGES.sub("", plain)
+    if username and core == username.casefold():
+        raise Invalid("the password is the user name with decoration", "/password")
+    if core in _COMMON or plain in _COMMON or len(set(plain)) < _FEWEST_DISTINCT or _is_run(plain):
+        raise Invalid("the password is one of the most common ones", "/password")
 
 
 def _decoy(hasher: PasswordHasher) -> str:

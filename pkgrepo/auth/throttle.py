@@ -141,6 +141,8 @@ class Throttle:
     def _keys(self, account: str, address: str) -> tuple[Key, ...]:
         if self._knows(account, address):
             return ((account, address),)
+        if not address:  # that of nobody: a Unix socket, with a proxy that is not trusted
+            return ((account, ""),)
         return ("", str(_networks(address)[-1])), (account, "")
 
     def _knows(self, account: str, address: str) -> bool:

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 
 from attrs import evolve
 
+from pkgrepo.auth.passwords import check_password
+from pkgrepo.errors import Invalid
+
 from .settings import Admin, BootstrapToken, Config, Tls
 
 
 def check(config: Config) -> tuple[Config, list[str]]:
     """The configuration with token files replaced by hashes of what they hold, and what contradicts itself."""
-    problems = [*_check_tls(config.tls), *_check_admin(config.bootstrap.admin)]
+    problems = [*_check_tls(config.tls), *_check_admin(config.bootstrap.admin, config.auth.password_min)]
     if not config.server.listen:
         problems.append("server.listen: must name at least one address")
     for name in ("storages", "repositories", "tokens"):
@@ -33,11 +36,16 @@ def _check_tls(tls: Tls) -> Iterator[str]:
         yield "tls.cert: is missing, since tls.key is set"
 
 
-def _check_admin(admin: Admin) -> Iterator[str]:
+def _check_admin(admin: Admin, password_min: int) -> Iterator[str]:
     if admin.password and admin.password_hash:
         yield "bootstrap.admin: give password or password_hash, not both"
     if admin.password_hash and not admin.password_hash.reveal().startswith("$argon2id$"):
         yield "bootstrap.admin.password_hash: must begin with $argon2id$"
+    if admin.password:
+        try:
+            check_password(admin.password.reveal(), username=admin.user, min_length=password_min)
+        except Invalid as error:
+            yield f"bootstrap.admin.password: {error}"
 
 
 def _identity(item: object) -> str:

@@ -242,15 +242,17 @@ def base_url() -> Kind:
 
 
 def network() -> Kind:
-    """An address or network of IPv4 or IPv6, in its usual spelling."""
+    """An address or network of IPv4 or IPv6, in its usual spelling; ``unix`` stands for peers on a Unix socket."""
 
     def read(value: object, _folder: Path) -> str:
+        if value == "unix":
+            return "unix"
         try:
             return str(ipaddress.ip_network(str(value)))
         except ValueError as error:
             raise SettingError(f"is not a network: {error}") from None
 
-    return Kind("a network such as 10.0.0.0/8", read)
+    return Kind('a network such as 10.0.0.0/8, or "unix"', read)
 
 
 def table() -> Kind:

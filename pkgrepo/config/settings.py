@@ -51,9 +51,9 @@ class Server:
         base_url(), "", "the address clients use, for absolute links; empty means the address each request came to"
     )
     trusted_proxies: tuple[str, ...] = setting(
-        several(network(), "a list of networks"),
+        several(network(), 'a list of networks, or "unix"'),
         [],
-        "networks of reverse proxies whose Forwarded and X-Forwarded-* fields are believed",
+        "reverse proxies whose Forwarded and X-Forwarded-* fields are believed: networks, or unix for a Unix socket",
     )
     max_upload: int = setting(size(1), "10GiB", "largest upload")
     shutdown_grace_s: float = setting(duration(0, 3600), "60s", "how long a stop waits for transfers to end")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from http import HTTPStatus
 
 from twisted.web.http import RESPONSES
 
@@ -30,7 +31,17 @@ def status_line(status: int, reason: str | None = None) -> bytes:
 
 @lru_cache(maxsize=512)
 def _usual_status_line(status: int) -> bytes:
-    return b"HTTP/1.1 %d %s\r\n" % (status, RESPONSES.get(status, b"Unknown"))
+    return b"HTTP/1.1 %d %s\r\n" % (status, usual_reason(status))
+
+
+def usual_reason(status: int) -> bytes:
+    """The reason phrase of a status: Twisted's, or the standard library's, which knows more of them (429, 422)."""
+    if status in RESPONSES:
+        return RESPONSES[status]
+    try:
+        return HTTPStatus(status).phrase.encode("ascii")
+    except ValueError:
+        return b"Unknown"
 
 
 def render_head(answer: Answer, status: int, start: int, end: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from cryptography import x509
@@ -94,14 +95,23 @@ class ServerCertificate:
             certificate=chain[0],
             extraCertChain=chain[1:],
             raiseMinimumTo=TLSVersion.TLSv1_2,
-            acceptableProtocols=[b"http/1.1"],
         )
         try:
             context = options.getContext()
             context.check_privatekey()
+            context.set_alpn_select_callback(_select_protocol)
         except SSL.Error as error:
             raise BadCertificate(f"{self._key_path} is not the key of {self._certificate_path}") from error
         return context
+
+
+def _select_protocol(_connection: SSL.Connection, offered: Sequence[bytes]) -> Any:
+    """
+    HTTP/1.1 where the client offers it; no protocol at all, rather than the alert of RFC 7301, where it offers others.
+
+    Whoever offers only what HTTP/1.1 is not called is a client all the same; Twisted would refuse it.
+    """
+    return b"http/1.1" if b"http/1.1" in offered else SSL.NO_OVERLAPPING_PROTOCOLS
 
 
 def _stamp(path: str) -> tuple[int, int] | None:

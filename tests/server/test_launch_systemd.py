@@ -107,10 +107,13 @@ def test_the_script_takes_sockets_without_names(start, listening):
     assert server.wait_ready().endswith(f":{listening.getsockname()[1]}")
 
 
-def test_a_socket_that_was_not_passed_is_told_in_a_sentence(start):
-    server = start(LISTEN_FDS="0", LISTEN_FDNAMES="")
+@pytest.mark.parametrize("count", ["0", "1"])
+def test_a_socket_that_was_not_passed_or_not_named_is_told_in_a_sentence(start, count):
+    server = start(LISTEN_FDS=count, LISTEN_FDNAMES="")
     assert server.wait() == 1
     assert "server.listen: there is nothing to listen at for 'systemd:domain=INET:index=0'" in server.output
+    assert "no socket was passed, or one without a name" in server.output
+    assert "list index" not in server.output
     assert "Traceback" not in server.output
 
 

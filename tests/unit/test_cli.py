@@ -43,7 +43,9 @@ def test_every_problem_of_a_configuration_is_told_and_ends_in_2():
 
 def test_explaining_shows_values_with_origins_and_no_secret(tmp_path):
     (tmp_path / "a.toml").write_text('[log]\nlevel = "warn"\n')
-    result = run("-c", "a.toml", "-s", "data.dir=x", "check-config", "--explain", PKGREPO_ADMIN_PASSWORD="s3cret")
+    result = run(
+        "-c", "a.toml", "-s", "data.dir=x", "check-config", "--explain", PKGREPO_ADMIN_PASSWORD="s3cret-s3cret"
+    )
     lines = result.stdout.splitlines()
     assert 'log.level = "warn"  # a.toml' in lines
     assert f'data.dir = "{tmp_path}/x"  # command line' in lines

@@ -6,10 +6,9 @@ twine, hatch and poetry print the reason phrase, uv prints the body: the sentenc
 
 from __future__ import annotations
 
-from twisted.web.http import RESPONSES
-
 from pkgrepo import errors
 from pkgrepo.gateway.statuses import STATUSES, challenge
+from pkgrepo.http.answer_head import usual_reason
 from pkgrepo.http.answers import Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.errors import ErrorTable
 from pkgrepo.http.negotiate import names_media_type
@@ -23,7 +22,7 @@ def render_refusal(request: Request, refusal: Refusal) -> Answer:
     """A refusal as problem+json for clients that name JSON (RFC 9457; uv does), else as one line of text."""
     headers = (*challenge(refusal, REALM), (b"Cache-Control", b"no-store"))
     if names_media_type(request.header(b"accept"), b"application/json"):
-        title = RESPONSES.get(refusal.status, b"Refused").decode("ascii")
+        title = usual_reason(refusal.status).decode("ascii")
         problem = {"type": "about:blank", "title": title, "status": refusal.status, "detail": refusal.sentence}
         return json_answer(problem, refusal.status, content_type=PROBLEM, headers=headers, reason=refusal.sentence)
     return text_answer(refusal.sentence + "\n", refusal.status, headers=headers, reason=refusal.sentence)

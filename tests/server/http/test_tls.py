@@ -29,11 +29,11 @@ async def where(request: Request) -> Answer:
     return text_answer(f"{request.base_url} {(await request.body.read_all(10_000_000)).count(b'x')}")
 
 
-def connect(server: Server, **versions: ssl.TLSVersion) -> ssl.SSLSocket:
+def connect(server: Server, alpn: tuple[str, ...] = ("h2", "http/1.1"), **versions: ssl.TLSVersion) -> ssl.SSLSocket:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["h2", "http/1.1"])
+    context.set_alpn_protocols(alpn)
     for name, version in versions.items():
         setattr(context, name, version)
     return context.wrap_socket(socket.create_connection(server.address, timeout=PATIENCE_S))
@@ -60,6 +60,22 @@ async def test_requests_and_uploads_work_over_tls(tmp_path: Path) -> None:
     received, protocol, version = await blocking(exchange)
     assert [answer.body for answer in parse_answers(received)] == [b"https://a:1 3000000", b"https://a 0"]
     assert (protocol, version) == ("http/1.1", "TLSv1.3")
+    await server.stop()
+
+
+@pytest_twisted.ensureDeferred
+@pytest.mark.parametrize("alpn", [(), ("http/1.0",), ("h2", "acme-tls/1")])
+async def test_clients_that_do_not_name_http_1_1_are_served_with_it(tmp_path: Path, alpn: tuple[str, ...]) -> None:
+    server = Server(where, make_certificate(tmp_path))
+
+    def exchange() -> tuple[bytes, str | None]:
+        with connect(server, alpn) as client:
+            client.sendall(CLOSING)
+            return read_to_end(client), client.selected_alpn_protocol()
+
+    received, protocol = await blocking(exchange)
+    assert [answer.body for answer in parse_answers(received)] == [b"https://a 0"]
+    assert protocol is None
     await server.stop()
 
 

@@ -106,10 +106,16 @@ def test_an_ipv6_network_counts_as_one_address_and_mapped_ipv4_does_not(throttle
     throttle.admit("x", "::ffff:192.0.2.9")
 
 
-@pytest.mark.parametrize("address", ["", "unix", "fe80::1%eth0", "not:an:address"])
+@pytest.mark.parametrize("address", ["unix", "fe80::1%eth0", "not:an:address"])
 def test_odd_addresses_are_counted_as_they_are(throttle, address):
     fail(throttle, "bob", address, 5)
     wait(throttle, "carol", address)
+
+
+def test_attempts_without_an_address_are_counted_by_account_only(throttle):
+    fail(throttle, "bob", "", 5)
+    wait(throttle, "bob", "")
+    throttle.admit("carol", "")
 
 
 def test_memory_is_bounded_and_the_busiest_guesser_is_remembered(throttle, monkeypatch):

@@ -8,7 +8,7 @@ from pkgrepo.config.reading import KEYS
 
 
 def test_explaining_tells_value_and_origin_of_every_key():
-    config = read_config(environ={"PKGREPO_SERVER__IDLE_TIMEOUT": "90", "PKGREPO_ADMIN_PASSWORD": "x"})
+    config = read_config(environ={"PKGREPO_SERVER__IDLE_TIMEOUT": "90", "PKGREPO_ADMIN_PASSWORD": "hunter2-hunter2"})
     told = {each.name: each for each in explain(config)}
     assert set(told) == set(KEYS)
     assert told["server.idle_timeout"].value == '"90s"'

@@ -64,6 +64,7 @@ def test_options_win_over_the_environment_and_that_over_the_file(write):
         ("SERVER__LISTEN", '["tcp:1", "unix:/run/x"]', "listen", ("tcp:1", "unix:/run/x")),
         ("SERVER__TRUSTED_PROXIES", "10.0.0.0/8", "trusted_proxies", ("10.0.0.0/8",)),
         ("SERVER__TRUSTED_PROXIES", '["::1"]', "trusted_proxies", ("::1/128",)),
+        ("SERVER__TRUSTED_PROXIES", '["unix", "10.0.0.1"]', "trusted_proxies", ("unix", "10.0.0.1/32")),
         ("SERVER__HEADER_COUNT", "77", "header_count", 77),
         ("SERVER__MAX_UPLOAD", "1.5GiB", "max_upload", 3 * 2**29),
         ("SERVER__MAX_UPLOAD", "1000", "max_upload", 1000),
@@ -86,6 +87,7 @@ def test_the_short_variables_name_the_first_admin(tmp_path):
 
 @pytest.mark.parametrize("password", ["true", "12", '["x"]', '"q"', "p=ss wörd", "'", "a\nb"])
 def test_a_password_in_the_environment_is_taken_as_it_is(password):
+    password += " of the first admin"
     assert read_config(environ={"PKGREPO_ADMIN_PASSWORD": password}).bootstrap.admin.password.reveal() == password
 
 
@@ -162,6 +164,8 @@ def test_every_problem_is_told_at_once_with_key_and_origin(write):
         ({"bootstrap.admin.user": "a b"}, "bootstrap.admin.user: must be 3 to 32 letters"),
         ({"bootstrap.admin.password_hash": "$2b$x"}, "must begin with $argon2id$"),
         ({"bootstrap.admin.password": ""}, "bootstrap.admin.password: must be a text"),
+        ({"bootstrap.admin.password": "too short"}, "bootstrap.admin.password: a password has at least 12 characters"),
+        ({"bootstrap.admin.password": "admin1234567"}, "bootstrap.admin.password: the password is the user name"),
         ({"bootstrap.repositories": "py"}, "must be a list of tables"),
         ({"bootstrap.repositories": [{"name": "py"}]}, "bootstrap.repositories[0].format: is missing"),
         ({"bootstrap.tokens": [{"name": "x", "user": "ann"}]}, "bootstrap.tokens[0]: give either hash or file"),
@@ -184,8 +188,8 @@ def test_values_that_will_not_do_are_refused_by_name(overrides, expected):
 
 
 def test_a_key_said_twice_in_one_place_is_refused(tmp_path):
-    (tmp_path / "pw").write_text("x")
-    environ = {"PKGREPO_ADMIN_PASSWORD": "x", "PKGREPO_ADMIN_PASSWORD_FILE": str(tmp_path / "pw")}
+    (tmp_path / "pw").write_text("hunter2-hunter2")
+    environ = {"PKGREPO_ADMIN_PASSWORD": "hunter2-hunter2", "PKGREPO_ADMIN_PASSWORD_FILE": str(tmp_path / "pw")}
     (problem,) = problems_of(environ=environ)
     assert "bootstrap.admin.password: is said twice" in problem
 

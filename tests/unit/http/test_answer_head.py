@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.http.answer_head import render_head
+from pkgrepo.http.answer_head import render_head, status_line
 from pkgrepo.http.answers import Answer
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(200, "OK"), (404, "Not Found"), (429, "Too Many Requests"), (299, "Unknown")]
+)
+def test_a_status_has_its_phrase(status: int, reason: str) -> None:
+    assert status_line(status) == f"HTTP/1.1 {status} {reason}\r\n".encode()
 
 
 def test_a_handlers_own_416_keeps_its_length_and_fields() -> None:
