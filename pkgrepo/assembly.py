@@ -146,13 +146,13 @@ class Core:
 
     async def stop(self) -> None:
         """Close everything; what was acknowledged stays."""
-        await self._rest()
+        await self.rest()
         await self.catalog.stop()
         await self.pools.stop()
         for presence in self._presences:
             presence.leave()
 
-    async def _rest(self) -> None:
+    async def rest(self) -> None:
         """
         Let what clients that have left set going come to its end: uploads are kept or cleared away, publishes finished.
 
@@ -342,6 +342,7 @@ class Assembly:
         )
         for each in (core.follower, core.downloads, core.jobs, *flushers, housekeeping, quarantine, lag):
             each.setServiceParent(self._running)  # type: ignore[no-untyped-call]
+        await core.follower.begin()
         self._running.startService()
         return password
 
@@ -351,12 +352,17 @@ class Assembly:
             self._certificate.take_up()
 
     async def stop(self) -> None:
-        """Let transfers end, write down what is only in memory, close."""
-        await self.site.drain(self._config.server.shutdown_grace_s)
+        """Let transfers end, write down what is only in memory, have the readable layout show everything, close."""
+        grace_s = self._config.server.shutdown_grace_s
+        ends_at = self._reactor.seconds() + grace_s
+        self.core.follower.hurry()
+        await self.site.drain(grace_s)
         if self._certificate is not None:
             self._certificate.unwatch()
         if self._running.running:
             await self._running.stopService()
+            await self.core.rest()
+            await self.core.follower.finish(ends_at - self._reactor.seconds())
         await self.core.stop()
         if self._access_log is not None:
             self._access_log.flush()

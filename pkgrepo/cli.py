@@ -272,8 +272,8 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
             progress=make_progress(),
         ).run()
         problems += restored.problems
-        for problem in problems:
-            click.echo(problem, err=True)
+        for sentence in (*restored.notes, *problems):
+            click.echo(sentence, err=True)
         click.echo(
             f"took in {restored.repositories} repositories, {restored.versions} versions, {restored.files} files, "
             f"{restored.manifests} images and {restored.tags} tags of images"

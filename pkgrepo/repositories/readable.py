@@ -23,6 +23,7 @@ import errno
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from time import monotonic
 
 from twisted.application.service import Service
@@ -34,12 +35,13 @@ from twisted.logger import Logger
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat
 from pkgrepo.model import Repository
-from pkgrepo.storage.catalog import events, layout_pending
+from pkgrepo.storage.catalog import events, layout_pending, settings
 from pkgrepo.storage.catalog.events import Event
 from pkgrepo.storage.catalog.layout_pending import Backlog, Entry
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
 
+from .layout_mark import Statement, write_statement
 from .layout_updater import FAILURES, LayoutUpdater, reason_of
 from .registry import Registry
 from .removed import discard_folder
@@ -107,6 +109,8 @@ class LayoutFollower(Service):
         self.parts = self._updater.parts
         self.writer = self._updater.writer
         self._following: Deferred[None] | None = None
+        self._open = False  # whether there may be work in hand
+        self._hurrying = False
         self._again = False
         self._configuration = -1
         self._pausing: Deferred[None] | None = None
@@ -118,21 +122,52 @@ class LayoutFollower(Service):
     def startService(self) -> None:
         """Catch up with what happened since the last run, and try again what could not be shown."""
         super().startService()  # type: ignore[no-untyped-call]
+        self._open = True
+        self._hurrying = False
         self._retry = _Retry()
         self.poke()
 
     def stopService(self) -> Deferred[None] | None:
-        """Finish the batch in hand."""
+        """End with the batch in hand; L{finish} is for what is left."""
         super().stopService()  # type: ignore[no-untyped-call]
-        self._cancel_retry()
+        self._close()
+        return self._following
+
+    async def begin(self) -> None:
+        """Mark every layout as one that may be behind; to be called before anything changes."""
+        await self._mark(None)
+
+    def hurry(self) -> None:
+        """Make no more pauses."""
+        self._hurrying = True
         if self._pausing is not None:
             self._pausing.cancel()
-        return self._following
+
+    async def finish(self, limit_s: float) -> None:
+        """
+        After the stop: show all that has happened, and mark the layouts accordingly.
+
+        What takes longer than ``limit_s`` seconds, but for a batch, is left to the next start.
+        """
+        self._open = True
+        self.hurry()
+        self._retry = _Retry()
+        limit = IReactorTime(self._pools.reactor).callLater(max(0.0, limit_s), self._close)
+        self.poke()
+        while self._following is not None:
+            await self._following
+        if limit.active():
+            limit.cancel()
+        self._close()
+        try:
+            await self._mark(await self.backlog())
+        except FAILURES:
+            log.failure("it is not known what the readable layout lacks")
 
     def poke(self, _repository: Repository | None = None) -> None:
         """Something changed: follow soon."""
         self._again = True
-        if self._following is None and self.running:
+        if self._following is None and self._open:
             following = self._following = Deferred.fromCoroutine(self._follow())
             following.addErrback(lambda failure: log.failure("the readable layout fell behind", failure=failure))
             following.addCallback(self._done)
@@ -145,8 +180,36 @@ class LayoutFollower(Service):
     def _done(self, _: object) -> None:
         self._following = None
 
+    def _close(self) -> None:
+        self._open = False
+        self._cancel_retry()
+        if self._pausing is not None:
+            self._pausing.cancel()
+
+    async def _mark(self, backlog: Backlog | None) -> None:
+        """Write into each layout how much of this catalog it lacks; None: that is not known while a server runs."""
+        found = self._catalog.look(settings.server_uid)
+        catalog = await self._catalog.write(settings.ensure_server_uid) if found is None else found
+        known = {repository.uid for repository in self._registry.all()}
+        at = datetime.now(UTC)
+        for storage in self._registry.storages():
+            missing = None if backlog is None else backlog.behind + backlog.failed.get(storage.id, 0)
+            if missing:
+                log.warn(
+                    "the readable layout of {storage} lacks {count} changes; the next start goes on",
+                    storage=storage.name,
+                    count=missing,
+                )
+            try:
+                layout = self.layout_of(await self._stores.of(storage))
+                if layout is not None:
+                    statement = Statement(at=at, missing=missing)
+                    await self._pools.disk(write_statement, layout, catalog, statement, known)
+            except FAILURES:
+                log.failure("the readable layout of {storage} could not be marked", storage=storage.name)
+
     async def _follow(self) -> None:
-        while self.running and (self._again or self._retry is not None):
+        while self._open and (self._again or self._retry is not None):
             self._again = False
             began, written = monotonic(), self.parts.written
             try:
@@ -163,7 +226,7 @@ class LayoutFollower(Service):
 
     async def _pause(self, seconds: float) -> None:
         """Let changes gather while they come without end: one of ten at once costs a fifth of one by itself."""
-        if not self.running:
+        if not self._open or self._hurrying:
             return
         self._pausing = deferLater(IReactorTime(self._pools.reactor), seconds)
         with suppress(CancelledError):
@@ -172,7 +235,7 @@ class LayoutFollower(Service):
     async def _show_events(self) -> None:
         cursor = self._catalog.look(layout_pending.cursor)
         more = True
-        while more and self.running:
+        while more and self._open:
             batch = await self._catalog.scan(events.events_after, cursor, BATCH)
             more = len(batch) == BATCH
             if not batch:
@@ -244,7 +307,7 @@ class LayoutFollower(Service):
     async def _retry_some(self) -> None:
         """Try a page of the pending entries, if it is time to try them."""
         retry = self._retry
-        if retry is None or not self.running:
+        if retry is None or not self._open:
             return
         page = await self._catalog.scan(layout_pending.pending_after, retry.after, PAGE)
         if not page:
@@ -290,7 +353,7 @@ class LayoutFollower(Service):
 
     def _retry_later(self) -> None:
         """Have the pending entries tried again in a while."""
-        if self._retry_call is None and self.running:
+        if self._retry_call is None and self._open and not self._hurrying:
             reactor = IReactorTime(self._pools.reactor)
             self._retry_call = reactor.callLater(self._retry_s, self._retry_now)
 

@@ -10,7 +10,7 @@ from attrs import Factory, define, evolve
 from pkgrepo.errors import BlobMissing, Invalid, PkgrepoError
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Transaction
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
-from pkgrepo.storage.catalog import packages, repositories, tags, versions
+from pkgrepo.storage.catalog import blobs, packages, repositories, settings, tags, versions
 from pkgrepo.storage.catalog.tombstones import restore_tombstone
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
@@ -20,6 +20,7 @@ from .image_layout import INDEX, ImagePlaces
 from .image_restore import BATCH, restore_manifests, restore_tags
 from .image_sidecar import IMAGE, MANIFESTS, BlobEntry, ImageSidecar, ManifestSidecar
 from .index import Change, Indexer, PackageIndex
+from .layout_mark import LayoutMark, read_mark
 from .progress import Progress
 from .publish import Release, publish_release
 from .readable import LayoutFollower
@@ -39,11 +40,17 @@ from .sidecar import (
 from .stores import Stores
 
 PIECE = 1024 * 1024
+PAGE = 500
 
 
 @define
 class Restored:
-    """What was found and taken in. ``problems`` are sentences about what could not be."""
+    """
+    What was found and taken in.
+
+    ``problems`` are sentences about what could not be, or may not have been in the layout at all. ``notes`` are about
+    what need not be wrong: bytes that belong to nothing, where the layout is known to have shown everything.
+    """
 
     repositories: int = 0
     versions: int = 0
@@ -51,6 +58,7 @@ class Restored:
     manifests: int = 0
     tags: int = 0
     problems: list[str] = Factory(list)
+    notes: list[str] = Factory(list)
 
 
 class Reindexer:
@@ -94,6 +102,7 @@ class Reindexer:
             layout = self._follower.layout_of(store)
             if layout is not None:
                 await self._storage(storage, store, layout)
+                await self._judge(storage, store, await self._pools.disk(read_mark, layout))
         return self._restored
 
     async def _storage(self, storage: Storage, store: IBlobStore, layout: ReadableLayout) -> None:
@@ -125,6 +134,34 @@ class Reindexer:
             else:
                 await self._package(repository, sidecar)
         self._progress.end()
+
+    async def _judge(self, storage: Storage, store: IBlobStore, mark: LayoutMark | None) -> None:
+        """Say what may be missing: by the layout's mark, and by the bytes that nothing names."""
+        count, size = await self._nameless(storage, store)
+        bytes_ = f"{count} blobs of {size} bytes in storage {storage.name} belong to nothing that was taken in"
+        doubts = _doubts(mark, self._catalog.look(settings.server_uid))
+        self._restored.problems += [f"{storage.name}: {doubt}" for doubt in doubts]
+        if count and doubts:
+            self._restored.problems.append(
+                f"{bytes_}: they may be of what is missing; a server removes them when it starts, so copy them before"
+            )
+        elif count:
+            self._restored.notes.append(f"{bytes_}; they are of what was deleted or never published")
+
+    async def _nameless(self, storage: Storage, store: IBlobStore) -> tuple[int, int]:
+        """How many stored copies are of content that the catalog does not know, and their bytes together."""
+        self._progress.begin(f"blobs of {storage.name}", 0)
+        count = size = 0
+        after = ""
+        while page := await store.scan(after, PAGE):
+            sizes = {locator: length for locator, length, _ in page}
+            found = await self._catalog.scan(blobs.without_row, storage.id, list(sizes))
+            count += len(found)
+            size += sum(sizes[locator] for locator in found)
+            self._progress.step(len(page))
+            after = page[-1][0]
+        self._progress.end()
+        return count, size
 
     async def _take(
         self,
@@ -292,6 +329,23 @@ class Reindexer:
         return info
 
 
+def _doubts(mark: LayoutMark | None, catalog: str | None) -> list[str]:
+    """Why a layout may not have had everything that other catalogs than this one had."""
+    if mark is None:
+        return [
+            "the readable layout has no mark, as when it was written by an earlier release or the disk was full: the "
+            "last changes may be missing"
+        ]
+    doubts = []
+    for statement in (each for uid, each in mark.catalogs.items() if uid != catalog):
+        at = f"{statement.at:%Y-%m-%d %H:%M:%S} UTC"
+        if statement.missing is None:
+            doubts.append(f"a server that was started at {at} did not stop cleanly: its last changes may be missing")
+        elif statement.missing:
+            doubts.append(f"{statement.missing} changes were not in the readable layout when a server stopped at {at}")
+    return doubts
+
+
 def _restore_time(
     tx: Transaction, repository: Repository, sidecar: VersionSidecar, indexer: Indexer, now_ms: int
 ) -> None:
@@ -343,5 +397,6 @@ def _restore_repository(tx: Transaction, storage_id: int, sidecar: RepositorySid
         config=sidecar.config,
         settings=sidecar.settings,
         now_ms=now_ms,
+        created_ms=round(sidecar.created_at.timestamp() * 1000),
         uid=sidecar.uid,
     )

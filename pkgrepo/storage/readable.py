@@ -90,6 +90,15 @@ class ReadableLayout:
         self._into(_write, data, temporary)
         self._into(os.replace, temporary, target)
 
+    def sync(self, path: str) -> None:
+        """Wait until a document is durable, with its name."""
+        for each in (self.file(path), self.file(path).parent):
+            descriptor = os.open(each, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
     def draft(self) -> Draft:
         """Begin a document that is too big to be in memory at once."""
         path = self._temporary()
@@ -139,11 +148,11 @@ class ReadableLayout:
                     yield entry.name
 
     def walk(self, directory: str = "") -> Iterator[str]:
-        """Every file, or those below a directory, as a path below the root with ``/`` between its parts."""
+        """Every file in a folder, or below a directory, as a path below the root with ``/`` between its parts."""
         start = self._path(directory) if directory else self.root
         for folder, directories, names in os.walk(start):
             directories[:] = sorted(name for name in directories if name != TEMPORARY)
-            for name in sorted(names):
+            for name in [] if folder == str(self.root) else sorted(names):
                 yield Path(folder, name).relative_to(self.root).as_posix()
 
     def remove(self, path: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import AsyncIterator, Callable, Coroutine
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,11 +18,13 @@ from pkgrepo.formats.python.layout import METADATA, file_path
 from pkgrepo.formats.python.metadata import meta_json
 from pkgrepo.formats.python.names import parse_filename
 from pkgrepo.model import SYSTEM, Actor, NewFile, Repository, Storage
+from pkgrepo.repositories.layout_mark import MARK, LayoutMark, Statement
 from pkgrepo.repositories.progress import Silent
 from pkgrepo.repositories.publish import Published, Publisher, Release
 from pkgrepo.repositories.readable import LayoutFollower
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.reindex import Reindexer, Restored
+from pkgrepo.repositories.sidecar import encode
 from pkgrepo.repositories.staged import Staged
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.verify import Report, Verifier
@@ -170,7 +173,11 @@ class World:
             repair=repair,
         ).run()
 
-    async def reindex(self) -> Restored:
+    async def reindex(self, *, stopped: bool = True) -> Restored:
+        """Build the catalog again; ``stopped`` as after a clean stop of the server whose catalog was lost."""
+        if stopped:
+            statement = Statement(at=datetime.now(UTC), missing=0)
+            self.layout.write(MARK, encode(LayoutMark(catalogs={"lost": statement})))
         return await Reindexer(
             catalog=self.catalog,
             registry=self.registry,

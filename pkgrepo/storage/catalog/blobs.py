@@ -143,6 +143,17 @@ def unnamed(r: Reader, storage_id: int, locators: Sequence[str]) -> list[str]:
     return [locator for locator in locators if locator not in named]
 
 
+def without_row(r: Reader, storage_id: int, locators: Sequence[str]) -> list[str]:
+    """Those of the locators whose content no row is about, whichever copy of it; at most some hundreds at once."""
+    hinted = {locator: bytes.fromhex(found[0]) for locator in locators if (found := _DIGEST.search(locator))}
+    if not hinted:
+        return []
+    marks = ", ".join("?" * len(hinted))
+    sql = f"SELECT sha256 FROM blob WHERE storage_id = ? AND sha256 IN ({marks})"  # noqa: S608 - our own words
+    known = {row[0] for row in r.all(sql, (storage_id, *hinted.values()))}
+    return [locator for locator, sha256 in hinted.items() if sha256 not in known]
+
+
 def _named(r: Reader, storage_id: int, column: str, values: Sequence[str | bytes]) -> set[str]:
     if not values:
         return set()

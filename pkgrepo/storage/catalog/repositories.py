@@ -94,6 +94,7 @@ def add_repository(
     visibility: Visibility | str,
     config: Mapping[str, Any],
     now_ms: int,
+    created_ms: int | None = None,
     key: str | None = None,
     description: str = "",
     active: bool = True,
@@ -101,7 +102,9 @@ def add_repository(
     uid: str | None = None,
 ) -> Repository:
     """
-    Add a repository; ``key`` is made from the name unless given, ``uid`` is for restoring one that existed.
+    Add a repository; ``key`` is made from the name unless given.
+
+    ``uid`` and ``created_ms`` are for restoring one that existed.
 
     :raises AlreadyExists: the name is taken in that storage, in whatever case
     """
@@ -125,7 +128,7 @@ def add_repository(
             description,
             dump(config),
             dump(settings or {}),
-            now_ms,
+            now_ms if created_ms is None else created_ms,
             now_ms,
         ),
     )

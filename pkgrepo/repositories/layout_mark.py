@@ -1,0 +1,75 @@
+"""
+The mark of a readable layout: whether it shows everything that the catalogs had which it was made from.
+
+It is for the day on which the catalog is gone. Each catalog speaks for itself, by its id: one that a lost catalog's
+storage was given to knows nothing of what that one had.
+
+==========================  ============================================
+when                        what the mark says of the catalog
+==========================  ============================================
+a server starts             open: changes may follow that are not shown
+a clean stop                closed, with how many changes are not shown
+it cannot be written        there is no mark
+==========================  ============================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+import msgspec
+
+from pkgrepo.errors import Invalid
+from pkgrepo.storage.readable import ReadableLayout
+
+from .removed import owner_of
+from .sidecar import decode, encode
+
+MARK = ".layout.json"
+
+
+class Statement(msgspec.Struct, frozen=True, kw_only=True):
+    """What one catalog said when: ``missing`` are changes that were not shown, None while a server was running."""
+
+    at: datetime
+    missing: int | None = None
+
+
+class LayoutMark(msgspec.Struct, frozen=True, kw_only=True):
+    """The statements of catalogs by their ids."""
+
+    catalogs: dict[str, Statement] = {}
+
+
+def read_mark(layout: ReadableLayout) -> LayoutMark | None:
+    """The mark, or None where there is none that makes sense."""
+    data = layout.read(MARK)
+    try:
+        return None if data is None else decode(data, LayoutMark, MARK)
+    except Invalid:
+        return None
+
+
+def write_statement(layout: ReadableLayout, catalog: str, statement: Statement, known: Collection[str]) -> None:
+    """
+    Put a catalog's statement into the mark, durably.
+
+    Those of other catalogs stay while there are folders of repositories that this one does not know; ``known`` are the
+    public ids of those that it does.
+
+    :raises OSError: it could not be written, and there is no mark now
+    """
+    found = read_mark(layout)
+    strange = any(owner_of(layout, folder) not in known for folder in layout.folders())
+    if found is None:
+        # Something is here that nobody speaks for: it must not look as if this catalog did.
+        others = {"": Statement(at=statement.at)} if strange else {}
+    else:
+        others = found.catalogs if strange else {}
+    try:
+        layout.write(MARK, encode(LayoutMark(catalogs={**others, catalog: statement})))
+        layout.sync(MARK)
+    except OSError:
+        layout.remove(MARK)
+        raise

@@ -1,0 +1,81 @@
+"""A server that is stopped while its readable layout is behind: the catalog can be built again all the same."""
+
+import pytest
+import requests
+
+from tests.support.audit import Data, pkgrepo
+from tests.support.images import digest_of, make_image
+from tests.support.index import PASSWORD, USER
+from tests.support.npmpkgs import make_publish, make_tarball
+from tests.support.patience import PATIENCE_S
+from tests.support.processes import restarts
+from tests.support.pyprojects import make_wheel
+
+pytestmark = pytest.mark.faults
+
+REPOSITORIES = "".join(
+    f'[[bootstrap.repositories]]\nname = "{name}"\nformat = "{format_}"\n'
+    for name, format_ in (("py", "python"), ("js", "npm"), ("images", "docker"))
+)
+EACH = 40
+COUNTS = "SELECT (SELECT COUNT(*) FROM version), (SELECT COUNT(*) FROM manifest), (SELECT COUNT(*) FROM tag)"
+
+
+@pytest.fixture
+def run(tmp_path):
+    with restarts(tmp_path, REPOSITORIES) as start:
+        yield start
+
+
+def publish(url):
+    """Python and npm versions and tags of an image, as fast as it goes, so that the layout falls behind."""
+    session = requests.Session()
+    session.auth = (USER, PASSWORD)
+    image = make_image()
+
+    def send(method, path, **options):
+        reply = session.request(method, path if "://" in path else url + path, timeout=PATIENCE_S, **options)
+        assert reply.status_code in (200, 201, 202), reply.text
+        return reply
+
+    for blob in image.blobs:
+        place = send("POST", "/v2/main/images/app/blobs/uploads/").headers["location"]
+        send("PUT", place, params={"digest": digest_of(blob)}, data=blob)
+    for number in range(EACH):
+        name, data = make_wheel(f"demo{number % 7}", f"1.{number}")
+        send("PUT", f"/repositories/main/py/demo{number % 7}/1.{number}/{name}", data=data)
+        package, version = f"pack{number % 7}", f"1.0.{number}"
+        body = make_publish(package, version, tarball=make_tarball(package, version))
+        send("PUT", f"/repositories/main/js/{package}", data=body)
+        headers = {"Content-Type": image.media_type}
+        send("PUT", f"/v2/main/images/app/manifests/t{number}", data=image.manifest, headers=headers)
+
+
+def test_a_clean_stop_loses_nothing_with_the_catalog(run, tmp_path):
+    data = Data(tmp_path / "data")
+    server = run()
+    publish(server.url)
+    server.stop()
+    assert data.is_in_step()
+    before = data.rows(COUNTS)
+    assert before[0][0] == 2 * EACH
+    data.forget_catalog()
+    done = pkgrepo(data, "reindex")
+    assert done.returncode == 0, done.stderr
+    assert data.rows(COUNTS) == before
+    checked = pkgrepo(data, "verify")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_after_a_kill_reindex_says_what_may_be_missing(run, tmp_path):
+    data = Data(tmp_path / "data")
+    server = run()
+    publish(server.url)
+    server.kill()
+    (versions,) = data.rows("SELECT COUNT(*) FROM version")[0]
+    data.forget_catalog()
+    done = pkgrepo(data, "reindex")
+    assert done.returncode == 1
+    assert "did not stop cleanly: its last changes may be missing" in done.stderr
+    (back,) = data.rows("SELECT COUNT(*) FROM version")[0]
+    assert (back == versions) or ("belong to nothing that was taken in" in done.stderr)
