@@ -305,7 +305,7 @@ class Assembly:
         )
         branches = management.branches()
         branches["v2"] = core.containers.site(services, images, management.token_resource())
-        self.site.resource = FrontDoor(mounts=mounts, branches=branches).app.resource()
+        self.site.resource = FrontDoor(mounts=mounts, access=access, branches=branches).app.resource()
         self.site.early = EarlyReads(
             catalog=catalog,
             mounts=mounts,

@@ -92,11 +92,14 @@ class AuthenticationFailed(PkgrepoError):
         return "incorrect username or password, or an unknown, expired or revoked token"
 
 
+@define
 class AuthenticationRequired(PkgrepoError):
     """Nobody was named, and anonymous callers may not do this."""
 
+    message: str = "authentication required"
+
     def __str__(self) -> str:
-        return "authentication required"
+        return self.message
 
 
 @define

@@ -237,6 +237,9 @@ class IAuthorizer(Interface):
     def may(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
         """Whether the identity may do this now. ``package`` (its key) narrows to one package."""
 
+    def knows(identity: Identity, repository: Repository) -> bool:
+        """Whether the identity may know that there is such a repository."""
+
     def explain(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> str:
         """A sentence for the person who was refused: who, what, and the rule that decided."""
 
@@ -289,6 +292,14 @@ class IFormat(Interface):
 
     def readable_path(path: str) -> str:
         """Where the readable layout keeps the file of this public path, below its repository's directory."""
+
+    def welcomes(path: bytes) -> bool:
+        """
+        Whether who is not known yet gets to this path (as on the wire, below a repository), to say who they are.
+
+        What is answered there must not tell whether there is such a repository: the resource may be one for a
+        repository that does not exist, in which nobody may do anything.
+        """
 
     def setup(base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """How clients are told of the repository: ``client``, ``title``, ``file``, ``language``, ``text`` each."""

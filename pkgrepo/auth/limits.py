@@ -50,6 +50,14 @@ def allows(limits: TokenLimits, action: Action, path: str, package: str | None) 
     )
 
 
+def reaches(limits: TokenLimits | None, path: str) -> bool:
+    """Whether the limits let any action pass in the repository ``storage/name``, were it with one package only."""
+    if limits is None or not limits.repositories:
+        return True
+    path = path.casefold()
+    return any(scope.actions and _glob(scope.repository.casefold())(path) for scope in limits.repositories)
+
+
 def address_allowed(limits: TokenLimits, address: str) -> bool:
     """Whether a client address is among the networks of the limits; an unreadable one is only where none are named."""
     if not limits.cidrs:

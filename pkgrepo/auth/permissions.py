@@ -10,14 +10,15 @@ from attrs import evolve, frozen
 from zope.interface import implementer
 
 from pkgrepo.errors import Forbidden
-from pkgrepo.interfaces import IAuthorizer, ICatalog, Transaction
-from pkgrepo.model import Action, Identity, Project, ProjectRole, Repository, User, Visibility
-from pkgrepo.storage.catalog.projects import claim_names, owning_project
+from pkgrepo.interfaces import IAuthorizer, ICatalog, Reader, Transaction
+from pkgrepo.model import ANONYMOUS, Action, Identity, Project, ProjectRole, Repository, User, Visibility
+from pkgrepo.storage.catalog.projects import claim_names, list_bindings, owning_project
 
+from .bearer import behind
 from .delegation import NEWCOMER, check_delegation
 from .limits import in_force
 from .ownership import ownership
-from .rules import Decision, Standing, decide, read_standing
+from .rules import NO_REPOSITORY, Decision, Standing, decide, has_any_right, read_standing
 from .watch import IdentitySerial
 
 REMEMBERED = 50_000  # decisions; some 15 MB
@@ -32,7 +33,7 @@ _VERBS = {
     Action.ADMIN: "administer",
 }
 
-_Key = tuple[int, int, Action, str | None]
+_Key = tuple[int, int, Action | None, str | None]  # no action: whether the repository is known
 
 
 @frozen
@@ -84,6 +85,31 @@ class Authorizer:
         if identity.limits is not None and not self._in_force(identity):
             return False
         return self._decide(identity, action, repository, package).allowed
+
+    def knows(self, identity: Identity, repository: Repository) -> bool:
+        """
+        Whether the identity may know that there is such a repository.
+
+        That is who may do anything there, were it with one package; of a bearer token the owner counts, who can get
+        another one. What is readable for everybody, everybody knows of.
+        """
+        if self.may(ANONYMOUS, Action.READ, repository):
+            return True
+        if identity.anonymous or repository.id == NO_REPOSITORY or not self._in_force(identity):
+            return False
+        self._forget_if_moved()
+        key = (id(identity), id(repository), None, None)
+        found = self._decisions.get(key)
+        if found is not None:
+            return found.decision.allowed
+        known = has_any_right(
+            self._standing(identity),
+            behind(self._catalog, identity),
+            repository,
+            bound=lambda: self._catalog.look(_bound_projects, repository.id),
+        )
+        self._remember(key, identity, repository, Decision(allowed=known, reason=""))
+        return known
 
     def may_see(self, identity: Identity, repository: Repository) -> bool:
         """Whether the repository appears in lists; a hidden one only for those who may change its settings."""
@@ -207,10 +233,13 @@ class Authorizer:
             owner=lambda: self.owning_project(repository, package) if package else None,
             anonymous=self._anonymous,
         )
+        self._remember(key, identity, repository, decision)
+        return decision
+
+    def _remember(self, key: _Key, identity: Identity, repository: Repository, decision: Decision) -> None:
         if len(self._decisions) >= REMEMBERED:
             self._decisions.clear()
         self._decisions[key] = _Remembered(identity, repository, decision)
-        return decision
 
     def _standing(self, identity: Identity) -> Standing:
         if identity.user_id is None:
@@ -228,6 +257,10 @@ class Authorizer:
             self._standings.clear()
             self._decisions.clear()
             self._serial = serial
+
+
+def _bound_projects(r: Reader, repository_id: int) -> frozenset[int]:
+    return frozenset(binding.project_id for binding in list_bindings(r, repository_id=repository_id))
 
 
 def claim_package(tx: Transaction, repository: Repository, package: str, owner: Identity, *, now_ms: int) -> Project:

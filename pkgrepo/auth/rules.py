@@ -34,8 +34,9 @@ from pkgrepo.storage.catalog.grants import permissions_of_user
 from pkgrepo.storage.catalog.identity import find_user
 from pkgrepo.storage.catalog.projects import roles_of_user
 
-from .limits import NAMED_LATER, allows
+from .limits import NAMED_LATER, allows, reaches
 
+NO_REPOSITORY = -1  # the id of a repository that stands for one that does not exist
 READING = frozenset({Action.READ})
 MAINTAINING = frozenset({Action.READ, Action.WRITE, Action.OVERWRITE, Action.DELETE, Action.EDIT})
 
@@ -97,7 +98,7 @@ def decide(  # noqa: PLR0911 - one return for each step of the table
     ``owner`` finds the project that owns the package, and is only asked when that matters; ``anonymous`` is the
     server's switch. Expiry of token limits is the caller's to check, since a decision may be kept.
     """
-    beyond = _beyond_token(identity, action, repository, package)
+    beyond = _out_of_reach(identity, action, repository, package)
     if beyond:
         return Decision(allowed=False, reason=beyond)
     if identity.anonymous:
@@ -121,8 +122,34 @@ def decide(  # noqa: PLR0911 - one return for each step of the table
     return Decision(allowed=False, reason=f"nothing grants the action {str(action)!r} to this user here")
 
 
-def _beyond_token(identity: Identity, action: Action, repository: Repository, package: str | None) -> str:
-    """Why the caller's token does not let this pass; empty when it does, or there is none."""
+def has_any_right(
+    standing: Standing, identity: Identity, repository: Repository, *, bound: Callable[[], frozenset[int]]
+) -> bool:
+    """
+    Whether somebody may do anything at all in a repository, were it with one package only.
+
+    ``bound`` finds the projects that own packages there. Expiry is the caller's to check, as above.
+    """
+    user = standing.user
+    if user is None or not user.active or not reaches(identity.limits, repository.path):
+        return False
+    if user.admin or user.system_manager:
+        return True
+    for grants in (standing.own, standing.groups):
+        granted = grants.get(repository.id)
+        if granted is not None:
+            return bool(granted)
+    if user.default_actions or repository.visibility is not Visibility.PRIVATE:
+        return True
+    roles = {key for key, role in standing.roles.items() if ROLES[role]}
+    # an image's name states its project, in every repository
+    return bool(roles) and (repository.format == "docker" or not roles.isdisjoint(bound()))
+
+
+def _out_of_reach(identity: Identity, action: Action, repository: Repository, package: str | None) -> str:
+    """Why this is refused whatever the caller's rights, mostly by the caller's token; empty when it is not."""
+    if repository.id == NO_REPOSITORY:
+        return "there is no such repository"
     if identity.limits is not None and not allows(identity.limits, action, repository.path, package):
         return "the token does not reach that far"
     if identity.scoped is False and repository.format == "docker":

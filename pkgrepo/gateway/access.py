@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
+from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound, PkgrepoError, RepositoryInactive
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
@@ -46,6 +46,11 @@ class Access:
         """Whether the caller may do this; see L{IAuthorizer}."""
         allowed: bool = self._authorizer.may(identity, action, repository, package)
         return allowed
+
+    def knows(self, identity: Identity, repository: Repository) -> bool:
+        """Whether the caller may know of the repository; see L{IAuthorizer}."""
+        known: bool = self._authorizer.knows(identity, repository)
+        return known
 
     def require(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> None:
         """
@@ -102,6 +107,8 @@ def actor_of(request: Request, identity: Identity) -> Actor:
     return Actor.of(identity, address=request.client_address, request_id=request.request_id)
 
 
-def missing(repository: str) -> NotFound:
-    """The error for a repository that does not exist, or not for this caller."""
+def unknown(identity: Identity, repository: str) -> PkgrepoError:
+    """The error for a repository that does not exist, or not for this caller, who wrote it so."""
+    if identity.anonymous:
+        return AuthenticationRequired(f"there is no repository {repository} here, or it needs credentials")
     return NotFound("repository", repository)

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from urllib.parse import unquote
 
 from attrs import frozen
 from twisted.web.resource import IResource
 
+from pkgrepo.auth.rules import NO_REPOSITORY
 from pkgrepo.interfaces import IFormat
-from pkgrepo.model import Repository
+from pkgrepo.model import Repository, RepositoryType, Visibility
 
 from .services import Services
 
 PREFIX = b"/repositories/"
+
+_NAME = re.compile(rb"[A-Za-z0-9_-]{1,100}")  # of storages and repositories, none of which is longer
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+def split(raw_path: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """Storage, repository and the path below it, all as on the wire; None for other addresses."""
+    if not raw_path.startswith(PREFIX):
+        return None
+    storage, _, rest = raw_path[len(PREFIX) :].partition(b"/")
+    name, _, below = rest.partition(b"/")
+    return (storage, name, below) if storage and name else None
 
 
 def below(raw_path: bytes) -> bytes:
@@ -42,15 +57,50 @@ class Mounts:
 
     def find(self, raw_path: bytes) -> tuple[Mount, bytes] | None:
         """The mount and the rest of the path as on the wire, without the slash before it; None when there is none."""
-        if not raw_path.startswith(PREFIX):
+        place = split(raw_path)
+        if place is None:
             return None
-        parts = raw_path[len(PREFIX) :].split(b"/", 2)
-        if len(parts) < 2:
+        storage, name, rest = place
+        mount = self._find(storage, name)
+        return None if mount is None else (mount, rest)
+
+    def welcome(self, raw_path: bytes) -> Mount | None:
+        """
+        What answers somebody who may not know of a repository, where its format lets such people in; None elsewhere.
+
+        It is the same whether there is one or not: only who spells it as it is called gets the repository itself, and
+        everybody else one that stands for a repository that does not exist.
+        """
+        place = split(raw_path)
+        if place is None or not all(_NAME.fullmatch(part) for part in place[:2]):
             return None
-        mount = self._find(parts[0], parts[1])
-        if mount is None:
+        format_ = next((each for each in self._formats.values() if each.welcomes(place[2])), None)
+        if format_ is None:
             return None
-        return mount, parts[2] if len(parts) > 2 else b""
+        storage, name = (part.decode("ascii") for part in place[:2])
+        found = self._find(place[0], place[1])
+        if found is not None and found.format is format_ and found.repository.path == f"{storage}/{name}":
+            return found
+        phantom = Repository(
+            id=NO_REPOSITORY,
+            uid="",
+            storage_id=NO_REPOSITORY,
+            storage_name=storage,
+            name=name,
+            format=format_.name,
+            type=RepositoryType.HOSTED,
+            visibility=Visibility.PRIVATE,
+            active=True,
+            description="",
+            config={},
+            settings={},
+            serial=0,
+            bytes_used=0,
+            package_count=0,
+            created_at=_EPOCH,
+            updated_at=_EPOCH,
+        )
+        return Mount(repository=phantom, format=format_, resource=format_.resource(phantom, self._services))
 
     def _find(self, storage: bytes, name: bytes) -> Mount | None:
         if self._registry.serial != self._serial:

@@ -75,6 +75,10 @@ class Call:
         """Whether the caller may do this."""
         return self._services.access.may(self.identity, action, repository, package)
 
+    def knows(self, repository: Repository) -> bool:
+        """Whether the caller may know of the repository."""
+        return self._services.access.knows(self.identity, repository)
+
     # The query
 
     def query(self, name: str) -> str:

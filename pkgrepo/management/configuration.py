@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pkgrepo.errors import Conflict, Invalid, NotFound
-from pkgrepo.gateway.access import missing
+from pkgrepo.gateway.access import unknown
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog import repositories
@@ -112,7 +112,7 @@ class Configuration:
     def _fresh(self, call: Call) -> Repository:
         fresh: Repository | None = self._services.catalog.look(repositories.find_repository, call.repository.uid)
         if fresh is None:
-            raise missing(call.repository.path)
+            raise unknown(call.identity, call.repository.path)
         return fresh
 
     def _part(self, repository: Repository, key: str) -> Any:

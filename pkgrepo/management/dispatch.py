@@ -21,7 +21,7 @@ from pkgrepo.errors import (
     PkgrepoError,
     TooManyAttempts,
 )
-from pkgrepo.gateway.access import check_origin, missing
+from pkgrepo.gateway.access import check_origin, unknown
 from pkgrepo.gateway.klein import new_app
 from pkgrepo.http.answers import JSON, Answer, Refusal
 from pkgrepo.http.dispatch import answer_with, refuse_unrouted
@@ -141,7 +141,7 @@ class Dispatcher:
             call.repository = repository
             request.repository = repository.path
         elif asked is not None:
-            raise missing(asked)
+            raise unknown(call.identity, asked)
 
     def _package_key(self, repository: Repository, name: str) -> str:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pkgrepo.errors import Invalid
 from pkgrepo.model import Repository
 from pkgrepo.repositories.registry import Registry
@@ -13,13 +15,15 @@ def find_repository(registry: Registry, name: str) -> Repository | None:
     return registry.find(storage, rest) if slash else registry.find_uid(name.lower())
 
 
-def named_repository(registry: Registry, name: str, pointer: str) -> Repository:
+def named_repository(
+    registry: Registry, name: str, pointer: str, knows: Callable[[Repository], bool] | None = None
+) -> Repository:
     """
-    The same for a name in a body or query.
+    The same for a name in a body or query; ``knows`` tells whether the caller may know of a repository.
 
-    :raises Invalid: there is none, with the pointer of the name
+    :raises Invalid: there is none, or none for this caller, with the pointer of the name
     """
     repository = find_repository(registry, name)
-    if repository is None:
+    if repository is None or (knows is not None and not knows(repository)):
         raise Invalid(f"there is no repository {name!r}; give its id, or storage/name", pointer)
     return repository

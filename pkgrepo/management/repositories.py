@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from pkgrepo.errors import Conflict, Invalid
-from pkgrepo.gateway.access import missing
+from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.images import check_hides_nothing
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
@@ -132,7 +132,7 @@ class Repositories:
         """For those who may read it."""
         repository = self._services.registry.find(storage, name)
         if repository is None or not call.may(Action.READ, repository):
-            raise missing(f"{storage}/{name}")
+            raise unknown(call.identity, f"{storage}/{name}")
         return FoundRepository(id=repository.uid, repository_id=repository.uid)
 
     @table.route("GET", "/repository/<repository>", who=READERS, summary="Show a repository", answer=RepositoryRecord)
@@ -258,7 +258,7 @@ class Repositories:
     def _fresh(self, call: Call) -> Repository:
         fresh: Repository | None = self._catalog.look(repositories.find_repository, call.repository.uid)
         if fresh is None:
-            raise missing(call.repository.path)
+            raise unknown(call.identity, call.repository.path)
         return fresh
 
     def _shown(self, call: Call, repository: Repository) -> RepositoryRecord:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from pkgrepo.auth.limits import NOWHERE, SERVER_SCOPES, check_limits, literal
 from pkgrepo.errors import Forbidden, Invalid
-from pkgrepo.model import Action, RepositoryScope, TokenLimits
+from pkgrepo.model import Action, Repository, RepositoryScope, TokenLimits
 from pkgrepo.repositories.registry import Registry
 
 from .actions import parse_action, parse_actions
@@ -40,6 +40,7 @@ def split_scopes(scopes: Sequence[str]) -> tuple[frozenset[str], frozenset[Actio
 
 def reach(
     registry: Registry,
+    knows: Callable[[Repository], bool],
     *,
     scopes: Sequence[str] | None,
     repositories: Sequence[ScopeGiven] | None,
@@ -47,13 +48,13 @@ def reach(
     cidrs: Sequence[str],
 ) -> TokenLimits:
     """
-    Limits without an end, from what a request says.
+    Limits without an end, from what a request says; ``knows`` tells which repositories the caller may name.
 
     :raises Invalid: with the pointer of what makes no sense
     """
     server, actions = split_scopes(scopes or ())
     if repositories is not None:
-        reached = tuple(_scope(registry, each, index, actions) for index, each in enumerate(repositories))
+        reached = tuple(_scope(registry, knows, each, index, actions) for index, each in enumerate(repositories))
     elif actions:
         reached = (RepositoryScope(repository="*", actions=actions),)
     else:
@@ -76,13 +77,19 @@ def checked(limits: TokenLimits) -> TokenLimits:
     return limits
 
 
-def _scope(registry: Registry, given: ScopeGiven, index: int, actions: frozenset[Action]) -> RepositoryScope:
+def _scope(
+    registry: Registry,
+    knows: Callable[[Repository], bool],
+    given: ScopeGiven,
+    index: int,
+    actions: frozenset[Action],
+) -> RepositoryScope:
     pointer = f"/repositories/{index}"
     name = given.repository or given.repository_id
     if not name:
         raise Invalid("the object missing required field `repository`", f"{pointer}/repository")
     if not _WILD.search(name):
-        name = literal(named_repository(registry, name, f"{pointer}/repository").path)
+        name = literal(named_repository(registry, name, f"{pointer}/repository", knows).path)
     words = given.actions if given.actions is not None else given.scopes
     chosen = (actions or frozenset({Action.READ})) if words is None else parse_actions(words, f"{pointer}/actions")
     return RepositoryScope(repository=name, actions=chosen, packages=tuple(given.packages))

@@ -169,8 +169,6 @@ class TokenService:
         repository = self._services.registry.find(storage, repository_name)
         if repository is not None and (repository.format != FORMAT or not package):
             yield repository, package
-        if repository is not None and repository.format != FORMAT:
-            return
         images = self._services.images
         for found in (images.find(authority, name), images.find_default(authority, name)):
             if found is not None:

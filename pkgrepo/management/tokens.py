@@ -75,6 +75,7 @@ class Tokens:
         repositories = body.repositories if body.repositories is not None else body.repository_scopes
         limits = reach(
             self._services.registry,
+            call.knows,
             scopes=body.scopes,
             repositories=repositories,
             packages=body.packages,
@@ -129,7 +130,7 @@ class Tokens:
         for name in ("name", "description"):
             if getattr(body, name) is not UNSET:
                 changes[name] = getattr(body, name)
-        limits = self._narrowed(token.limits, body)
+        limits = self._narrowed(call, token.limits, body)
         if limits != token.limits:
             check_not_wider(limits, token.limits)
             changes["limits"] = limits
@@ -212,12 +213,13 @@ class Tokens:
             raise Invalid(f"a token ends within {most} days from now (auth.token_max_days)", pointer)
         return end
 
-    def _narrowed(self, limits: TokenLimits, body: TokenChange) -> TokenLimits:
+    def _narrowed(self, call: Call, limits: TokenLimits, body: TokenChange) -> TokenLimits:
         changes: dict[str, Any] = {}
         if body.scopes is not UNSET or body.repositories is not UNSET:
             scopes = None if body.scopes is UNSET else body.scopes
             given = None if body.repositories is UNSET else body.repositories
-            wanted = reach(self._services.registry, scopes=scopes, repositories=given, packages=(), cidrs=())
+            registry = self._services.registry
+            wanted = reach(registry, call.knows, scopes=scopes, repositories=given, packages=(), cidrs=())
             if scopes is not None:
                 changes["scopes"] = wanted.scopes
             if given is not None:

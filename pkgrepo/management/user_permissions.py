@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import Action, SubjectKind, User
+from pkgrepo.model import Action, Repository, SubjectKind, User
 from pkgrepo.storage.catalog import grants, identity
 
 from .actions import parse_actions, show_actions
@@ -19,7 +19,7 @@ from .route import Table
 from .schemas.users import GrantSet, Permissions, PermissionsSet
 from .services import ManagementServices
 from .user_records import permissions_record
-from .who import USER_MANAGERS
+from .who import USER_MANAGERS, is_full_admin
 
 
 class UserPermissions:
@@ -62,7 +62,7 @@ class UserPermissions:
         if body.default_repository_actions is not UNSET:
             changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
         check_flags(call, user, changes)
-        wanted = None if body.repositories is UNSET else self._wanted(body.repositories)
+        wanted = None if body.repositories is UNSET else self._wanted(call, user, body.repositories)
         check_may_give(self._services, call, user, grants=wanted, default_actions=changes.get("default_actions"))
         detail = shown(changes)
         if wanted is not None:
@@ -78,11 +78,16 @@ class UserPermissions:
         found = self._catalog.look(grants.permissions_of_user, user.id)
         return permissions_record(user, found, {each.id: each for each in self._services.registry.all()})
 
-    def _wanted(self, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
+    def _wanted(self, call: Call, user: User, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
         wanted: dict[int, frozenset[Action]] = {}
+        granted = {each.repository_id for each in self._catalog.look(grants.permissions_of_user, user.id)}
+
+        def knows(repository: Repository) -> bool:
+            return repository.id in granted or is_full_admin(call.identity) or call.knows(repository)
+
         for index, each in enumerate(given):
             pointer = f"/repositories/{index}/repository"
-            repository = named_repository(self._services.registry, each.repository, pointer)
+            repository = named_repository(self._services.registry, each.repository, pointer, knows)
             wanted[repository.id] = parse_actions(each.actions, f"/repositories/{index}/actions")
         return wanted
 

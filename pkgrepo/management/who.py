@@ -10,7 +10,7 @@ from pkgrepo.auth.bearer import behind
 from pkgrepo.auth.limits import SERVER_SCOPES
 from pkgrepo.auth.permissions import Authorizer
 from pkgrepo.errors import AuthenticationRequired, Forbidden, RepositoryInactive
-from pkgrepo.gateway.access import missing
+from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.images import FORMAT
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Identity, Repository
@@ -86,9 +86,9 @@ class Who:
             raise Forbidden(f"this token lacks the scope {self.needs!r}")
         if self.action is not None:
             if repository is None:
-                raise missing(asked)
+                raise unknown(identity, asked)
             if not authorizer.may(identity, Action.READ, repository, package):
-                raise missing(asked)
+                raise unknown(identity, asked)
             if identity.scoped and repository.format != FORMAT:
                 raise Forbidden(SCOPED)
             self._check_action(identity, self.action, authorizer, repository, package)

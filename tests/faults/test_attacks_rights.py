@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,26 @@ from tests.support.server import no_failures
 
 
 @pytest_twisted.async_yield_fixture
-async def stack(tmp_path: Path) -> Any:
-    """A server without ports with the public repository ``main/py``; nothing may fail in its log."""
-    running = Stack(tmp_path)
-    await running.start()
+async def make_stack(tmp_path: Path) -> Any:
+    """Starts a server without ports with the public repository ``main/py``; nothing may fail in its log."""
+    stacks: list[Stack] = []
+
+    async def make(**overrides: Any) -> Stack:
+        stacks.append(Stack(tmp_path, **overrides))
+        await stacks[-1].start()
+        await stacks[-1].add_repository()
+        return stacks[-1]
+
     with no_failures():
-        await running.add_repository()
-        yield running
-        await running.stop()
+        yield make
+        for running in stacks:
+            await running.stop()
+
+
+@pytest_twisted.async_yield_fixture
+async def stack(make_stack: Any) -> Any:
+    """One with the default configuration."""
+    yield await make_stack()
 
 
 async def upload(stack: Stack, who: str, *, pad: int = 0, **fields: str) -> int:
@@ -53,15 +66,148 @@ async def test_a_page_of_another_site_publishes_and_withdraws_nothing(stack: Sta
     assert (await stack.call("GET", "/repositories/main/py/simple/demo/", headers={"Origin": origin})).status == 200
 
 
+DIGEST = "sha256:" + 64 * "0"
+# Method, path below a repository (its name in place of NAME), and the body.
+PROBES = [
+    *(
+        (method, f"/repositories/main/{name}{rest}", b"")
+        for name in ("NAME", "UPPER")
+        for method, rest in (
+            ("GET", ""),
+            ("GET", "/"),
+            ("HEAD", "/"),
+            ("OPTIONS", "/"),
+            ("BREW", "/"),
+            ("GET", "/simple/"),
+            ("GET", "/simple"),
+            ("GET", "/simple/Demo"),
+            ("GET", "/simple/demo/"),
+            ("OPTIONS", "/simple/demo/"),
+            ("GET", "/packages/demo/1.0/demo-1.0-py3-none-any.whl"),
+            ("GET", "/demo/1.0/demo-1.0.tar.gz"),
+            ("GET", "/pypi/demo/json"),
+            ("POST", "/pypi/demo/1.0/yank"),
+            ("POST", "/legacy/"),
+            ("PUT", "/demo/1.0/demo-1.0-py3-none-any.whl"),
+            ("DELETE", "/packages/demo/1.0/demo-1.0-py3-none-any.whl"),
+            ("GET", "/nothing/at/all/of/this/kind"),
+            ("GET", "/%0A"),
+            ("GET", "/demo"),
+            ("GET", "/@acme%2Fdemo"),
+            ("GET", "/demo/-/demo-1.0.0.tgz"),
+            ("PUT", "/demo"),
+            ("DELETE", "/demo/-rev/1-x"),
+            ("GET", "/-/ping"),
+            ("GET", "/-/whoami"),
+            ("GET", "/-/npm/v1/keys"),
+            ("GET", "/-/v1/search?text=demo"),
+            ("GET", "/-/user/org.couchdb.user:bob"),
+            ("DELETE", "/-/user/token/x"),
+            ("GET", "/-/v1/done?session=x"),
+            ("GET", "/-/v1/login?session=x"),
+            ("GET", "/v2"),
+            ("GET", "/v2/"),
+            ("OPTIONS", "/v2/"),
+            ("GET", "/v2/app/tags/list"),
+            ("POST", "/v2/app/blobs/uploads/"),
+            ("PUT", "/v2/app/manifests/v1"),
+            ("DELETE", f"/v2/app/manifests/{DIGEST}"),
+            ("GET", "/v2/_catalog"),
+        )
+    ),
+    (
+        "PUT",
+        "/repositories/main/NAME/-/user/org.couchdb.user:bob",
+        b'{"name": "bob", "password": "%s"}' % OTHER_PASSWORD.encode(),
+    ),
+    ("PUT", "/repositories/main/NAME/-/user/org.couchdb.user:bob", b'{"name": "bob", "password": "wrong one"}'),
+    ("GET", "/repositories/main%2FNAME/simple/", b""),
+    *(
+        (method, f"/v2/main/NAME/app/{rest}", b"")
+        for method, rest in (
+            ("GET", "tags/list"),
+            ("HEAD", "manifests/v1"),
+            ("GET", f"blobs/{DIGEST}"),
+            ("POST", "blobs/uploads/"),
+            ("POST", f"blobs/uploads/?mount={DIGEST}&from=main/py/x"),
+            ("PUT", "manifests/v1"),
+            ("DELETE", "manifests/v1"),
+            ("OPTIONS", "manifests/v1"),
+            ("GET", f"referrers/{DIGEST}"),
+        )
+    ),
+    ("GET", "/v2/main/NAME/tags/list", b""),
+    *(
+        (method, f"/api/{path}", b"{}" if method in ("POST", "PUT", "PATCH") else b"")
+        for method, path in (
+            ("GET", "repository/main%2FNAME"),
+            ("GET", "repository/UID"),
+            ("PATCH", "repository/main%2FNAME"),
+            ("DELETE", "repository/main%2FNAME?confirm=NAME"),
+            ("OPTIONS", "repository/main%2FNAME"),
+            ("GET", "repository/main%2FNAME/names"),
+            ("GET", "repository/main%2FNAME/config"),
+            ("PUT", "repository/main%2FNAME/config/policy"),
+            ("GET", "repository/main%2FNAME/packages"),
+            ("DELETE", "repository/main%2FNAME/packages"),
+            ("GET", "repository/main%2FNAME/tree/x"),
+            ("GET", "repository/main%2FNAME/setup"),
+            ("GET", "repository/main%2FNAME/stats"),
+            ("POST", "repository/main%2FNAME/gc"),
+            ("GET", "repository/find-id/main/NAME"),
+            ("GET", "package/main%2FNAME/demo"),
+            ("POST", "package/main%2FNAME/demo/versions/1.0/yank"),
+            ("GET", "project/by-key/main%2FNAME/demo"),
+            ("GET", "repository?q=NAME"),
+            ("GET", "search/packages?repository=main/NAME"),
+            ("GET", "auth/token?scope=repository:main/NAME/app:pull"),
+        )
+    ),
+    ("POST", "/api/user/token", b'{"name": "x", "repositories": [{"repository": "main/NAME"}]}'),
+    ("POST", "/api/user/token", b'{"name": "x", "repositories": [{"repository_id": "UID"}]}'),
+    ("PUT", "/api/users/bob/permissions", b'{"repositories": [{"repository": "main/NAME", "actions": ["read"]}]}'),
+]
+VARYING = re.compile(  # ids, tokens, times
+    rb"[0-9a-f]{8}-[0-9a-f]+|[0-9a-f]{32}|eyJ[^\"]*|\d{4}-\d\d-\d\dT[^\"]*|(?<=expires_in.:)\d+"
+)
+
+
+@pytest.mark.parametrize("default", ["", "main/open"])
+@pytest.mark.parametrize("format", ["python", "npm", "docker"])
 @pytest_twisted.ensureDeferred
-async def test_nobody_learns_which_private_repositories_there_are(stack: Stack) -> None:
-    await stack.add_repository("secret", visibility="private")
-    for path in ("/project/by-key/{}/demo", "/repository/{}", "/package/{}/demo", "/repository/{}/config"):
-        found, absent = [
-            await stack.api("GET", path.format(name), who=None) for name in ("main%2Fsecret", "main%2Fnobody")
-        ]
-        assert (found.status, absent.status) == (404, 404)
-        assert found.json["detail"].replace("secret", "nobody") == absent.json["detail"]
+async def test_a_hidden_repository_and_a_missing_one_are_answered_alike(
+    make_stack: Any, format: str, default: str
+) -> None:
+    stack = await make_stack(container__default_repository=default, limits__login_failures=1000)
+    uid = (await stack.add_repository("secret", format=format, visibility="private"))["id"]
+    await stack.add_repository("open", format="docker", visibility="private")
+    await stack.add_user("bob")
+    await stack.add_user("boss", user_manager=True)
+    await stack.grant("bob", "main/open", "read", "write")
+    token = await stack.token("bob", scopes=["api:read", "api:write", "read", "write", "delete", "edit", "admin"])
+    callers = [None, "bob", "boss", token, await bearer(stack, "bob"), await bearer(stack, None)]
+    scopes = (f"repository:main/{name}/app:pull,push" for name in ("secret", "nobody"))
+    callers.append(await bearer(stack, "bob", "%20".join(scopes)))
+
+    async def ask(name: str, uid: str, probe: tuple[str, str, bytes], who: str | None) -> Any:
+        method, path, body = probe
+        for old, new in (("NAME", name), ("UPPER", name.upper()), ("UID", uid)):
+            path, body = path.replace(old, new), body.replace(old.encode(), new.encode())
+        reply = await stack.call(method, path, raw=body, who=who)
+        told = [f"{field}: {value}".encode() for field, value in sorted(reply.headers.items()) if field != "date"]
+        text = b"\n".join([*told, reply.body])
+        text = VARYING.sub(b"", text.replace(uid.encode(), b"UID"))
+        return reply.status, text.replace(name.encode(), b"NAME").replace(name.upper().encode(), b"NAME")
+
+    for who in callers:
+        for probe in PROBES:
+            hidden = await ask("secret", uid, probe, who)
+            missing = await ask("nobody", "00000000-0000-4000-8000-000000000000", probe, who)
+            assert hidden == missing, (who, probe)
+            if who in (None, "bob") and probe[1].startswith("/repositories/main/NAME/simple"):
+                assert hidden[0] == (401 if who is None else 404)
+    await stack.grant("bob", "main/secret", "read")
+    assert (await stack.call("GET", "/repositories/main/secret/", who="bob")).status != 401
 
 
 @pytest_twisted.ensureDeferred
@@ -168,7 +314,7 @@ async def test_a_user_manager_gives_no_right_that_they_do_not_hold(stack: Stack)
                 {"default_repository_actions": ["read"]},
             ):
                 path = f"/users/{name}/permissions"
-                assert (await stack.api("PUT", path, body, who=who)).status == 403, (name, body)
+                assert (await stack.api("PUT", path, body, who=who)).status in (403, 422), (name, body)
             body = {"default_repository_actions": ["read"]}
             assert (await stack.api("PATCH", f"/users/{name}", body, who=who)).status == 403
         body = {"username": "puppet", "password": OTHER_PASSWORD, "default_repository_actions": ["read"]}

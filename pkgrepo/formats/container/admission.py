@@ -5,12 +5,14 @@ Who may do what to which image, and what is told to those who may not.
 caller                      wants                          is told
 ==========================  =============================  ===================================================
 nobody                      what needs somebody            401 with the challenge: clients come back with a token
-nobody                      a repository that is not there the same, so that names do not leak
+nobody                      a repository that is not there 401 with the challenge, and that there is none or it needs
+                            or not for everybody           credentials: names do not leak
 somebody, right             but the token was issued for   401 ``insufficient_scope``: clients fetch another
                             less
 somebody, without right     to read                        404, as if it were not there
 somebody, without right     to change                      403 and the reason; no challenge, which would only
                                                            make clients try again
+somebody, without any right whatever                       404, as if the repository were not there
 ==========================  =============================  ===================================================
 """
 
@@ -22,6 +24,7 @@ from attrs import frozen
 
 from pkgrepo.auth.bearer import behind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, RepositoryInactive, TooManyAttempts
+from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.images import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
@@ -81,12 +84,12 @@ class Admission:
         :raises Refusal: no repository is there
         """
         found = self._addresses.find(request.authority, name)
-        if found is not None and action is Action.READ and self._hides(identity, found):
+        if found is not None and self._hides(identity, found, action):
             # the caller gets what the name would mean if the repository were not there
             found = self._addresses.find_default(request.authority, name)
         if found is None:
             if identity.anonymous:
-                raise self.challenge(request, scope_of(name, action), str(AuthenticationRequired()))
+                raise self.challenge(request, scope_of(name, action), str(unknown(identity, name)))
             raise self._nothing(identity, name)
         return Target(found.repository, found.image, name, "/v2", name)
 
@@ -101,8 +104,12 @@ class Admission:
         try:
             access.require(identity, action, repository, image)
         except AuthenticationRequired as error:
-            raise self.challenge(request, scope_of(target.scope, action), str(error)) from None
+            known = access.knows(identity, repository)
+            sentence = str(error if known else unknown(identity, target.name))
+            raise self.challenge(request, scope_of(target.scope, action), sentence) from None
         except Forbidden as error:
+            if not access.knows(identity, repository):
+                raise self._nothing(identity, target.name) from None
             sentence = str(error)
             if identity.via == "bearer":
                 sentence = self._refusal_of_owner(identity, action, repository, image)
@@ -123,10 +130,14 @@ class Admission:
             pass
         return ""
 
-    def _hides(self, identity: Identity, found: ImageAddress) -> bool:
+    def _hides(self, identity: Identity, found: ImageAddress, action: Action) -> bool:
         """Whether somebody must not learn of a repository, with whatever token."""
         may = self._services.access.may
-        if identity.anonymous or may(identity, Action.READ, found.repository, found.image):
+        if identity.anonymous:
+            return False
+        if action is not Action.READ:
+            return not self._services.access.knows(identity, found.repository)
+        if may(identity, Action.READ, found.repository, found.image):
             return False
         return identity.via != "bearer" or not may(self.unbound(identity), Action.READ, found.repository, found.image)
 

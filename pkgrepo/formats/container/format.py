@@ -96,6 +96,10 @@ class ContainerFormat:
         """See L{IFormat.readable_path}."""
         return path
 
+    def welcomes(self, path: bytes) -> bool:
+        """All paths: their challenge says where tokens are. See L{IFormat.welcomes}."""
+        return path == b"v2" or path.startswith(b"v2/")
+
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""
         return snippets(base_url, repository.path)

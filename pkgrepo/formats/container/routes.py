@@ -168,11 +168,12 @@ class RegistrySite:
     async def _version(self, request: Request) -> Answer:
         if request.method.decode("latin-1") not in READS:
             raise Refusal(405, "this address is only read", "UNSUPPORTED", headers=((b"Allow", b"GET, HEAD"),))
-        await self._admission.identify(request)
+        identity = await self._admission.identify(request)
         if request.header(b"authorization") is None and not self._lets_anybody_ping(request):
             raise self._admission.challenge(request, "", "authentication required")
-        if self._repository is not None and not self._repository.active:
-            raise RepositoryInactive(self._repository.path)
+        own = self._repository
+        if own is not None and not own.active and self._services.access.knows(identity, own):
+            raise RepositoryInactive(own.path)
         return version_answer()
 
     def _lets_anybody_ping(self, request: Request) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pkgrepo.auth.limits import literal
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, Invalid
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.access import actor_of, unknown
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
@@ -79,12 +79,20 @@ class OwnAccount:
         return identity, text
 
     async def prove(self, request: Request, username: str, password: str) -> Identity:
-        """The identity behind name and password. :raises Refusal: they are wrong; clients print the sentence"""
+        """
+        The identity behind name and password.
+
+        :raises Refusal: they are wrong; clients print the sentence
+        :raises NotFound: there is no such repository, or not for them
+        """
         client = (request.header(b"user-agent") or b"").decode("latin-1")
         try:
-            return await self._accounts.login(username, password, request.client_address, client)
+            identity = await self._accounts.login(username, password, request.client_address, client)
         except AuthenticationFailed:
             raise Refusal(401, "incorrect username or password", LOGIN_FAILED) from None
+        if not self._services.access.knows(identity, self._repository):
+            raise unknown(identity, self._repository.path)
+        return identity
 
     async def document(self, request: Request, username: str) -> Answer:
         """A user as others see them. :raises Refusal: there is none"""

@@ -25,6 +25,8 @@ from .semver import parse_version
 from .setup import snippets
 from .wording import shown
 
+LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
+
 
 @implementer(IFormat)
 class NpmFormat:
@@ -70,6 +72,10 @@ class NpmFormat:
     def readable_path(self, path: str) -> str:
         """See L{IFormat.readable_path}."""
         return layout.readable_path(path)
+
+    def welcomes(self, path: bytes) -> bool:
+        """Logins and logouts. See L{IFormat.welcomes}."""
+        return path.startswith(LOGINS)
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""

@@ -25,6 +25,7 @@ from urllib.parse import parse_qs
 
 from pkgrepo.auth.accounts import add_personal_token, owner_of
 from pkgrepo.auth.tokens import make_token
+from pkgrepo.errors import NotFound
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
@@ -102,6 +103,8 @@ class WebLogin:
             identity = await self._account.prove(request, username, password)
         except Refusal as refusal:
             return self._page(f"{refusal.sentence[:1].upper()}{refusal.sentence[1:]}.", username, status=401)
+        except NotFound as error:
+            return self._page(f"{str(error)[:1].upper()}{str(error)[1:]}.", username, status=404)
         if identity.limits is not None:
             return self._page("Log in with the password, not with a token.", username, status=403)
         approved = await self._services.catalog.write(

@@ -59,6 +59,10 @@ class PythonFormat:
         """See L{IFormat.readable_path}."""
         return layout.readable_path(path)
 
+    def welcomes(self, path: bytes) -> bool:  # noqa: ARG002 - nobody logs in here
+        """None. See L{IFormat.welcomes}."""
+        return False
+
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""
         return snippets(f"{base_url}/repositories/{repository.path}")

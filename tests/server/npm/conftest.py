@@ -31,6 +31,7 @@ TOKENS = {
     "reader": ("main/*", ["read"], []),
     "writer": ("main/npm", ["read", "write"], []),
     "scoped": ("main/npm", ["read", "write"], ["@team/*"]),
+    "scoped in private": ("main/private", ["read"], ["@team/*"]),
     "elsewhere": ("main/search", ["read", "write"], []),
 }
 

@@ -196,8 +196,8 @@ def test_what_is_not_there_is_told_in_json(npm, publish, path):
         ("/main/npm/%ff", {}, 400),
         ("/main/npm/x", {"X": "y" * 40_000}, 431),
         ("/main/npm/x", {"Host": "a b"}, 400),
-        ("/main/nothing/x", {}, 404),
-        ("/main/nothing/a%0Ab", {}, 404),
+        ("/main/nothing/x", {}, 401),
+        ("/main/nothing/a%0Ab", {}, 401),
         ("//npm/x", {}, 404),
         ("", {}, 404),
     ],
@@ -270,7 +270,7 @@ def test_a_private_repository_names_nothing_to_those_who_may_not_see(registry, p
     publish("secret", where=private)
     for path in ("/secret", "/secret/1.0.0", "/secret/-/secret-1.0.0.tgz", "/nothing", "/-/v1/search?text=secret"):
         reply = private.as_user().get(path)
-        assert (reply.status, reply.headers["www-authenticate"]) == (401, 'Bearer, Basic realm="pkgrepo"'), path
+        assert (reply.status, reply.headers["www-authenticate"]) == (401, 'Basic realm="pkgrepo", Bearer'), path
     for path in ("/secret", "/secret/-/secret-1.0.0.tgz", "/-/package/secret/dist-tags"):
         assert as_token("elsewhere", "private").get(path).status == 404
         assert private.as_user("bob", "bob keeps bees at home").get(path).status == 404

@@ -1,11 +1,14 @@
+from datetime import UTC, datetime
+
 import pytest
 from attrs import evolve
 from zope.interface.verify import verifyObject
 
 from pkgrepo.auth import permissions as module
 from pkgrepo.auth.checkers import identity_of
-from pkgrepo.auth.limits import SERVER_SCOPES
+from pkgrepo.auth.limits import NOWHERE, SERVER_SCOPES
 from pkgrepo.auth.permissions import claim_package
+from pkgrepo.auth.rules import NO_REPOSITORY
 from pkgrepo.errors import Forbidden
 from pkgrepo.interfaces import IAuthorizer
 from pkgrepo.model import (
@@ -20,7 +23,7 @@ from pkgrepo.model import (
 from pkgrepo.storage.catalog.grants import add_group, add_group_member, set_permission
 from pkgrepo.storage.catalog.identity import remove_user, update_user
 from pkgrepo.storage.catalog.projects import add_project, bind_names, set_project_member
-from tests.support.auth import Scene
+from tests.support.auth import START, Scene
 
 READ, WRITE = Action.READ, Action.WRITE
 
@@ -247,3 +250,59 @@ def test_a_package_of_the_same_name_elsewhere_is_claimed_apart(scene, alice):
     scene.catalog.do(claim_package, second, "acme-x", bob, now_ms=1)
     assert scene.authorizer.is_project_member(bob, second, "acme-x")
     assert not scene.authorizer.is_project_member(bob, first, "acme-x")
+
+
+def test_whoever_may_do_anything_in_a_repository_knows_of_it(scene, alice):
+    private, public = scene.repository(1), scene.repository(2, visibility=Visibility.PUBLIC)
+    guarded = scene.repository(3, visibility=Visibility.PUBLIC, settings={"auth": {"enabled": True}})
+    knows = scene.authorizer.knows
+    assert [knows(ANONYMOUS, each) for each in (private, public, guarded)] == [False, True, False]
+    assert [knows(alice, each) for each in (private, public, guarded)] == [False, True, True]
+    for actions, known in (([WRITE], True), ([Action.ADMIN], True), ([], False), (None, False)):
+        grant(scene, private, alice, actions)
+        assert knows(alice, private) is known
+
+
+@pytest.mark.parametrize(
+    ("role", "format", "bound", "known"),
+    [
+        (ProjectRole.REPORTER, "python", True, True),
+        (ProjectRole.REPORTER, "python", False, False),
+        (ProjectRole.GUEST, "python", True, False),
+        (ProjectRole.DEVELOPER, "docker", False, True),
+    ],
+)
+def test_members_of_a_project_know_where_it_owns_packages(scene, alice, role, format, bound, known):
+    repository, other = scene.repository(1, format=format), scene.repository(2)
+    project = scene.catalog.do(add_project, key="acme", now_ms=1)
+    if bound:
+        scene.catalog.do(bind_names, repository.id, "acme-*", project.id)
+    scene.catalog.do(set_project_member, project.id, SubjectKind.USER, alice.user_id, role)
+    assert scene.authorizer.knows(alice, repository) is known
+    assert not scene.authorizer.knows(alice, other)
+
+
+@pytest.mark.parametrize(
+    ("limits", "known"),
+    [
+        (TokenLimits(), True),
+        (TokenLimits(packages=("x",)), True),
+        (TokenLimits(repositories=(RepositoryScope("main/r1", frozenset({READ}), ("x",)),)), True),
+        (TokenLimits(repositories=(RepositoryScope("main/r2", frozenset({READ})),)), False),
+        (TokenLimits(repositories=(RepositoryScope("main/r1", frozenset()),)), False),
+        (TokenLimits(expires_at=datetime.fromtimestamp(START - 1, UTC)), False),
+    ],
+)
+def test_a_token_knows_of_what_it_reaches(scene, limits, known):
+    admin = identity_of(scene.user("root", admin=True), via="token")
+    repository = scene.repository(1)
+    assert scene.authorizer.knows(evolve(admin, limits=limits), repository) is known
+    bearer = evolve(admin, via="bearer", scoped=True, limits=TokenLimits(repositories=(NOWHERE,)))
+    assert scene.authorizer.knows(bearer, repository)
+
+
+def test_in_a_repository_that_does_not_exist_nobody_may_anything(scene):
+    admin = identity_of(scene.user("root", admin=True), via="password")
+    phantom = evolve(scene.repository(1), id=NO_REPOSITORY)
+    assert not scene.authorizer.knows(admin, phantom)
+    assert not any(scene.authorizer.may(admin, action, phantom, "x") for action in Action)

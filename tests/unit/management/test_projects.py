@@ -127,7 +127,7 @@ async def test_names_are_bound_to_one_project(stack: Stack) -> None:
     owner = await stack.ok("GET", "/project/by-key/main%2Fpy/Core_Things", who=None)
     assert owner["key"] == "core"
     assert (await stack.api("GET", "/project/by-key/main%2Fpy/other")).status == 404
-    assert (await stack.api("GET", "/project/by-key/main%2Finner/x", who=None)).status == 404
+    assert (await stack.api("GET", "/project/by-key/main%2Finner/x", who=None)).status == 401
     unbind = "/project/core/bindings?repository=main/py&pattern=core-*"
     assert await stack.ok("DELETE", unbind) is None
     assert (await stack.api("DELETE", unbind)).status == 404

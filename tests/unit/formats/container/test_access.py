@@ -87,7 +87,8 @@ async def test_a_challenge_names_the_scope_that_is_missing(
     assert (reply.status, code(reply)) == (401, "UNAUTHORIZED")
     assert reply.headers["www-authenticate"] == f'{REALM},scope="repository:{APP}:{scope}"'
     error = reply.json["errors"][0]
-    assert (error["message"], error["detail"]) == ("authentication required", {"scope": f"repository:{APP}:{scope}"})
+    sentence = f"there is no repository {APP} here, or it needs credentials"
+    assert (error["message"], error["detail"]) == (sentence, {"scope": f"repository:{APP}:{scope}"})
 
 
 @pytest_twisted.ensureDeferred
@@ -112,8 +113,12 @@ async def test_names_do_not_leak(make_registry: Any) -> None:
         reply = await registry.below("GET", "manifests/v1", name=name, who="bob")
         assert (reply.status, code(reply)) == (404, "NAME_UNKNOWN")
     refused = await registry.start(who="bob")
+    assert (refused.status, code(refused)) == (404, "NAME_UNKNOWN")
+    await registry.stack.grant("bob", "main/images", "read")
+    refused = await registry.start(who="bob")
     assert (refused.status, code(refused)) == (403, "DENIED")
     assert "www-authenticate" not in refused.headers
+    await registry.stack.grant("bob", "main/images")
     assert (await registry.call("GET", "/_catalog", who="bob")).json["repositories"] == []
 
 
