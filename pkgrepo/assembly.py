@@ -401,11 +401,12 @@ class Flusher(Service):
 def _management_settings(config: Config) -> ManagementSettings:
     return ManagementSettings(
         version=__version__,
+        database_dir=config.database_path.parent,
         open_install=config.compat.open_install,
         public_url=config.server.public_url.rstrip("/"),
         max_upload=config.server.max_upload,
         token_max_days=config.auth.token_max_days,
-        low_water=config.data.low_water or 0,
+        low_water=config.data.low_water,
     )
 
 

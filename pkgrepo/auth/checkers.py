@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Identity, Token, User
 from pkgrepo.storage.catalog.identity import (
@@ -110,11 +111,9 @@ class PasswordChecker:
         if recent and verdict.rehashed is None:
             return
         rehashed = None if verdict.rehashed is None else (stored, verdict.rehashed)
-        try:
+        # a full disk must not keep people from reading; the next login is noted instead
+        with suppress(StorageFull, StorageFailed):
             await self._catalog.write(record_login, user.id, now_ms=int(now * 1000), rehashed=rehashed)
-        except PkgrepoError:
-            # a full disk must not keep people from reading
-            log.failure("the login of {user} could not be noted", user=user.username)
 
 
 @implementer(ICredentialsChecker)

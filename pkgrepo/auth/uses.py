@@ -6,14 +6,11 @@ import time
 from collections.abc import Callable
 
 from attrs import define
-from twisted.logger import Logger
 
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import TokenUse
 from pkgrepo.storage.catalog.tokens import record_use
-
-log = Logger()
 
 FLUSH_EVERY_S = 60  # seconds; what a crash may forget
 BATCH = 500  # rows in one transaction, so that publishes never wait long behind it
@@ -62,8 +59,7 @@ class TokenUses:
             ]
             try:
                 await self._catalog.write(record_use, uses)
-            except PkgrepoError:
-                log.failure("token uses could not be written down; they are kept")
+            except (StorageFull, StorageFailed):  # which the catalog has logged
                 for token_id, use in batch.items():
                     self._keep(token_id, use)
                 return

@@ -16,6 +16,8 @@ import msgspec
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
+from pkgrepo.trouble import Trouble
+
 if TYPE_CHECKING:
     from pkgrepo.http.request import Request
 
@@ -46,6 +48,7 @@ class LineLog:
         self._json = style == "json"
         self._write = self._write_json if self._json else self._write_text
         self._scrub = scrub
+        self._trouble = Trouble(_log, "the access log cannot be written, and lines of it are lost")
         self._lines: list[bytes] = []
         self._size = 0
         self._flushing: IDelayedCall | None = None
@@ -82,8 +85,10 @@ class LineLog:
         try:
             self._file.write(b"".join(lines))
             self._file.flush()
-        except OSError:
-            _log.failure("the access log cannot be written; {count} lines are lost", count=len(lines))
+        except OSError as error:
+            self._trouble.failed(error)
+        else:
+            self._trouble.worked()
 
     def reopen(self, file: IO[bytes]) -> None:
         """Go on in another file, for log rotation; the old one is closed."""

@@ -26,7 +26,7 @@ from attrs import Factory, define, evolve, frozen
 from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.concurrency.permits import Permits
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Actor
 from pkgrepo.repositories.clock import Clock, from_ms
@@ -128,7 +128,7 @@ class AuditTrail:
             self._noted, self._lost = [], 0
             try:
                 await self._catalog.write(_append_all, noted)
-            except PkgrepoError:  # which the catalog has logged
+            except (StorageFull, StorageFailed):  # which the catalog has logged
                 kept = [each for each in noted if each.entry.actor is not SYSTEM] + self._noted
                 self._noted, left = kept[:MOST_NOTED], kept[MOST_NOTED:]
                 self._lost += lost + len(left)

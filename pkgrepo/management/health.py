@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
+from pkgrepo.model import Storage
 from pkgrepo.storage.catalog.identity import has_users
 from pkgrepo.storage.catalog.layout_pending import Backlog, backlog
+from pkgrepo.storage.room import free_and_total, low_water
 
 from .schemas.server import Health
 from .services import ManagementServices
 
+OK = "ok"
+DEGRADED = "degraded"
+UNAVAILABLE = "unavailable"
+STATUSES = (OK, DEGRADED, UNAVAILABLE)  # from the best to the worst
+
 NO_STORE = ((b"Cache-Control", b"no-store"),)
+
+
+@frozen
+class Check:
+    """One check: what was looked at, one of ``STATUSES``, and a sentence for admins."""
+
+    name: str
+    status: str = OK
+    sentence: str = OK
 
 
 class HealthChecks:
@@ -27,25 +45,58 @@ class HealthChecks:
 
     async def ready(self, request: Request) -> Answer:
         """
-        200 when the catalog answers and every active storage takes uploads, else 503; admins see the checks.
+        Whether requests may be sent here; admins see each check.
 
-        They see also what the readable layout lacks, which keeps nobody from being served.
+        ===========  ======  ================================================================================
+        status       code    when
+        ===========  ======  ================================================================================
+        ok           200     all is well
+        degraded     200     reading works, but a disk has less room than the low-water mark: nothing can be
+                             published, and what the readable layout lacks is shown when there is room again
+        unavailable  503     the catalog does not answer, or an active storage cannot be opened
+        ===========  ======  ================================================================================
         """
-        checks = {"catalog": self._catalog(), **await self._storages()}
-        fine = all(verdict == "ok" for verdict in checks.values())
+        checks = [self._catalog(), await self._database(), *[await self._storage(each) for each in self._active()]]
+        status = max((each.status for each in checks), key=STATUSES.index)
         identity = await self._services.access.identify(request)
         shown = None
         if identity.admin and identity.limits is None:
-            shown = {**checks, "readable layout": await self._layout()}
-        health = Health(status="ok" if fine else "unavailable", checks=shown)
-        return json_answer(health, 200 if fine else 503, headers=NO_STORE)
+            shown = {each.name: each.sentence for each in checks} | {"readable layout": await self._layout()}
+        health = Health(status=status, checks=shown)
+        return json_answer(health, 503 if status == UNAVAILABLE else 200, headers=NO_STORE)
 
-    def _catalog(self) -> str:
+    def _catalog(self) -> Check:
         try:
             self._services.catalog.look(has_users)
         except PkgrepoError as error:
-            return str(error)
-        return "ok"
+            return Check("catalog", UNAVAILABLE, str(error))
+        return Check("catalog")
+
+    async def _database(self) -> Check:
+        services = self._services
+        try:
+            free, total = await services.pools.disk(free_and_total, services.settings.database_dir)
+        except OSError as error:
+            return Check("database", UNAVAILABLE, error.strerror or "its folder is not to be seen")
+        return self._room("database", free, total)
+
+    def _active(self) -> list[Storage]:
+        return [storage for storage in self._services.registry.storages() if storage.active]
+
+    async def _storage(self, storage: Storage) -> Check:
+        name = f"storage {storage.name}"
+        try:
+            store: IBlobStore = await self._services.stores.open(storage)
+            free, total = store.capacity()
+        except (PkgrepoError, OSError) as error:
+            return Check(name, UNAVAILABLE, str(error))
+        return self._room(name, free, total)
+
+    def _room(self, name: str, free: int, total: int) -> Check:
+        least = low_water(total, self._services.settings.low_water)
+        if free >= least:
+            return Check(name)
+        return Check(name, DEGRADED, f"only {free} bytes are free, {least} are kept free (data.low_water)")
 
     async def _layout(self) -> str:
         try:
@@ -54,18 +105,3 @@ class HealthChecks:
             return str(error)
         count = sum(found.failed.values())
         return f"{count} entries could not be shown, and are tried again: {found.reason}" if count else "ok"
-
-    async def _storages(self) -> dict[str, str]:
-        verdicts: dict[str, str] = {}
-        for storage in self._services.registry.storages():
-            if not storage.active:
-                continue
-            try:
-                store: IBlobStore = await self._services.stores.open(storage)
-                free, _total = store.capacity()
-            except (PkgrepoError, OSError) as error:
-                verdicts[f"storage {storage.name}"] = str(error)
-                continue
-            low = self._services.settings.low_water
-            verdicts[f"storage {storage.name}"] = "ok" if free >= low else f"only {free} bytes are free"
-        return verdicts

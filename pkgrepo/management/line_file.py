@@ -8,6 +8,7 @@ from twisted.logger import Logger
 
 from pkgrepo.descriptors import is_out_of_descriptors
 from pkgrepo.storage.private_files import private_opener, tighten
+from pkgrepo.trouble import Trouble
 
 log = Logger()
 
@@ -22,6 +23,7 @@ class LineFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._trouble = Trouble(log, f"lines cannot be written to {path}")
 
     def close_to_others(self) -> None:
         """Let only the owner read what an earlier release wrote; new files are made so."""
@@ -34,4 +36,6 @@ class LineFile:
                 file.write(line)
         except OSError as error:
             if not is_out_of_descriptors(error):
-                log.failure("a line could not be written to {path}", path=str(self._path))
+                self._trouble.failed(error)
+        else:
+            self._trouble.worked()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from attrs import Factory, frozen
 
@@ -32,17 +33,18 @@ class ManagementSettings:
     """
     What of the configuration the API needs to know.
 
-    With ``open_install`` whoever comes first makes the
-    first admin. An empty ``public_url`` means the address that each request came to. Below ``low_water`` free bytes a
-    storage is not ready.
+    With ``open_install`` whoever comes first makes the first admin. An empty ``public_url`` means the address that each
+    request came to. Below ``low_water`` free bytes (None: see L{low_water}) of the disk of a storage, or of
+    ``database_dir``, the server is degraded.
     """
 
     version: str
+    database_dir: Path
     open_install: bool = False
     public_url: str = ""
     max_upload: int = 10 * 1024**3
     token_max_days: int = 365
-    low_water: int = 0
+    low_water: int | None = None
 
 
 @frozen

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from urllib.parse import parse_qs
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from pkgrepo.auth.bearer import Access, allowed_words
 from pkgrepo.auth.tokens import hash_token, make_token, shown_part
-from pkgrepo.errors import AuthenticationRequired, Invalid
+from pkgrepo.errors import AuthenticationRequired, Invalid, StorageFailed, StorageFull
 from pkgrepo.gateway.images import FORMAT
 from pkgrepo.model import Identity, Repository, TokenKind, TokenLimits
 from pkgrepo.repositories.clock import from_ms
@@ -115,12 +115,16 @@ class TokenService:
             refresh_token=await self._remember(call, identity) if offline and identity.via == "password" else UNSET,
         )
 
-    async def _remember(self, call: Call, identity: Identity) -> str:
-        """A new refresh token of a caller who came with a password."""
+    async def _remember(self, call: Call, identity: Identity) -> str | UnsetType:
+        """
+        A new refresh token of a caller who came with a password.
+
+        None while the catalog cannot be written: docker keeps the password then, and pulls.
+        """
         assert identity.user_id is not None
         text = make_token(TokenKind.LOGIN)
         days = min(LOGIN_DAYS, self._services.settings.token_max_days)
-        await self._services.catalog.write(
+        adding = self._services.catalog.write(
             add_token,
             user_id=identity.user_id,
             hash=hash_token(text),
@@ -131,6 +135,10 @@ class TokenService:
             created_from=call.request.client_address,
             now_ms=call.now_ms,
         )
+        try:
+            await adding
+        except (StorageFull, StorageFailed):
+            return UNSET
         return text
 
     def _grant(self, authority: bytes | None, identity: Identity, scope: str) -> Access | None:

@@ -12,6 +12,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.permits import Permits
+from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Identity
 from pkgrepo.storage.catalog import downloads
@@ -22,7 +23,7 @@ log = Logger()
 
 FLUSH_S = 10.0  # at most this many seconds of downloads are forgotten by a crash
 FLUSH_ROWS = 5000
-MOST_PENDING = 200_000  # downloads, some 40 MB; the catalog has hung for a minute before there are so many
+MOST_PENDING = 200_000  # downloads, some 40 MB; as many as there are in minutes while the catalog cannot be written
 
 
 class Item(Protocol):
@@ -67,7 +68,7 @@ class DownloadRecorder(Service):
         self._loop.clock = reactor
 
     def note(self, item: Item, identity: Identity) -> None:
-        """One whole file, or manifest, was sent to this identity. While the catalog hangs, some are not counted."""
+        """One whole file, or manifest, was sent to this identity. Beside ``MOST_PENDING`` others it is not counted."""
         if len(self._pending) >= MOST_PENDING:
             return
         self._pending.append(
@@ -102,7 +103,8 @@ class DownloadRecorder(Service):
         """
         Write what has gathered, and wait for what is being written already.
 
-        A failure is logged, and those downloads are lost.
+        While the catalog cannot be written, up to ``MOST_PENDING`` are kept for the next time. Any other failure is
+        logged, and those downloads are lost.
         """
         return Deferred.fromCoroutine(self._flush()).addErrback(
             lambda failure: log.failure("downloads were not recorded", failure=failure)
@@ -112,4 +114,8 @@ class DownloadRecorder(Service):
         async with self._writing.one():
             while self._pending:
                 batch, self._pending = self._pending[:FLUSH_ROWS], self._pending[FLUSH_ROWS:]
-                await self._catalog.write(downloads.record_downloads, batch)
+                try:
+                    await self._catalog.write(downloads.record_downloads, batch)
+                except (StorageFull, StorageFailed):  # which the catalog has logged
+                    self._pending = batch + self._pending
+                    return

@@ -12,6 +12,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.flight import shield
 from pkgrepo.errors import PkgrepoError
@@ -76,7 +77,7 @@ class Jobs(Service):
         )
         self._waiting[uid] = []
         self._running[uid] = Deferred.fromCoroutine(self._run(uid, work))
-        self._running[uid].addErrback(lambda failure: log.failure("a job's end could not be noted", failure=failure))
+        self._running[uid].addErrback(_report_unnoted)
         self._running[uid].addBoth(self._ended, uid)
         if self._stopping and uid in self._work:
             self._work[uid].cancel()
@@ -141,6 +142,13 @@ class Jobs(Service):
         if mine in waiting:
             waiting.remove(mine)
             mine.callback(None)
+
+
+def _report_unnoted(failure: Failure) -> None:
+    if failure.check(PkgrepoError):  # the job counts as dead once its lease has ended
+        log.warn("a job's end could not be noted: {reason}", reason=str(failure.value))
+    else:
+        log.failure("a job's end could not be noted", failure=failure)
 
 
 async def _result(work: Work) -> Mapping[str, Any]:

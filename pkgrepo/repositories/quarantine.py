@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.errors import PkgrepoError, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.storage.catalog import packages, repositories, trust
@@ -91,6 +91,8 @@ class QuarantineWatch(Rounds):
                 continue
             try:
                 await self._tidy(repository)
+            except StorageFull:
+                raise  # the next repository would fare no better
             except PkgrepoError:
                 log.failure("what waits for signatures in {repository} is left as it is", repository=repository.path)
 

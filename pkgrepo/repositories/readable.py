@@ -31,8 +31,9 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import NotFound, StorageFailed, StorageFull
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog import events, layout_pending, settings
@@ -169,7 +170,7 @@ class LayoutFollower(Service):
         self._again = True
         if self._following is None and self._open:
             following = self._following = Deferred.fromCoroutine(self._follow())
-            following.addErrback(lambda failure: log.failure("the readable layout fell behind", failure=failure))
+            following.addErrback(_report_failure)
             following.addCallback(self._done)
 
     async def backlog(self) -> Backlog:
@@ -386,3 +387,8 @@ class LayoutFollower(Service):
             repository="a removed repository" if repository is None else repository.path,
             reason=reason,
         )
+
+
+def _report_failure(failure: Failure) -> None:
+    if not failure.check(StorageFull, StorageFailed):  # which the catalog has logged
+        log.failure("the readable layout fell behind", failure=failure)

@@ -11,6 +11,8 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.errors import StorageFull
+
 log = Logger()
 
 
@@ -50,5 +52,7 @@ class Rounds(Service, ABC):
         return self._running
 
     def _report(self, failure: Failure) -> None:
-        if not failure.check(CancelledError):
+        if failure.check(StorageFull):
+            log.warn("{what} waits for room: {reason}", what=self._what, reason=str(failure.value))
+        elif not failure.check(CancelledError):
             log.failure("{what} failed", failure=failure, what=self._what)

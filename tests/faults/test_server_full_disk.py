@@ -1,13 +1,21 @@
-"""Disks that are full: the upload is refused in a sentence, and everything else goes on."""
+"""
+Disks that are full: what needs room is refused in a sentence, and everything else goes on.
+
+Reading, logins, bearer tokens and a new start need none; the log says once that the disk is full, and once that it is
+not any more.
+"""
 
 import os
 import subprocess
+from contextlib import contextmanager
 
 import pytest
 
 from tests.support.forms import uv
+from tests.support.images import digest_of, make_image
 from tests.support.index import PASSWORD, USER
-from tests.support.processes import twistd_process
+from tests.support.npmpkgs import make_publish, make_tarball
+from tests.support.processes import restarts, twistd_process
 from tests.support.pyprojects import make_wheel
 from tests.support.wire import Wire
 
@@ -26,20 +34,33 @@ format = "python"
 """
 
 
-@pytest.fixture
-def small(tmp_path):
-    """A file system of 8 MiB."""
+@contextmanager
+def file_system(place, size):
+    """A file system of its own for a folder."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount file systems")
-    place = tmp_path / "small"
     place.mkdir()
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "pkgrepo-test", str(place)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "pkgrepo-test", str(place)], capture_output=True, check=False
     )
     if done.returncode:
         pytest.skip(f"this machine does not mount: {done.stderr.decode().strip()}")
     yield place
     subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A file system of 8 MiB."""
+    with file_system(tmp_path / "small", "8m") as place:
+        yield place
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A file system of 16 MiB that holds all that the server keeps."""
+    with file_system(tmp_path / "data", "16m") as place:
+        yield place
 
 
 @pytest.fixture
@@ -81,3 +102,127 @@ def test_a_refusal_for_want_of_room_comes_before_the_body(server):
         head = py.head_lines("PUT", "/big/1.0/big-1.0.tar.gz", Content_Length=str(64 * MIB), Expect="100-continue")
         connection.sendall(head)
         assert connection.recv(1000).startswith(b"HTTP/1.1 507 ")
+
+
+EVERYTHING = """
+[data]
+low_water = "256KiB"
+
+[[bootstrap.repositories]]
+name = "py"
+format = "python"
+visibility = "private"
+
+[[bootstrap.repositories]]
+name = "js"
+format = "npm"
+visibility = "private"
+
+[[bootstrap.repositories]]
+name = "images"
+format = "docker"
+visibility = "private"
+"""
+IMAGE = make_image()
+WHEEL, WHEEL_DATA = make_wheel("demo", "1.0")
+TARBALL = make_tarball("demo", "1.0.0")
+
+
+@contextmanager
+def filled(folder):
+    """Takes every byte that is left; and again, when what it gives is called."""
+    name = folder / "filler"
+    with name.open("wb", buffering=0) as file:
+
+        def fill():
+            for size in (MIB, 4096, 1):
+                try:
+                    while file.write(b"x" * size) == size:
+                        pass
+                except OSError:
+                    continue
+
+        try:
+            fill()
+            yield fill
+        finally:
+            name.unlink()
+
+
+def publish_all(server):
+    wire = Wire(server.url, (USER, PASSWORD))
+    assert wire.put(f"/repositories/main/py/demo/1.0/{WHEEL}", WHEEL_DATA).status == 201
+    document = make_publish("demo", "1.0.0", tarball=TARBALL)
+    assert wire.put("/repositories/main/js/demo", document, Content_Type="application/json").status == 201
+    for blob in IMAGE.blobs:
+        place = wire.post("/v2/main/images/app/blobs/uploads/").headers["location"]
+        assert wire.put(f"{place}?digest={digest_of(blob)}", blob).status == 201
+    pushed = wire.put("/v2/main/images/app/manifests/1", IMAGE.manifest, Content_Type=IMAGE.media_type)
+    assert pushed.status == 201
+
+
+def assert_readable(server):
+    """Every format is read, as its clients do, with a name and a password that were not verified lately."""
+    wire = Wire(server.url, (USER, PASSWORD))
+    for _ in range(3):
+        query = "/token?service=pkgrepo&scope=repository:main/images/app:pull&offline_token=true"
+        reply = wire.get(f"/api/auth{query}")
+        assert reply.status == 200, reply
+        bearer = {"Authorization": f"Bearer {reply.json['token']}"}
+        assert wire.ask("GET", "/v2/main/images/app/manifests/1", headers=bearer).body == IMAGE.manifest
+        for blob in IMAGE.blobs:
+            place = f"/v2/main/images/app/blobs/{digest_of(blob)}"
+            assert wire.ask("GET", place, headers=bearer).body == blob
+        assert wire.get("/repositories/main/py/simple/demo/").status == 200
+        assert wire.get(f"/repositories/main/py/packages/{WHEEL}").body == WHEEL_DATA
+        assert wire.get("/repositories/main/js/demo").json["dist-tags"] == {"latest": "1.0.0"}
+        assert wire.get("/repositories/main/js/demo/-/demo-1.0.0.tgz").body == TARBALL
+        assert wire.get("/api/user/me").status == 200
+        assert wire.as_user(USER, "wrong").get("/api/user/me").status == 401
+
+
+def health(server):
+    reply = Wire(server.url, (USER, PASSWORD)).get("/readyz")
+    return reply.status, reply.json["status"], reply.json["checks"]
+
+
+def poor(found):
+    """What has no room, by an answer about the server's health."""
+    return {name for name, said in found[2].items() if "bytes are free" in said}
+
+
+def test_a_full_disk_stops_neither_reading_nor_logins_nor_a_start(tmp_path, data):
+    with restarts(tmp_path, EVERYTHING) as start:
+        server = start()
+        publish_all(server)
+        assert health(server)[:2] == (200, "ok")
+        server.stop()
+        with filled(data) as fill:
+            server = start()
+            assert_readable(server)
+            while poor(checks := health(server)) != {"database", "storage main"}:  # storages look once a second
+                pass
+            assert checks[:2] == (200, "degraded")
+            refused = Wire(server.url, (USER, PASSWORD)).post_json("/api/user/token", {"name": "ci"})
+            assert refused.status == 507
+            server.stop()
+            logs = [server.output]
+            fill()
+            server = start()
+            assert_readable(server)
+            server.kill()
+            fill()
+            logs.append(server.output)
+            server = start()
+            assert_readable(server)
+        wire = Wire(server.url, (USER, PASSWORD))
+        while wire.post_json("/api/user/token", {"name": "ci"}).status != 201:
+            pass
+        while health(server)[1] != "ok":
+            pass
+        assert "login" in {line["action"] for line in wire.get("/api/audit").json["items"]}
+        server.stop()
+        logs.append(server.output)
+    for log in logs:
+        assert "Traceback" not in log, log
+        assert log.count("no room left") <= 2, log

@@ -58,7 +58,11 @@ class Judging:
         return Judgement(ids_of(keys), _name_of(keys), {subject: found for subject, found in signed.items() if found})
 
     async def catch_up(self, repository: Repository, image: str) -> None:
-        """Hold the signatures of an image against keys that were listed after they came."""
+        """
+        Hold the signatures of an image against keys that were listed after they came.
+
+        When that fails, what was known to be trusted is still, and the next reader tries again.
+        """
         policy = trust_policy(repository)
         state = self._services.catalog.look(signatures.find_key_set, repository.id, image)
         if policy is None or state is None:
@@ -81,8 +85,9 @@ class Judging:
 
         try:
             await self._running.run((package_id, key_set), judge)
-        except (StorageFailed, StorageFull):
-            # what was known to be trusted is still; the next reader tries again
+        except StorageFull:  # which the catalog has logged
+            pass
+        except StorageFailed:
             log.failure("signatures in {repository} could not be looked at", repository=repository.path)
 
     async def _stored_signers(

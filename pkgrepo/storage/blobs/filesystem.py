@@ -31,13 +31,13 @@ from pkgrepo.storage.blobs.state import UploadState
 from pkgrepo.storage.blobs.temporary import Temporary
 from pkgrepo.storage.blobs.upload import SLICE, FilesystemUpload, commit_together
 from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.room import free_and_total, low_water
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 log = Logger()
 
-LOW_WATER = 1024**3  # bytes kept free for the catalog and for removing things; on a small disk 2 % of it
 CAPACITY_AGE_S = 1.0  # seconds for which the free space is believed
 WARM_UPLOADS = 1024  # suspended uploads whose hash state is kept, about 1 KiB each
 
@@ -100,8 +100,7 @@ class FilesystemBlobStore:
         if limit is not None and expect_size is not None and expect_size > limit:
             raise TooLarge(limit)
         free, total = self.capacity()
-        low_water = min(LOW_WATER, total // 50) if self._low_water is None else self._low_water
-        if free - (expect_size or 0) < low_water:
+        if free - (expect_size or 0) < low_water(total, self._low_water):
             raise StorageFull(self.name)
         # A body of one slice is written at once, which leaves nothing to reserve for.
         reserve = expect_size if expect_size is not None and expect_size > SLICE else 0
@@ -218,10 +217,10 @@ class FilesystemBlobStore:
         now = self._clock()
         if self._capacity is None or now - self._capacity[0] >= CAPACITY_AGE_S:
             try:
-                found = os.statvfs(self.paths.root)
+                found = free_and_total(self.paths.root)
             except OSError as error:
                 raise storage_error(self.name, error) from error
-            self._capacity = now, (found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+            self._capacity = now, found
         return self._capacity[1]
 
     def _temporary(self, upload_id: str, reserve: int = 0) -> Temporary:

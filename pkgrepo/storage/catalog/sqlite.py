@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -17,6 +18,7 @@ from pkgrepo.storage.private_files import ensure_private, tighten
 
 from .connections import CatalogUnusable, check_library, open_reader, open_writer
 from .failures import STORAGE_ERRORS, explain
+from .reserve import Reserve
 from .schema import Migration, load_migrations, upgrade
 from .turns import Turns
 from .views import View
@@ -62,6 +64,7 @@ class SqliteCatalog:
         self._idle: list[View] = []
         self._view: View | None = None
         self._moment = Moment(self.generation)
+        self._reserve = Reserve(path)
 
     async def start(self) -> None:
         """
@@ -96,6 +99,7 @@ class SqliteCatalog:
         self._view = None
         # The last connection to close copies the log back, which only the writer's can.
         await self._writer.close()
+        self._reserve.keep()
 
     def moment(self) -> Moment:
         """Within this context manager, which must not wait, ``generation`` is asked of the database once."""
@@ -137,14 +141,12 @@ class SqliteCatalog:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._close_to_others()
             with turns.turn():
-                connection = open_writer(self._path)
                 try:
-                    upgrade(connection, self._path, self._migrations or load_migrations())
-                    # Statistics for the query planner: 0x10002 looks at tables that changed much, within bounds.
-                    connection.execute("PRAGMA optimize = 0x10002")
-                    return open_reader(self._path)
-                finally:
-                    connection.close()
+                    return self._prepare()
+                except STORAGE_ERRORS:
+                    if not self._reserve.release():
+                        raise
+                    return self._prepare()
         except STORAGE_ERRORS as error:
             damaged = isinstance(error, apsw.CorruptError | apsw.NotADBError)
             hint = "; restore a copy, or move it away and run pkgrepo reindex" if damaged else ""
@@ -153,6 +155,18 @@ class SqliteCatalog:
             raise CatalogUnusable(f"{self._path} cannot be used: {error.strerror}") from error
         finally:
             turns.close()
+
+    def _prepare(self) -> apsw.Connection:
+        connection = open_writer(self._path)
+        try:
+            upgrade(connection, self._path, self._migrations or load_migrations())
+            with suppress(apsw.FullError):  # what follows can wait for room
+                # Statistics for the query planner: 0x10002 looks at tables that changed much, within bounds.
+                connection.execute("PRAGMA optimize = 0x10002")
+            self._reserve.keep()
+            return open_reader(self._path)
+        finally:
+            connection.close()
 
     def _close_to_others(self) -> None:
         """

@@ -12,7 +12,8 @@ answered  the result is delivered in the reactor thread, after the COMMIT
 
 A batch is whatever waits when the writer comes round, and what arrives while it runs: concurrent publishes share one
 wait for the disk. A crash loses commands that were not answered, and nothing else. When the disk refuses, every
-command of the batch fails, and the connection is made anew for the next.
+command of the batch fails, and the connection is made anew for the next. The log says that once, and once that it is
+over; so whoever gets C{StorageFull} or C{StorageFailed} from a write need not log it again.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pkgrepo.interfaces import Transaction
+from pkgrepo.trouble import Trouble
 
 from .connections import open_writer
 from .failures import STORAGE_ERRORS, explain
@@ -88,6 +90,7 @@ class Writer:
         self._turns = Turns(path)
         self._view: WriteView | None = None
         self._log_pages = 0
+        self._trouble = Trouble(log, "the catalog cannot be written")
         # of the reactor's thread:
         self._unanswered = 0
         self._resting: list[Deferred[None]] = []
@@ -162,7 +165,7 @@ class Writer:
                 if self._log_pages >= CHECKPOINT_BUSY:
                     self._copy_log_back()
         except (apsw.Error, OSError) as error:
-            log.failure("the catalog could not be written")
+            self._trouble.failed(error, full=isinstance(error, apsw.FullError))
             self._disconnect()
             self._seal()
             explained = explain(error)
@@ -228,9 +231,9 @@ class Writer:
         self._log_pages = 0  # until the next commit tells anew how long the log is
         try:
             self._connect().connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        except apsw.Error:
+        except apsw.Error as error:
             # Nothing is lost: what was committed stays in the log, and there will be another time.
-            log.failure("the catalog's log could not be copied back")
+            self._trouble.failed(error, full=isinstance(error, apsw.FullError))
 
     def _connect(self) -> WriteView:
         if self._view is None:
@@ -241,6 +244,7 @@ class Writer:
 
     def _committed(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
+        self._trouble.worked()
         return apsw.SQLITE_OK
 
     def _disconnect(self) -> None:

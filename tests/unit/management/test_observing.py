@@ -8,6 +8,8 @@ from typing import Any
 import pytest_twisted
 from prometheus_client.parser import text_string_to_metric_families
 
+from pkgrepo.errors import StorageFailed
+from pkgrepo.management import health
 from pkgrepo.storage.catalog import layout_pending
 from pkgrepo.storage.catalog.layout_pending import Entry
 from tests.support.management import Stack
@@ -37,7 +39,7 @@ async def test_a_ready_server_tells_admins_what_was_checked(stack: Stack) -> Non
     reply = await stack.call("GET", "/readyz", who=None)
     assert (reply.status, reply.json) == (200, {"status": "ok", "checks": None})
     checked = (await stack.call("GET", "/readyz")).json["checks"]
-    assert checked == {"catalog": "ok", "storage main": "ok", "readable layout": "ok"}
+    assert checked == {"catalog": "ok", "database": "ok", "storage main": "ok", "readable layout": "ok"}
 
 
 @pytest_twisted.ensureDeferred
@@ -63,13 +65,25 @@ async def test_what_the_readable_layout_lacks_is_told_and_keeps_nobody_from_bein
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_storage_without_room_makes_the_server_unready(make_stack: Any) -> None:
+async def test_disks_without_room_degrade_the_server(make_stack: Any) -> None:
     stack: Stack = await make_stack()
     total = shutil.disk_usage(stack.folder).total
     full: Stack = await make_stack(data__low_water=total * 2)
     reply = await full.call("GET", "/readyz", who="admin")
+    assert (reply.status, reply.json["status"]) == (200, "degraded")
+    for what in ("database", "storage main"):
+        assert "bytes are free" in reply.json["checks"][what]
+    assert (await full.call("GET", "/readyz", who=None)).json == {"status": "degraded", "checks": None}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_catalog_that_does_not_answer_makes_the_server_unready(stack: Stack, monkeypatch: Any) -> None:
+    def fail(_reader: Any) -> bool:
+        raise StorageFailed("catalog")
+
+    monkeypatch.setattr(health, "has_users", fail)
+    reply = await stack.call("GET", "/readyz", who=None)
     assert (reply.status, reply.json["status"]) == (503, "unavailable")
-    assert "bytes are free" in reply.json["checks"]["storage main"]
 
 
 @pytest_twisted.ensureDeferred

@@ -59,7 +59,8 @@ async def test_a_new_catalog_has_the_newest_version_and_no_copy(path):
     await run(path, ALL)
     assert inspect(path, "PRAGMA user_version") == ALL[-1].number
     assert inspect(path, "PRAGMA application_id") == APPLICATION_ID
-    assert {each.name for each in path.parent.iterdir()} == {"pkgrepo.db", "pkgrepo.db-turns"}
+    names = {each.name for each in path.parent.iterdir()}
+    assert names == {"pkgrepo.db", "pkgrepo.db-reserve", "pkgrepo.db-turns"}
 
 
 @pytest_twisted.ensureDeferred

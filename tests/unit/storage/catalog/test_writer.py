@@ -161,4 +161,8 @@ async def test_the_last_one_to_stop_leaves_one_whole_file(case):
     await first.write(settings.grow, "serial")
     await second.write(settings.grow, "serial")
     await case.stop()
-    assert {each.name for each in case.path.parent.iterdir()} == {"pkgrepo.db", "pkgrepo.db-turns"}
+    assert {each.name for each in case.path.parent.iterdir()} == {
+        "pkgrepo.db",
+        "pkgrepo.db-reserve",
+        "pkgrepo.db-turns",
+    }
