@@ -249,7 +249,7 @@ class Assembly:
         )
         authorizer = Authorizer(catalog, anonymous=config.auth.anonymous)
         authenticator = Authenticator(catalog, portal, uses)
-        access = Access(authenticator, authorizer)
+        access = Access(authenticator, authorizer, config.server.public_url)
         hot = HotAnswers(ResponseCache(HOT_BYTES), core.clock)
         services = Services(
             catalog=catalog,

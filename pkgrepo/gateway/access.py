@@ -12,11 +12,16 @@ SAFE_METHODS = (b"GET", b"HEAD")
 
 
 class Access:
-    """The one way from a request to an identity, and from an identity to leave."""
+    """
+    The one way from a request to an identity, and from an identity to leave.
 
-    def __init__(self, authenticator: IAuthenticator, authorizer: IAuthorizer) -> None:
+    ``public_url`` is the server's address where it may differ from what requests say.
+    """
+
+    def __init__(self, authenticator: IAuthenticator, authorizer: IAuthorizer, public_url: str = "") -> None:
         self._authenticator = authenticator
         self._authorizer = authorizer
+        self._public_url = public_url
 
     def recall(self, request: Request) -> Identity | None:
         """The caller, when that is known without waiting."""
@@ -26,9 +31,26 @@ class Access:
         identity: Identity | None = self._authenticator.recall(header)
         return identity
 
-    async def identify(self, request: Request, *, address: str = "") -> Identity:
+    def check_origin(self, request: Request) -> None:
         """
-        The caller; ``address`` is the server's public one where it may differ from what the request says.
+        Keep pages of other sites from sending what changes something.
+
+        Credentials may be what a browser remembers, or in a form. Bodies are read whatever their declared type, so the
+        type protects from nothing; browsers name the page's origin in every request that changes something (Fetch
+        standard, section 3.2).
+
+        :raises Refusal: the page is of another site than the server's
+        """
+        origin = request.header(b"origin")
+        if origin is None or request.method in SAFE_METHODS:
+            return
+        ours = {"/".join(url.split("/")[:3]) for url in (self._public_url, request.base_url)}
+        if origin.decode("latin-1") not in ours:
+            raise Refusal(403, "a page of another site must not change anything here", "cross_site")
+
+    async def identify(self, request: Request) -> Identity:
+        """
+        The caller.
 
         :raises AuthenticationFailed, TooManyAttempts: the credentials are wrong, or guessed at
         :raises Refusal: a page of another site uses what a browser remembers
@@ -36,7 +58,7 @@ class Access:
         header = request.header(b"authorization")
         if header is None:
             return ANONYMOUS
-        check_origin(request, address)
+        self.check_origin(request)
         client = (request.header(b"user-agent") or b"").decode("latin-1")
         identity: Identity = await self._authenticator.authenticate(header, request.client_address, client)
         request.principal = identity.username
@@ -83,23 +105,6 @@ class Access:
         identity = await self.identify(request)
         self.require(identity, action, repository, package)
         return identity
-
-
-def check_origin(request: Request, address: str = "") -> None:
-    """
-    Keep pages of other sites from using credentials that a browser remembers.
-
-    Bodies are read whatever their declared type, so the type protects from nothing; browsers name the page's origin
-    in every request that changes something (Fetch standard, section 3.2).
-
-    :raises Refusal: the page is of another site than the server at ``address``, or where the request came to
-    """
-    origin = request.header(b"origin")
-    if origin is None or request.method in SAFE_METHODS:
-        return
-    ours = {"/".join(url.split("/")[:3]) for url in (address, request.base_url)}
-    if origin.decode("latin-1") not in ours:
-        raise Refusal(403, "a page of another site must not change anything here", "cross_site")
 
 
 def actor_of(request: Request, identity: Identity) -> Actor:

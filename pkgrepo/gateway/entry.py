@@ -88,6 +88,10 @@ class FrontDoor:
         place = split(request.raw_path)
         if place is None:
             return self.nothing(request)
+        try:
+            self._access.check_origin(request)
+        except Refusal as refusal:
+            return answer_with(request, ERRORS, partial(_fail, refusal))
         found = self._mounts.find(request.raw_path)
         if found is not None and self._access.knows(ANONYMOUS, found[0].repository):
             return _inside(request, found[0], place[2])

@@ -21,7 +21,7 @@ from pkgrepo.errors import (
     PkgrepoError,
     TooManyAttempts,
 )
-from pkgrepo.gateway.access import check_origin, unknown
+from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.klein import new_app
 from pkgrepo.http.answers import JSON, Answer, Refusal
 from pkgrepo.http.dispatch import answer_with, refuse_unrouted
@@ -121,8 +121,8 @@ class Dispatcher:
     async def _admit(self, call: Call, parameters: dict[str, str]) -> None:
         """Everything that is decided by the head of the request."""
         request, services = call.request, self._services
-        check_origin(request, call.base_url)
-        call.identity = await services.access.identify(request, address=call.base_url)
+        services.access.check_origin(request)
+        call.identity = await services.access.identify(request)
         call.identity = call.route.who.caller(call.identity, services.catalog)
         asked = parameters.pop("repository", None)
         repository = None if asked is None else find_repository(services.registry, asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import pytest_twisted
@@ -12,7 +13,7 @@ import pytest_twisted
 from tests.support.images import Registry, make_image
 from tests.support.management import OTHER_PASSWORD, Stack
 from tests.support.pyprojects import make_wheel
-from tests.support.server import no_failures
+from tests.support.server import PASSWORD, no_failures
 
 
 @pytest_twisted.async_yield_fixture
@@ -325,3 +326,29 @@ async def test_a_user_manager_gives_no_right_that_they_do_not_hold(stack: Stack)
     for body in (kept, {"repositories": [{"repository": "main/secret", "actions": ["read"]}]}):
         await stack.ok("PUT", "/users/ada/permissions", body, who="boss")
     assert (await stack.api("PUT", "/users/ada/permissions", kept, who="boss")).status == 403
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://registry.example:81", "http://registry.example"]
+)
+@pytest_twisted.ensureDeferred
+async def test_a_page_of_another_site_logs_nobody_in(make_stack: Any, origin: str) -> None:
+    stack = await make_stack(server__public_url="https://pkgs.example/")
+    await stack.add_repository("node", format="npm", visibility="private")
+    ours = origin == "http://registry.example"
+    for who in (origin, "https://pkgs.example"):
+        fields, status = {"Origin": who}, 200 if ours or who != origin else 403
+        begun = await stack.call("POST", "/repositories/main/node/-/v1/login", who=None)
+        page = begun.json["loginUrl"].removeprefix("https://pkgs.example")
+        form = f"username=admin&password={quote(PASSWORD)}".encode()
+        assert (await stack.call("GET", page, who=None, headers=fields)).status == 200
+        approved = await stack.call("POST", page, raw=form, who=None, headers=fields)
+        assert approved.status == status
+        polled = await stack.call("GET", begun.json["doneUrl"].removeprefix("https://pkgs.example"), who=None)
+        assert polled.status == (200 if status == 200 else 202)
+        login = b'{"name": "admin", "password": "%s"}' % PASSWORD.encode()
+        path = "/repositories/main/node/-/user/org.couchdb.user:admin"
+        assert (await stack.call("PUT", path, raw=login, who=None, headers=fields)).status in (status, status + 1)
+        for path in ("/api/auth/token", "/token", "/v2/token"):
+            asked = await stack.call("POST", path, raw=b"grant_type=password&" + form, who=None, headers=fields)
+            assert asked.status == status, path

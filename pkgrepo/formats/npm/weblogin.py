@@ -44,8 +44,12 @@ SETTING: Final = "npm_login_secret"
 
 PAGE_FIELDS: Final[Fields] = (
     (b"Cache-Control", b"no-store"),
-    (b"Content-Security-Policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
-    (b"Referrer-Policy", b"no-referrer"),
+    (
+        b"Content-Security-Policy",
+        b"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
+    ),
+    # with no-referrer browsers name no origin beside the form, which is checked (Fetch standard, section 3.2)
+    (b"Referrer-Policy", b"same-origin"),
 )
 _STYLE: Final = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:24rem;margin:10vh auto;padding:0 1rem}"
