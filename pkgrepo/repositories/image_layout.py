@@ -151,6 +151,10 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
         """See L{LayoutWriter.entries}."""
         return [("", "")]
 
+    def place_of(self, package_key: str, _path: str, sha256: str) -> str:
+        """See L{LayoutWriter.place_of}."""
+        return self.places(package_key).bytes_of(f"sha256:{sha256}")
+
     def plan(self, package_key: str, _version: str, shown: ImageContents | None) -> Plan:
         """What it would take to make an image's directory show it; nothing for what is not read at once."""
         if shown is None:

@@ -79,6 +79,12 @@ class Plan:
     def __len__(self) -> int:
         return len(self.links) + len(self.documents) + len(self.drafts) + len(self.doomed)
 
+    @property
+    def places(self) -> list[str]:
+        """What would be changed, as paths below the layout's root."""
+        shown = [place for _, place in (*self.links, *self.drafts)]
+        return [*shown, *(place for place, _ in self.documents), *self.doomed]
+
 
 class LayoutWriter(ABC, Generic[S]):
     """
@@ -117,6 +123,10 @@ class LayoutWriter(ABC, Generic[S]):
     @abstractmethod
     def plan_rest(self, known: Mapping[str, Collection[str]]) -> Plan:
         """What shows packages and versions that do not exist; ``known`` are the texts of the entries by package."""
+
+    @abstractmethod
+    def place_of(self, package_key: str, path: str, sha256: str) -> str:
+        """Where the bytes of a file are shown, which a format that shows packages as a whole knows by digest."""
 
     def show(self, package_key: str, version: str, shown: S) -> int:
         """Make the directory of one of the entries show it; how many changes that took."""
@@ -175,6 +185,10 @@ class FileLayoutWriter(LayoutWriter[Shown]):
         keys, texts = versions.version_keys(reader, package.id), versions.version_texts(reader, package.id)
         return [("", ""), *zip(keys, texts, strict=True)]
 
+    def place_of(self, _package_key: str, path: str, _sha256: str) -> str:
+        """See L{LayoutWriter.place_of}."""
+        return f"{self._repository.name}/{self._format.readable_path(path)}"
+
     def plan(self, package_key: str, version: str, shown: Shown) -> Plan:
         """See L{LayoutWriter.plan}."""
         top = f"{self._repository.name}/{package_key}"
@@ -201,10 +215,7 @@ class FileLayoutWriter(LayoutWriter[Shown]):
         directory = f"{top}/{version}"
         if shown.package is None or shown.version is None:
             return Plan(doomed=self._others(directory, frozenset()))
-        entries = [
-            FileSidecar.of(file, f"{self._repository.name}/{self._format.readable_path(file.path)}")
-            for file in shown.files
-        ]
+        entries = [FileSidecar.of(file, self.place_of(package_key, file.path, file.sha256)) for file in shown.files]
         sidecar = f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json"
         documents = {sidecar: encode(VersionSidecar.of(shown.package, shown.version, entries))}
         links = tuple(

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from attrs import Factory, define, evolve
 
-from pkgrepo.errors import BlobMissing, Invalid, PkgrepoError
+from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Transaction
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
 from pkgrepo.storage.catalog import blobs, packages, repositories, settings, tags, versions
@@ -15,6 +15,7 @@ from pkgrepo.storage.catalog.tombstones import restore_tombstone
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
 
+from .blob_copies import copy_file
 from .clock import Clock
 from .image_layout import INDEX, ImagePlaces
 from .image_restore import BATCH, restore_manifests, restore_tags
@@ -314,19 +315,7 @@ class Reindexer:
         found = await store.stat(locator) if locator else None
         if found is not None and found[0] == size:
             return BlobInfo(sha256=sha256, size=size, locator=locator, digests={"sha256": sha256, **digests})
-        path = layout.file(place)
-        try:
-            opened = await self._pools.disk(path.open, "rb")
-        except OSError:
-            raise BlobMissing(locator) from None
-        algorithms = [name for name in digests if name != "sha256"]
-        with opened:
-            async with store.begin(size, algorithms) as upload:
-                while chunk := await self._pools.disk(opened.read, PIECE):
-                    upload.write(chunk)
-                    await upload.drained()
-                info: BlobInfo = await upload.commit({"sha256": sha256}, size)
-        return info
+        return await copy_file(self._pools, store, layout.file(place), sha256, size, digests)
 
 
 def _doubts(mark: LayoutMark | None, catalog: str | None) -> list[str]:

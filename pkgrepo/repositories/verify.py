@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -12,13 +13,16 @@ from twisted.logger import Logger
 
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import IBlobStore, ICatalog
-from pkgrepo.model import Repository, Storage
+from pkgrepo.model import BlobInfo, Repository, Storage
 from pkgrepo.storage.catalog import blobs, events, packages
+from pkgrepo.storage.catalog.blob_users import BlobUser, blob_users
 from pkgrepo.storage.catalog.tombstones import burned_packages
 from pkgrepo.storage.pools import Pools
 
+from .blob_copies import BlobRepair
 from .clock import Clock, from_ms
 from .image_layout import ImageLayoutWriter
+from .layout_updater import FAILURES, reason_of
 from .layout_writer import LayoutWriter, Plan
 from .progress import Progress
 from .readable import LayoutFollower
@@ -31,6 +35,8 @@ log = Logger()
 
 PAGE = 500
 PIECE = 1024 * 1024
+NAMED = 5  # files or packages that a sentence names
+USERS = 20  # files, and images, that are asked for the bytes of a blob
 
 
 @define
@@ -51,8 +57,9 @@ class Verifier:
     """
     Re-hashes every blob, looks for copies that no row names, and holds the readable layout against the catalog.
 
-    With ``repair`` the layout is mended and forgotten copies are removed. Lost or damaged bytes cannot be mended from
-    within: they are marked, so that they are not served as whole, and reported.
+    With ``repair`` lost or damaged bytes are replaced where they still are somewhere (see L{BlobRepair}), the layout is
+    mended and forgotten copies are removed. What cannot be mended is marked, so that it is not served as whole, and
+    reported. Whatever cannot be looked at is reported too, and the rest is checked.
     """
 
     def __init__(
@@ -76,18 +83,31 @@ class Verifier:
         self._progress = progress
         self._repair = repair
         self._sweep = Sweep(catalog=catalog, pools=pools, layout_of=follower.layout_of)
+        self._blob_repair = BlobRepair(
+            catalog=catalog, registry=registry, stores=stores, pools=pools, follower=follower, clock=clock
+        )
         self._report = Report()
 
     async def run(self) -> Report:
         """Everything that was found, storage by storage and repository by repository."""
         for storage in self._registry.storages():
-            store = await self._stores.of(storage)
-            await self._check_blobs(storage, store)
-            await self._find_unnamed(storage, store)
-            await self._find_removed(storage, store)
+            await self._attempt(f"storage {storage.name!r}", self._check_storage(storage))
         for repository in self._registry.all():
-            await self._check_layout(repository)
+            await self._attempt(repository.path, self._check_layout(repository))
         return self._report
+
+    async def _attempt(self, what: str, work: Coroutine[Any, Any, None]) -> None:
+        """Do a part of the work; that it could not be done is a finding like others."""
+        try:
+            await work
+        except FAILURES as error:
+            self._report.problems.append(f"{what} cannot be checked: {reason_of(error)}")
+
+    async def _check_storage(self, storage: Storage) -> None:
+        store = await self._stores.of(storage)
+        await self._attempt(f"storage {storage.name!r}: its blobs", self._check_blobs(storage, store))
+        await self._attempt(f"storage {storage.name!r}: its copies", self._find_unnamed(storage, store))
+        await self._attempt(f"storage {storage.name!r}: its readable layout", self._find_removed(storage, store))
 
     async def _check_blobs(self, storage: Storage, store: IBlobStore) -> None:
         total = await self._catalog.scan(blobs.count_blobs, storage.id)
@@ -95,27 +115,42 @@ class Verifier:
         after = b""
         while page := await self._catalog.scan(blobs.list_blobs, storage.id, after, PAGE):
             for info in page:
-                await self._check_blob(storage, store, info.sha256, info.locator)
+                await self._check_blob(storage, store, info)
                 self._report.blobs += 1
                 self._report.size += info.size
                 self._progress.step()
             after = bytes.fromhex(page[-1].sha256)
         self._progress.end()
 
-    async def _check_blob(self, storage: Storage, store: IBlobStore, sha256: str, locator: str) -> None:
+    async def _check_blob(self, storage: Storage, store: IBlobStore, info: BlobInfo) -> None:
         report = self._report
         try:
-            actual = await self._digest(store, locator)
-        except PkgrepoError as error:
+            actual = await self._digest(store, info.locator)
+        except FAILURES as error:
             report.missing += 1
-            report.problems.append(f"{storage.name}: blob {sha256}: {error}")
+            finding = reason_of(error)
         else:
-            if actual == sha256:
-                await self._catalog.write(blobs.set_verified, storage.id, sha256, self._clock.now_ms())
+            if actual == info.sha256:
+                await self._catalog.write(blobs.set_verified, storage.id, info.sha256, self._clock.now_ms())
                 return
             report.damaged += 1
-            report.problems.append(f"{storage.name}: blob {sha256}: its bytes have the digest {actual}")
-        await self._catalog.write(blobs.mark_suspect, storage.id, sha256)
+            finding = f"its bytes have the digest {actual}"
+        await self._catalog.write(blobs.mark_suspect, storage.id, info.sha256)
+        users = await self._catalog.scan(blob_users, storage.id, info.sha256, USERS)
+        if self._repair and await self._blob_repair.replace(storage, store, info, users):
+            report.mended += 1
+        else:
+            report.problems.append(f"{storage.name}: blob {info.sha256}: {finding}{self._needed_by(users)}")
+
+    def _needed_by(self, users: Sequence[BlobUser]) -> str:
+        """What a blob belongs to, for the end of a sentence."""
+        named = []
+        for user in users:
+            repository = self._registry.find_id(user.repository_id)
+            where = "a removed repository" if repository is None else repository.path
+            file = f" ({user.path.rpartition('/')[2]})" if user.path else ""
+            named.append(f"{where}: {user.package} {user.version}".rstrip(": ") + file)
+        return f"; it belongs to {_some(named)}" if named else "; nothing refers to it"
 
     async def _digest(self, store: IBlobStore, locator: str) -> str:
         blob = store.open(locator)
@@ -163,7 +198,7 @@ class Verifier:
         if writer is None:
             return
         self._progress.begin(f"readable layout of {repository.path}", repository.package_count)
-        await self._hold(repository, writer)
+        await self._check_entry(repository, writer)
         after = ""
         known: dict[str, list[str]] = {}
         while page := await self._catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE):
@@ -171,20 +206,23 @@ class Verifier:
                 names = await self._catalog.scan(writer.entries, package)
                 known[package.key] = [text for _, text in names]
                 for key, text in names:
-                    await self._hold(repository, writer, package.key, key, text)
+                    await self._check_entry(repository, writer, package.key, key, text)
                 self._progress.step()
             after = page[-1].key
         for key in await self._catalog.scan(burned_packages, repository.id):
             if key not in known:
                 known[key] = []
-                await self._hold(repository, writer, key)
+                await self._check_entry(repository, writer, key)
         await self._mend(repository.path, writer, await self._pools.disk(writer.plan_rest, known))
         self._progress.end()
 
-    async def _hold(
+    async def _check_entry(
         self, repository: Repository, writer: LayoutWriter[Any], package: str = "", key: str = "", version: str = ""
     ) -> None:
         what = f"{repository.path}: {package} {version}".rstrip(": ")
+        await self._attempt(f"{what}: the readable layout", self._hold(what, writer, package, key, version))
+
+    async def _hold(self, what: str, writer: LayoutWriter[Any], package: str, key: str, version: str) -> None:
         if not package:
             await self._mend(what, writer, await self._pools.disk(writer.plan_repository))
             return
@@ -201,14 +239,25 @@ class Verifier:
             return
         self._report.layout_changes += len(plan)
         if not self._repair:
-            self._report.problems.append(f"{what}: the readable layout differs in {len(plan)} places")
+            places = "place" if len(plan) == 1 else "places"
+            self._report.problems.append(
+                f"{what}: the readable layout differs in {len(plan)} {places}: {_some(plan.places)}"
+            )
             return
         try:
             await self._pools.disk(writer.apply, plan)
-        except OSError as error:
-            self._report.problems.append(f"{what}: the readable layout cannot be mended: {error.strerror}")
+        except FAILURES as error:
+            self._report.problems.append(
+                f"{what}: the readable layout cannot be mended ({reason_of(error)}): {_some(plan.places)}"
+            )
         else:
             self._report.mended += len(plan)
+
+
+def _some(names: Sequence[str]) -> str:
+    """A list for a sentence, the end of a long one by its number only."""
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _digest_descriptor(descriptor: int) -> str:

@@ -171,10 +171,15 @@ def test_a_missing_copy_is_found_and_does_not_hurt_the_rest(run, filled):
     done = pkgrepo(filled, "verify")
     assert done.returncode == 1
     assert "1 missing, 0 damaged" in done.stdout
+    assert "it belongs to main/py: other 1.0 (other-1.0.tar.gz)" in done.stderr
+    assert done.stderr.splitlines()[-1] == "pkgrepo: 2 problems were found"
     server = run()
     py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     assert py.get("/packages/other/1.0/other-1.0.tar.gz").status == 500
     assert py.get("/packages/demo_pkg-1.0.tar.gz").status == 200
+    mended = pkgrepo(filled, "verify", "--repair")  # beside the server
+    assert (mended.returncode, "1 missing" in mended.stdout) == (0, True), mended.stderr
+    assert py.get("/packages/other/1.0/other-1.0.tar.gz").body == make_sdist("other", "1.0", pad=500_000)[1]
 
 
 def test_a_damaged_layout_is_found_and_mended(filled):

@@ -1,0 +1,42 @@
+"""What refers to a blob, for people who must know what a damaged one concerns."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader
+
+
+@frozen
+class BlobUser:
+    """A file, or an image; of an image ``version`` and ``path`` are empty."""
+
+    repository_id: int
+    package_key: str
+    package: str
+    version: str = ""
+    path: str = ""
+
+
+def blob_users(r: Reader, storage_id: int, sha256: str, limit: int) -> list[BlobUser]:
+    """Up to ``limit`` of the files, and as many of the images, that have the bytes of a blob of a storage."""
+    key = bytes.fromhex(sha256)
+    files = r.all(
+        """
+        SELECT f.repository_id, COALESCE(p.key, ''), COALESCE(p.name, ''), COALESCE(v.text, ''), f.path
+        FROM file f LEFT JOIN package p ON p.id = f.package_id LEFT JOIN version v ON v.id = f.version_id
+        WHERE f.sha256 = ? AND f.storage_id = ? ORDER BY f.id LIMIT ?
+        """,
+        (key, storage_id, limit),
+    )
+    images = r.all(
+        """
+        SELECT p.repository_id, p.key, p.name FROM package p JOIN repository r ON r.id = p.repository_id
+        WHERE r.storage_id = ? AND p.id IN (
+            SELECT package_id FROM package_blob WHERE sha256 = ? UNION SELECT package_id FROM manifest WHERE sha256 = ?
+        )
+        ORDER BY p.id LIMIT ?
+        """,
+        (storage_id, key, key, limit),
+    )
+    return [BlobUser(*row) for row in (*files, *images)]
