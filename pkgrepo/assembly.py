@@ -93,7 +93,11 @@ class Core:
         self._presences: list[Presence] = []
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
         self.passwords = Passwords(self.pools.cpu, reactor, min_length=config.auth.password_min)
-        self.containers = ContainerFormat(service=config.container.service, ping=config.container.ping)
+        self.containers = ContainerFormat(
+            service=config.container.service,
+            ping=config.container.ping,
+            trusted_keys=config.container.trusted_keys,
+        )
         self.formats: dict[str, IFormat] = {
             each.name: each for each in (self.containers, NpmFormat(config.npm.advisories), PythonFormat())
         }
@@ -119,7 +123,8 @@ class Core:
         self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor)
 
     async def start(self) -> None:
-        """Open the catalog. :raises PkgrepoError: it cannot be used"""
+        """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting contradicts itself"""
+        self.containers.keyring.check()
         data = self.config.data
         data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)
         self.pools.start()
@@ -296,7 +301,7 @@ class Assembly:
                 clock=core.clock,
                 collector=core.collector,
                 jobs=core.jobs,
-                image_keys={core.containers.name: core.containers.trusted_keys},
+                image_keys={core.containers.name: core.containers.keyring.ids},
                 settings=_management_settings(config),
                 images=images,
                 trail=trail,
@@ -332,6 +337,7 @@ class Assembly:
             registry=core.registry,
             publisher=core.publisher,
             catch_up=core.containers.judging(services).catch_up,
+            keys_of=core.containers.keyring.ids,
             clock=core.clock,
             reactor=self._reactor,
         )

@@ -274,6 +274,9 @@ class IFormat(Interface):
     def schema() -> Mapping[str, Any]:
         """JSON Schema 2020-12 of the repository configuration."""
 
+    def warnings(repository: Repository) -> Sequence[str]:
+        """What its configuration brings about and somebody may not expect, in sentences; mostly nothing."""
+
     def resource(repository: Repository, services: Any) -> Any:
         """
         The Klein application's resource (an ``IResource``) that serves this repository's paths.

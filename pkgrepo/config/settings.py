@@ -163,6 +163,11 @@ class Container:
         "",
         "repository, as storage/name, of images whose name begins with no storage and repository",
     )
+    trusted_keys: tuple[str, ...] = setting(
+        several(text(r"(?s)\s*-----BEGIN .*", "a public key in PEM"), "a list of public keys in PEM"),
+        [],
+        "keys whose signatures count in repositories that require content trust and list none themselves",
+    )
     hosts: tuple[str, ...] = setting(
         several(text(r"[^=\s]+=[^/\s]+/[^/\s]+", "host=storage/repository"), "a list of host=storage/repository"),
         [],

@@ -12,13 +12,15 @@ from pkgrepo.model import Repository
 from pkgrepo.storage.catalog import repositories
 
 from .call import Call
-from .formats import DESCRIPTIONS, PART_ALIASES, is_whole, parts, validated
+from .formats import DESCRIPTIONS, PART_ALIASES, is_whole, parts, validated, warnings_of
 from .route import Table, Value
 from .schemas.repositories import ConfigKey
 from .services import ManagementServices
 from .who import EDITORS
 
 SHOWN_IN_AUDIT = frozenset({"auth", "policy", "push_rules", "quota", "retention"})  # no part that may hold secrets
+
+WARNINGS = "warnings"  # in an answer, beside the configuration
 
 
 class Configuration:
@@ -47,10 +49,12 @@ class Configuration:
         conditional=True,
     )
     async def put(self, call: Call, body: dict[str, Any]) -> dict[str, Any]:
-        """What is left out takes its default."""
+        """What is left out takes its default. The answer has C{warnings} if there are any; they may be sent back."""
         repository = self._fresh(call)
         call.check_unchanged(whole(repository))
-        return whole(await self._replace(call, repository, body, ""))
+        changed = await self._replace(call, repository, _without_warnings(body), "")
+        answer: dict[str, Any] = self._with_warnings(changed, whole(changed))
+        return answer
 
     @table.route(
         "GET",
@@ -95,16 +99,20 @@ class Configuration:
         if is_whole(self._format(repository), key):
             if not isinstance(body, dict):
                 raise Invalid("a configuration is an object")
-            config, pointer = {**repository.settings, **body}, ""
+            config, pointer = {**repository.settings, **_without_warnings(body)}, ""
         else:
             name = PART_ALIASES.get(key, key)
-            config, pointer = {**whole(repository), name: body}, f"/{name}"
+            config, pointer = {**whole(repository), name: _without_warnings(body)}, f"/{name}"
             if body is None:
                 del config[name]
         repository = await self._replace(call, repository, config, pointer)
-        return Value(self._part(repository, key))
+        return Value(self._with_warnings(repository, self._part(repository, key)))
 
     # Below
+
+    def _with_warnings(self, repository: Repository, answer: Any) -> Any:
+        warnings = warnings_of(self._services.formats, repository)
+        return {**answer, WARNINGS: warnings} if warnings and isinstance(answer, dict) else answer
 
     def _format(self, repository: Repository) -> IFormat:
         return self._services.formats[repository.format]
@@ -152,6 +160,11 @@ class Configuration:
 def whole(repository: Repository) -> dict[str, Any]:
     """The configuration as the API takes and gives it: the fixed object with the settings beside."""
     return {**repository.config, **repository.settings}
+
+
+def _without_warnings(body: Any) -> Any:
+    """What was answered may be sent as it is."""
+    return {key: value for key, value in body.items() if key != WARNINGS} if isinstance(body, dict) else body
 
 
 def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat
+from pkgrepo.model import Repository
 
 # How callers of other servers name parts of a configuration.
 PART_ALIASES = {
@@ -53,6 +54,12 @@ def validated(format_: IFormat, config: Mapping[str, Any], pointer: str) -> tupl
     except Invalid as error:
         raise Invalid(error.message, pointer + error.pointer) from None
     return fixed, settings
+
+
+def warnings_of(formats: Mapping[str, IFormat], repository: Repository) -> list[str]:
+    """What is to be said about the configuration of a repository, in sentences."""
+    format_ = formats.get(repository.format)
+    return [] if format_ is None else list(format_.warnings(repository))
 
 
 def joined(format_: IFormat, configs: Mapping[str, Any]) -> dict[str, Any]:

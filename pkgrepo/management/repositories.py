@@ -15,7 +15,7 @@ from pkgrepo.storage.catalog import repositories, storages
 from pkgrepo.storage.catalog.purge import purge_repository
 
 from .call import Call
-from .formats import find_format, joined, validated
+from .formats import find_format, joined, validated, warnings_of
 from .pages import Page
 from .repository_records import record, visibility_of
 from .route import Created, Parameter, Table
@@ -74,7 +74,9 @@ class Repositories:
         return call.wanted.page_of_all(
             found,
             lambda repository: repository.path,
-            lambda repository: record(repository, uids[repository.storage_id], call.base_url, usage=usage),
+            lambda each: record(
+                each, uids[each.storage_id], call.base_url, warnings_of(self._services.formats, each), usage=usage
+            ),
         )
 
     @table.route(
@@ -263,4 +265,4 @@ class Repositories:
 
     def _shown(self, call: Call, repository: Repository) -> RepositoryRecord:
         storage = self._services.registry.storage(repository.storage_id)
-        return record(repository, storage.uid, call.base_url)
+        return record(repository, storage.uid, call.base_url, warnings_of(self._services.formats, repository))

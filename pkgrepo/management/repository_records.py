@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import quote, urlsplit
 
 from pkgrepo.errors import Invalid
@@ -10,7 +11,9 @@ from pkgrepo.model import Repository, Visibility
 from .schemas.repositories import RepositoryRecord
 
 
-def record(repository: Repository, storage_uid: str, base_url: str, *, usage: bool = True) -> RepositoryRecord:
+def record(
+    repository: Repository, storage_uid: str, base_url: str, warnings: Iterable[str] = (), *, usage: bool = True
+) -> RepositoryRecord:
     """The record of a repository whose figures are fresh; ``usage`` off leaves them out."""
     size = repository.bytes_used if usage else None
     return RepositoryRecord(
@@ -28,6 +31,7 @@ def record(repository: Repository, storage_uid: str, base_url: str, *, usage: bo
         updated_at=repository.updated_at,
         url=f"{base_url}/repositories/{quote(repository.path)}",
         registry_host=urlsplit(base_url).netloc,
+        warnings=list(warnings),
         usage_bytes=size,
         package_count=repository.package_count if usage else None,
         repository_type=repository.format,

@@ -6,6 +6,7 @@ from pkgrepo.repositories.gc import KIND
 from pkgrepo.storage.catalog.statistics import repository_figures
 
 from .call import Call
+from .formats import warnings_of
 from .gc import ADMINS
 from .job_records import job_record
 from .route import Table
@@ -76,6 +77,7 @@ class Statistics:
                 )
                 for each in found.top
             ],
+            warnings=warnings_of(self._services.formats, repository),
             gc=None if job is None else job_record(job),
         )
 

@@ -13,9 +13,9 @@ from pkgrepo.storage.catalog.manifests import NewManifest
 from . import images
 from .image_sidecar import ManifestSidecar, TagEntry
 from .images import Push, Quarantine
+from .quarantine import window_ms
 
 BATCH = 50  # blobs, manifests or tags that are taken in by one transaction
-WINDOW_MS = 3_600_000  # what waits for its signature does so for another hour
 
 
 async def restore_manifests(
@@ -76,7 +76,12 @@ def _put_manifests(
         found = images.find_image(tx, repository.id, image)
         if found is not None and manifests.manifest_size(tx, found.id, each.digest) is not None:
             continue
-        push = Push(manifest=_new(each), blob=blobs[each.digest], required=(), quarantine=_wait(each.waiting, now_ms))
+        push = Push(
+            manifest=_new(each),
+            blob=blobs[each.digest],
+            required=(),
+            quarantine=_wait(repository, each.waiting, now_ms),
+        )
         images.put_manifest(tx, repository, image, push, Actor(), round(each.created_at.timestamp() * 1000))
         fresh += 1
     return fresh
@@ -89,8 +94,10 @@ def _put_tags(tx: Transaction, repository: Repository, image: str, entries: Sequ
         if found is None or tags.find_tag(tx, found.id, each.name) is not None:
             continue
         shown = each.digest is not None and _put_tag(tx, repository, image, each, each.digest, None)
-        if each.waiting is not None and _put_tag(tx, repository, image, each, each.waiting, _wait(True, now_ms)):
-            trust.hold_tag(tx, found.id, each.name, each.digest if shown else None, now_ms + WINDOW_MS)
+        if each.waiting is not None and _put_tag(
+            tx, repository, image, each, each.waiting, _wait(repository, True, now_ms)
+        ):
+            trust.hold_tag(tx, found.id, each.name, each.digest if shown else None, now_ms + window_ms(repository))
             shown = True
         fresh += shown
     return fresh
@@ -111,8 +118,9 @@ def _put_tag(
     return True
 
 
-def _wait(waiting: bool, now_ms: int) -> Quarantine | None:
-    return Quarantine((), now_ms + WINDOW_MS) if waiting else None
+def _wait(repository: Repository, waiting: bool, now_ms: int) -> Quarantine | None:
+    """What waits for its signature does so for a whole window again."""
+    return Quarantine((), now_ms + window_ms(repository)) if waiting else None
 
 
 def _new(sidecar: ManifestSidecar) -> NewManifest:

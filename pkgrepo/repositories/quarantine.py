@@ -16,6 +16,7 @@ from pkgrepo.errors import PkgrepoError, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.storage.catalog import packages, repositories, trust
+from pkgrepo.storage.catalog.trust import Keys
 
 from . import images
 from .clock import Clock
@@ -27,6 +28,7 @@ from .tell import tell
 log = Logger()
 
 EVERY_S = 60.0
+WINDOW_S = 3600  # seconds, where the repository does not say
 BATCH = 100  # tags or manifests a command; some milliseconds of the writer
 
 
@@ -58,12 +60,22 @@ def accept_waiting(tx: Transaction, repository: Repository, now_ms: int) -> None
     repositories.bump_serial(tx, repository.id)
 
 
+def wait_longer(tx: Transaction, repository: Repository, now_ms: int) -> None:
+    """Begin the wait of all that waits in a repository anew, since nobody could have signed it: no key is trusted."""
+    trust.wait_until(tx, repository.id, now_ms + window_ms(repository))
+
+
+def window_ms(repository: Repository) -> int:
+    """How long an image of a repository waits for a signature."""
+    return 1000 * int((repository.settings.get("trust") or {}).get("window_s", WINDOW_S))
+
+
 class QuarantineWatch(Rounds):
     """
     Looks every minute for what waited in vain.
 
     ``catch_up`` holds the signatures that an image has against the keys that are trusted now: one may be listed only
-    since its signature came.
+    since its signature came. ``keys_of`` names these keys, or is None where nothing has to be signed.
     """
 
     def __init__(
@@ -73,11 +85,13 @@ class QuarantineWatch(Rounds):
         registry: Registry,
         publisher: Publisher,
         catch_up: Callable[[Repository, str], Awaitable[None]],
+        keys_of: Callable[[Repository], Keys],
         clock: Clock,
         reactor: IReactorTime,
     ) -> None:
         super().__init__(reactor, every_s=EVERY_S, what="looking through what waits for signatures")
         self._catch_up = catch_up
+        self._keys_of = keys_of
         self._catalog = catalog
         self._registry = registry
         self._publisher = publisher
@@ -97,8 +111,12 @@ class QuarantineWatch(Rounds):
                 log.failure("what waits for signatures in {repository} is left as it is", repository=repository.path)
 
     async def _tidy(self, repository: Repository) -> None:
-        if not (repository.config.get("push_rules") or {}).get("require_content_trust"):
+        keys = self._keys_of(repository)
+        if keys is None:
             await self._publisher.change(accept_waiting, repository)
+            return
+        if not keys:
+            await self._publisher.change(wait_longer, repository)
             return
         for image in await self._catalog.scan(trust.waiting_images, repository.id, self._clock.now_ms()):
             await self._catch_up(repository, image)

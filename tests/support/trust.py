@@ -30,6 +30,7 @@ class World:
             registry=self.core.registry,
             publisher=self.core.publisher,
             catch_up=self.core.containers.judging(self._services()).catch_up,
+            keys_of=self.core.containers.keyring.ids,
             clock=self.core.clock,
             reactor=ReactorClock(),
         )

@@ -50,7 +50,8 @@ class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
     Whose signatures count where content must be trusted, and how long an image waits for one.
 
-    ``keys`` are public keys in PEM (ECDSA P-256, Ed25519, RSA from 2048 bits); ``window_s`` is in seconds.
+    ``keys`` are public keys in PEM (ECDSA P-256, Ed25519, RSA from 2048 bits); without any, those of the server count.
+    ``window_s`` is in seconds.
     """
 
     keys: Annotated[list[str], msgspec.Meta(max_length=MOST_KEYS)] = []
@@ -117,5 +118,3 @@ def _check_trust(config: HostedConfig) -> None:
             parse_key(text)
         except KeyInvalid as error:
             raise Invalid(str(error), f"/trust/keys/{index}") from None
-    if config.push_rules.require_content_trust and not listed:
-        raise Invalid("require_content_trust needs at least one public key whose signatures count", "/trust/keys")

@@ -15,14 +15,13 @@ from pkgrepo.http.answers import Answer
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
 from pkgrepo.repositories.index import Change, PackageIndex
-from pkgrepo.storage.catalog.trust import Keys
 
 from .configuration import schema, validate
 from .judging import Judging
+from .keyring import Keyring
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .routes import RegistrySite, version_answer
 from .setup import snippets
-from .trust import trusted_keys
 
 
 @implementer(IFormat)
@@ -30,15 +29,16 @@ class ContainerFormat:
     """
     Images and artifacts over the registry API (OCI distribution 1.1).
 
-    ``service`` and ``ping`` are the settings of the section ``container``.
+    ``service``, ``ping`` and ``trusted_keys`` are the settings of the section ``container``.
     """
 
     name = "docker"
     aliases = ("container", "oci")
 
-    def __init__(self, *, service: str = "pkgrepo", ping: str = "auto") -> None:
+    def __init__(self, *, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tuple[str, ...] = ()) -> None:
         self._service = service
         self._ping = ping
+        self.keyring = Keyring(trusted_keys)
 
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See L{IFormat.validate}."""
@@ -56,24 +56,31 @@ class ContainerFormat:
         """The repository at its own address; C{site} serves all of them at C{/v2/}."""
         addresses = ImageAddresses(services.registry, default=repository.path)
         return RegistrySite(
-            services, addresses, service=self._service, ping=self._ping, repository=repository
+            services,
+            addresses,
+            service=self._service,
+            ping=self._ping,
+            keyring=self.keyring,
+            repository=repository,
         ).resource()
 
     def site(self, services: Services, addresses: ImageAddresses, token: IResource | None = None) -> IResource:
         """Every repository, at the address that container clients know; ``token`` is the token service."""
-        return RegistrySite(services, addresses, service=self._service, ping=self._ping, token=token).resource()
+        return RegistrySite(
+            services, addresses, service=self._service, ping=self._ping, keyring=self.keyring, token=token
+        ).resource()
 
     def welcome(self) -> Mapping[bytes, Answer]:
         """By path, what whoever has the right credentials is told there: that this is a registry."""
         return dict.fromkeys((b"/v2", b"/v2/"), version_answer())
 
-    def trusted_keys(self, repository: Repository) -> Keys:
-        """The keys by which readers of a repository see its content, or None where all of it is shown."""
-        return trusted_keys(repository)
-
     def judging(self, services: Services) -> Judging:
         """What holds the signatures of images against the keys that are trusted."""
-        return Judging(services)
+        return Judging(services, self.keyring)
+
+    def warnings(self, repository: Repository) -> Sequence[str]:
+        """See L{IFormat.warnings}."""
+        return self.keyring.warnings(repository)
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """Nothing is rendered ahead of time: lists are read from the catalog as they are asked for."""

@@ -7,9 +7,7 @@ each read.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
-from functools import lru_cache
 from itertools import islice
 
 from twisted.logger import Logger
@@ -24,11 +22,11 @@ from pkgrepo.storage.catalog import signatures
 from pkgrepo.storage.catalog.manifests import find_manifest
 from pkgrepo.storage.catalog.package_blobs import find_linked
 
-from .configuration import TrustPolicy, trust_policy
 from .documents import Document
+from .keyring import Keyring
 from .limits import EVIDENCE_SIZE, MANIFEST_BYTES, MOST_SUBJECTS
 from .names import find_digest
-from .signatures import Candidate, TrustedKey, parse_key, signature_layers, signers
+from .signatures import Candidate, TrustedKey, signature_layers, signers
 
 log = Logger()
 
@@ -38,24 +36,24 @@ BATCH = 100  # manifests whose signatures are noted in one transaction
 class Judging:
     """Holds stored signatures against the keys that a repository trusts."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, keyring: Keyring) -> None:
         self._services = services
+        self._keyring = keyring
         self._running: SingleFlight[tuple[int, str], None] = SingleFlight()
 
     async def judge(
         self, repository: Repository, image: str, document: Document, data: bytes, tags: Collection[str]
     ) -> Judgement | None:
         """Whose signatures a manifest holds that is about to be stored; None where nothing has to be signed."""
-        policy = trust_policy(repository)
-        if policy is None:
+        trusted = self._keyring.trusted(repository)
+        if trusted is None:
             return None
-        keys = keys_of(policy)
         subjects = signatures.signed_by(document.subject, document.artifact_type, tags)
         signed = {
-            subject: await self._signers(repository, image, data, subject, keys)
+            subject: await self._signers(repository, image, data, subject, trusted.keys)
             for subject in islice(subjects, MOST_SUBJECTS)
         }
-        return Judgement(ids_of(keys), _name_of(keys), {subject: found for subject, found in signed.items() if found})
+        return Judgement(trusted.ids, trusted.key_set, {subject: found for subject, found in signed.items() if found})
 
     async def catch_up(self, repository: Repository, image: str) -> None:
         """
@@ -63,12 +61,11 @@ class Judging:
 
         When that fails, what was known to be trusted is still, and the next reader tries again.
         """
-        policy = trust_policy(repository)
+        trusted = self._keyring.trusted(repository)
         state = self._services.catalog.look(signatures.find_key_set, repository.id, image)
-        if policy is None or state is None:
+        if trusted is None or state is None:
             return
-        keys = keys_of(policy)
-        key_set, (package_id, before) = _name_of(keys), state
+        keys, key_set, (package_id, before) = trusted.keys, trusted.key_set, state
         if before == key_set:
             return
 
@@ -80,7 +77,7 @@ class Judging:
                 )
             for start in range(0, len(found), BATCH):
                 some = found[start : start + BATCH]
-                await self._services.publisher.change(note_signatures, repository, image, some, ids_of(keys), SYSTEM)
+                await self._services.publisher.change(note_signatures, repository, image, some, trusted.ids, SYSTEM)
             await catalog.write(signatures.set_key_set, package_id, before, key_set)
 
         try:
@@ -130,22 +127,3 @@ class Judging:
         except BlobMissing as error:
             log.warn("a signature in {repository} is lost: {error}", repository=repository.path, error=str(error))
             return b""
-
-
-def keys_of(policy: TrustPolicy) -> tuple[TrustedKey, ...]:
-    """The keys that a policy lists, each once."""
-    return _parse_keys(tuple(policy.keys))
-
-
-def ids_of(keys: tuple[TrustedKey, ...]) -> tuple[str, ...]:
-    """What keys are called in the catalog."""
-    return tuple(key.id for key in keys)
-
-
-@lru_cache(maxsize=1024)
-def _parse_keys(texts: tuple[str, ...]) -> tuple[TrustedKey, ...]:
-    return tuple({key.id: key for key in map(parse_key, texts)}.values())
-
-
-def _name_of(keys: tuple[TrustedKey, ...]) -> str:
-    return hashlib.sha256("".join(sorted(ids_of(keys))).encode("ascii")).hexdigest()

@@ -22,7 +22,7 @@ from .admission import Admission, Target
 from .configuration import policy
 from .names import find_digest, is_digest_like, parse_tag
 from .refusals import VERSION
-from .trust import Trust, View, untrusted
+from .trust import Trust, View
 
 
 class Manifests:
@@ -117,7 +117,7 @@ class Manifests:
         if found is not None:
             return found
         if view.keys is not None and self._look(target, reference, None) is not None:
-            raise untrusted(reference)
+            raise self._trust.untrusted(target.repository, reference)
         raise unknown(reference)
 
     def _is_for_all(self, target: Target, reference: str, view: View, found: Manifest) -> bool:

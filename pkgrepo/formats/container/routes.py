@@ -22,6 +22,7 @@ from pkgrepo.model import Action, Identity, Repository
 
 from .admission import CATALOG_SCOPE, Admission, Target, scope_of
 from .blobs import Blobs
+from .keyring import Keyring
 from .lists import Lists
 from .manifests import Manifests
 from .mounting import Mounting
@@ -71,6 +72,7 @@ class RegistrySite:
         *,
         service: str,
         ping: str,
+        keyring: Keyring,
         repository: Repository | None = None,
         token: IResource | None = None,
     ) -> None:
@@ -80,7 +82,7 @@ class RegistrySite:
         self._token = token
         self._admission = Admission(services, addresses, service)
         self._gate = PushGate(services)
-        trust = Trust(services, self._admission)
+        trust = Trust(services, self._admission, keyring)
         self._lists = Lists(services, addresses, self._admission, trust)
         manifests, pushing, blobs = (
             Manifests(services, self._admission, trust),

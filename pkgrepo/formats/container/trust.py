@@ -46,7 +46,8 @@ from pkgrepo.storage.catalog.trust import Keys
 from .admission import Admission, Target
 from .configuration import trust_policy
 from .documents import Document
-from .judging import Judging, ids_of, keys_of
+from .judging import Judging
+from .keyring import NO_KEY, Keyring
 
 UNTRUSTED = "not signed by a trusted key"
 
@@ -69,14 +70,15 @@ OPEN = View(None, (None,))
 class Trust:
     """Decides who sees what."""
 
-    def __init__(self, services: Services, admission: Admission) -> None:
+    def __init__(self, services: Services, admission: Admission, keyring: Keyring) -> None:
         self._services = services
         self._admission = admission
-        self.judging = Judging(services)
+        self._keyring = keyring
+        self.judging = Judging(services, keyring)
 
     async def view(self, identity: Identity, repository: Repository, image: str) -> View:
         """What this caller, who may read the image, sees of it."""
-        keys = trusted_keys(repository)
+        keys = self._keyring.ids(repository)
         if keys is None:
             return OPEN
         await self.judging.catch_up(repository, image)
@@ -84,7 +86,7 @@ class Trust:
 
     async def listed(self, identity: Identity, repository: Repository, images: Sequence[str]) -> list[str]:
         """Those of the images, which are in order and which the caller may read, that hold something they may see."""
-        keys = trusted_keys(repository)
+        keys = self._keyring.ids(repository)
         if keys is None or not images:
             return list(images)
         hidden = {image for image in images if not self._admission.may_push(identity, repository, image)}
@@ -99,29 +101,23 @@ class Trust:
 
     def quarantine(self, repository: Repository, document: Document) -> Quarantine | None:
         """How long a push has to wait for a signature, or None where it need not."""
-        policy = trust_policy(repository)
-        if policy is None or document.evidence:
+        policy, keys = trust_policy(repository), self._keyring.ids(repository)
+        if policy is None or keys is None or document.evidence:
             return None
-        return Quarantine(ids_of(keys_of(policy)), self._services.clock.now_ms() + policy.window_s * 1000)
+        return Quarantine(tuple(keys), self._services.clock.now_ms() + policy.window_s * 1000)
 
     def note(self, target: Target, digest: str) -> str | None:
         """A sentence for the pusher of a manifest that has to wait for its signature, else None."""
-        keys = trusted_keys(target.repository)
+        keys = self._keyring.ids(target.repository)
         if keys is None or self._services.catalog.look(_is_shown, target.repository.id, target.image, digest, keys):
             return None
-        return f"readers do not see {digest} before a trusted key has signed it"
+        return f"readers do not see {digest} before a trusted key has signed it{'' if keys else f'; {NO_KEY}'}"
 
-
-def untrusted(reference: str) -> Refusal:
-    """The refusal for a manifest that is there, and that this caller may not see yet."""
-    sentence = f"manifest {reference[:200]} is {UNTRUSTED}"
-    return Refusal(404, sentence, "MANIFEST_UNKNOWN", detail=UNTRUSTED)
-
-
-def trusted_keys(repository: Repository) -> Keys:
-    """The keys by which readers see the content of a repository, named as in the catalog; None where it needs none."""
-    policy = trust_policy(repository)
-    return None if policy is None else ids_of(keys_of(policy))
+    def untrusted(self, repository: Repository, reference: str) -> Refusal:
+        """The refusal for a manifest that is there, and that this caller may not see yet."""
+        reason = "" if self._keyring.ids(repository) else f"; {NO_KEY}"
+        sentence = f"manifest {reference[:200]} is {UNTRUSTED}{reason}"
+        return Refusal(404, sentence, "MANIFEST_UNKNOWN", detail=UNTRUSTED)
 
 
 def _is_shown(r: Reader, repository_id: int, image: str, digest: str, keys: Sequence[str]) -> bool:

@@ -51,6 +51,10 @@ class NpmFormat:
         """See L{IFormat.schema}."""
         return schema()
 
+    def warnings(self, _repository: Repository) -> Sequence[str]:
+        """See L{IFormat.warnings}."""
+        return ()
+
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
         return NpmSite(services, repository, self._packuments, self._shelf).resource()

@@ -39,6 +39,10 @@ class PythonFormat:
         """See L{IFormat.schema}."""
         return schema()
 
+    def warnings(self, _repository: Repository) -> Sequence[str]:
+        """See L{IFormat.warnings}."""
+        return ()
+
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
         return PythonSite(services, repository).resource()

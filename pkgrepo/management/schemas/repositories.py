@@ -47,8 +47,9 @@ class RepositoryRecord(Record):
     """
     A repository.
 
-    Usage figures are null in lists unless include_usage asks for them. repository_type (the format), repository_kind
-    and storage_usage_bytes are older spellings.
+    warnings are sentences about what its configuration brings about. Usage figures are null in lists unless
+    include_usage asks for them. repository_type (the format), repository_kind and storage_usage_bytes are older
+    spellings.
     """
 
     id: str
@@ -65,6 +66,7 @@ class RepositoryRecord(Record):
     updated_at: datetime
     url: str
     registry_host: str
+    warnings: list[str]
     usage_bytes: int | None
     package_count: int | None
     repository_type: str

@@ -47,7 +47,8 @@ class RepositoryStats(Record):
 
     total_images and total_tags are packages and versions of other formats. storage_used_bytes counts what is stored
     once only once, logical_bytes as often as it is named; shared_bytes are named by other repositories too, and
-    unreferenced_bytes is what garbage collection may free. gc is the last one on the repository's storage.
+    unreferenced_bytes is what garbage collection may free. gc is the last one on the repository's storage. warnings are
+    sentences about what its configuration brings about.
     """
 
     repository_id: str
@@ -71,4 +72,5 @@ class RepositoryStats(Record):
     downloads: DownloadFigures
     uploads: UploadFigures
     top_packages: list[TopPackageRecord]
+    warnings: list[str]
     gc: JobRecord | None

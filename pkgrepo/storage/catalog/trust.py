@@ -180,6 +180,21 @@ def waiting_repositories(r: Reader) -> list[int]:
     return sorted(row[0] for row in rows)
 
 
+def wait_until(tx: Transaction, repository_id: int, expires_ms: int) -> None:
+    """Let all that waits in a repository wait until then."""
+    tx.execute(
+        "UPDATE manifest SET expires_at = ? WHERE repository_id = ? AND expires_at IS NOT NULL",
+        (expires_ms, repository_id),
+    )
+    tx.execute(
+        """
+        UPDATE tag SET expires_at = ?
+        WHERE expires_at IS NOT NULL AND package_id IN (SELECT id FROM package WHERE repository_id = ?)
+        """,
+        (expires_ms, repository_id),
+    )
+
+
 def stop_waiting(tx: Transaction, repository_id: int) -> None:
     """Accept all that waits in a repository, as when its rule was taken back."""
     tx.execute(

@@ -44,7 +44,6 @@ def test_what_stands_beside_the_rules_is_kept() -> None:
     ("config", "pointer"),
     [
         ({"type": "Proxy", "config": {"upstream_url": "https://up.example/"}}, "/type"),
-        ({"push_rules": {"require_content_trust": True}}, "/trust/keys"),
         ({"push_rules": {"allow_tag_overwrite": "yes"}}, "/push_rules/allow_tag_overwrite"),
         ({"push_rules": {"unknown": True}}, "/push_rules/unknown"),
         ({"unknown": True}, "/unknown"),

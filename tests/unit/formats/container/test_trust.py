@@ -309,7 +309,6 @@ PRIVATE = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
 @pytest.mark.parametrize(
     ("trust", "pointer"),
     [
-        ({"keys": []}, "/trust/keys"),
         ({"keys": [KEY.pem, "no key"]}, "/trust/keys/1"),
         ({"keys": [PRIVATE]}, "/trust/keys/0"),
         ({"keys": [KEY.pem] * 17}, "/trust/keys"),
