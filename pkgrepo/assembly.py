@@ -62,6 +62,7 @@ from pkgrepo.repositories.publish import Publisher
 from pkgrepo.repositories.quarantine import QuarantineWatch
 from pkgrepo.repositories.readable import LayoutFollower
 from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.search.indexes import SearchIndexes
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.sweep import Sweep
 from pkgrepo.storage.blobs.durability import Durability, storage_error
@@ -267,6 +268,7 @@ class Assembly:
             files=Files(registry=core.registry, stores=core.stores),
             hot=hot,
             downloads=core.downloads,
+            searches=SearchIndexes(catalog, core.clock),
             accounts=Accounts(
                 catalog=catalog,
                 authenticator=authenticator,

@@ -12,6 +12,7 @@ from pkgrepo.repositories.derived import DerivedDocuments
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.publish import Publisher
 from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.search.indexes import SearchIndexes
 from pkgrepo.storage.pools import Pools
 
 from .access import Access
@@ -33,6 +34,7 @@ class Services:
     files: Files
     hot: HotAnswers
     downloads: DownloadRecorder
+    searches: SearchIndexes
     accounts: Accounts
     max_upload: int
     public_url: str = ""

@@ -20,7 +20,7 @@ from pkgrepo.storage.catalog.many_versions import VersionRow
 from . import packument, semver
 from .envelope import DEFAULT_TAG
 from .layout import is_tarball
-from .search_rows import ROW, encode_row, make_row
+from .search_rows import LISTED, ROW, encode_row, make_listed, make_row
 from .signatures import ensure_signer
 
 WITHDRAWN = "this version was withdrawn"
@@ -40,6 +40,7 @@ def index_package(index: PackageIndex, change: Change) -> None:
         )
     row = make_row(index.package, latest, deprecated=bool(deprecation(latest)))
     index.put_fragment(ROW, b"", "", encode_row(row))
+    index.put_fragment(LISTED, b"", "", make_listed(row))
 
 
 def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -10,16 +10,19 @@ from attrs import evolve
 
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version
-from pkgrepo.storage.catalog import documents
+from pkgrepo.repositories.search.index import Entry, facet, join_text
+from pkgrepo.storage.catalog import documents, downloads, packages
 
-from .search import Person, Query, Row
+from . import names
+from .packument import format_time
+from .search import AUTHOR, KEYWORD, MAINTAINER, SCOPE, STAR, Person, Row
 
 ROW: Final = "npm.row"  # the kind of its fragment
-MOST_ROWS: Final = 100_000  # looked at for one search; beyond that words must narrow it down
+LISTED: Final = "npm.listed"  # and of what ``/-/all`` says of the package
 MOST_KEYWORDS: Final = 50
 LONGEST_TEXT: Final = 500  # characters of a description
 
-_decode = msgspec.json.Decoder(Row).decode
+read_row = msgspec.json.Decoder(Row).decode
 encode_row = msgspec.json.Encoder().encode
 
 
@@ -42,16 +45,51 @@ def make_row(package: Package, latest: Version, *, deprecated: bool) -> Row:
     )
 
 
-def read_rows(reader: Reader, repository_id: int, query: Query | None) -> list[Row]:
-    """The rows of a repository; with a query, only those that may fit it."""
-    words = () if query is None else tuple(filter(_is_plain, query.words))
-    parts = documents.parts_of_repository(reader, repository_id, ROW, words=words, limit=MOST_ROWS)
-    return [evolve(_decode(body), downloads=downloads) for _, downloads, body in parts]
+def read_entry(key: str, body: bytes, downloads: int) -> Entry:
+    """A package as the search index sees it, from its row."""
+    row = read_row(body)
+    facets = {
+        facet(SCOPE, names.split_scope(row.name)[0].lower()),
+        *(facet(KEYWORD, each.lower()) for each in row.keywords),
+        *(facet(MAINTAINER, each.name.lower()) for each in row.maintainers),
+        *(facet(STAR, each) for each in row.stars),
+        facet(AUTHOR, row.author.lower()),
+    }
+    return Entry(
+        key=key,
+        text=join_text(row.name, row.keywords, row.description),
+        facets="".join(sorted(facets)),
+        deprecated=row.deprecated,
+        downloads=downloads,
+    )
 
 
-def _is_plain(word: str) -> bool:
-    """Whether a word stands in JSON as it is, so that the catalog can look for it."""
-    return word.isascii() and word.isprintable() and '"' not in word and "\\" not in word
+def read_rows(reader: Reader, repository_id: int, keys: Iterable[str]) -> list[Row]:
+    """The rows of some packages, in their order, with their downloads; without those that are gone."""
+    found: list[Row] = []
+    for key in keys:
+        package = packages.find_package(reader, repository_id, key)
+        body = None if package is None else documents.find_fragment(reader, package.id, ROW, b"", "")
+        if package is not None and body is not None:
+            count = downloads.downloads_of_package(reader, package.id)
+            found.append(evolve(read_row(body), downloads=count))
+    return found
+
+
+def make_listed(row: Row) -> bytes:
+    """What the old ``/-/all`` says of a package: a member of its object."""
+    listed = {
+        "name": row.name,
+        "description": row.description,
+        "dist-tags": {"latest": row.version},
+        "maintainers": [{"name": each.name, "email": each.email} for each in row.maintainers],
+        "author": {"name": row.author},
+        "keywords": list(row.keywords),
+        "license": row.license,
+        "time": {"modified": format_time(row.date)},
+        "versions": {row.version: "latest"},
+    }
+    return b"%b:%b" % (encode_row(row.name), encode_row(listed))
 
 
 def _person(value: Any, default: str) -> Person:

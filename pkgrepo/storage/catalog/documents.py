@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pkgrepo.interfaces import Reader, Transaction, Value
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Document
-
-from .columns import like
 
 
 def find_document(r: Reader, repository_id: int, kind: str, key: str) -> Document | None:
@@ -100,24 +96,28 @@ def read_fragments(r: Reader, package_id: int, kind: str) -> list[bytes]:
     return [row[0] for row in rows]
 
 
-def parts_of_repository(
-    r: Reader, repository_id: int, kind: str, *, words: Sequence[str] = (), limit: int
-) -> list[tuple[str, int, bytes]]:
+def parts_after(r: Reader, repository_id: int, kind: str, after: str, limit: int) -> list[tuple[str, bytes | None]]:
     """
-    The parts of one kind of every package, with the package's key and its downloads, ordered by key.
+    A page of packages, ordered by key from after a key: the key of each with its part of one kind, or None.
 
-    ``words`` keeps those whose text holds every one of them, in any case of ASCII letters. It reads the whole
-    repository: for a reader thread.
+    For kinds of which a package has one part.
     """
-    where, parameters = "p.repository_id = ? AND f.kind = ?", list[Value]([repository_id, kind])
-    for word in words:
-        where += r" AND CAST(f.body AS TEXT) LIKE ? ESCAPE '\'"
-        parameters.append(like(word))
     return r.all(
-        f"""
-        SELECT p.key, (SELECT COALESCE(SUM(d.count), 0) FROM download_count d WHERE d.package_id = p.id), f.body
-        FROM package p JOIN fragment f ON f.package_id = p.id
-        WHERE {where} ORDER BY p.key LIMIT ?
-        """,  # noqa: S608 - the condition is made above
-        (*parameters, limit),
+        """
+        SELECT p.key, f.body FROM package p LEFT JOIN fragment f ON f.package_id = p.id AND f.kind = ?
+        WHERE p.repository_id = ? AND p.key > ? ORDER BY p.key LIMIT ?
+        """,
+        (kind, repository_id, after, limit),
     )
+
+
+def find_part(r: Reader, repository_id: int, key: str, kind: str) -> bytes | None:
+    """The part of this kind of the package with this key, or None; of packages that have one."""
+    row = r.one(
+        """
+        SELECT f.body FROM package p JOIN fragment f ON f.package_id = p.id AND f.kind = ?
+        WHERE p.repository_id = ? AND p.key = ?
+        """,
+        (kind, repository_id, key),
+    )
+    return None if row is None else row[0]

@@ -87,6 +87,21 @@ def downloads_by_day(r: Reader, repository_id: int, from_day: int, to_day: int) 
     )
 
 
+def downloads_by_package(r: Reader, repository_id: int) -> list[tuple[str, int]]:
+    """
+    Keys of the packages that somebody has fetched with how often, the most often first.
+
+    It reads a row for each file and day: for a reader thread.
+    """
+    return r.all(
+        """
+        SELECT p.key, SUM(d.count) FROM download_count d JOIN package p ON p.id = d.package_id
+        WHERE d.repository_id = ? GROUP BY p.key ORDER BY 2 DESC, 1
+        """,
+        (repository_id,),
+    )
+
+
 def downloads_of_package(r: Reader, package_id: int) -> int:
     """How often files of a package were sent, ever."""
     row = r.one("SELECT COALESCE(SUM(count), 0) FROM download_count WHERE package_id = ?", (package_id,))

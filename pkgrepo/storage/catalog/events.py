@@ -78,6 +78,21 @@ def last_seq(r: Reader) -> int:
     return 0 if row is None else row[0] or 0
 
 
+def last_seq_of(r: Reader, repository_id: int) -> int:
+    """The same of one repository."""
+    row = r.one("SELECT MAX(seq) FROM event WHERE repository_id = ?", (repository_id,))
+    return 0 if row is None else row[0] or 0
+
+
+def changed_packages(r: Reader, repository_id: int, seq: int, limit: int) -> tuple[list[str], int]:
+    """Keys of the packages that ``limit`` events after ``seq`` are of, each once, and the last event's number."""
+    rows = r.all(
+        "SELECT seq, package_key FROM event WHERE repository_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (repository_id, seq, limit),
+    )
+    return list(dict.fromkeys(row[1] for row in rows if row[1])), rows[-1][0] if rows else seq
+
+
 def events_after(r: Reader, seq: int, limit: int, repository_id: int | None = None) -> list[Event]:
     """Events from after ``seq``, oldest first; of one repository, or of all."""
     if repository_id is None:

@@ -83,6 +83,28 @@ def test_the_old_list_names_everything(shop):
         assert {"apple-pie", "pie", "@food/stew", "_updated"} <= listed.keys()
 
 
+def test_the_old_list_follows_changes(shop, publish):
+    shop.get("/-/all")
+    publish("late-comer", where=shop)
+    assert shop.get("/-/all").json["late-comer"]["versions"] == {"1.0.0": "latest"}
+    rev = shop.get("/late-comer?write=true").json["_rev"]
+    shop.ask("DELETE", f"/late-comer/-rev/{rev}")
+    assert "late-comer" not in shop.get("/-/all").json
+
+
+def test_who_may_read_some_packages_only_is_told_of_those(registry, publish, as_token):
+    private, some = registry("private"), as_token("scoped in private", "private")
+    names = {"@team/to-be-seen", "not-to-be-seen"}
+    for name in names:
+        publish(name, where=private)
+    for where, expected in ((private, names), (some, {"@team/to-be-seen"})):
+        found = where.get("/-/v1/search?text=be-seen").json
+        assert {each["package"]["name"] for each in found["objects"]} == expected
+        assert found["total"] == len(expected)
+        assert where.get("/-/all").json.keys() & names == expected
+    assert private.as_user().get("/-/all").status == 401
+
+
 def test_a_bulk_audit_names_what_is_vulnerable(npm):
     body = json.dumps({"biter": ["1.0.0", "1.2.0"], "harmless": ["1.0.0"]}).encode()
     for sent, headers in ((body, {}), (gzip.compress(body), {"Content_Encoding": "gzip"})):

@@ -1,0 +1,153 @@
+"""What the in-memory index finds, in which order, and how much it does for that."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pkgrepo.repositories.search import index as module
+from pkgrepo.repositories.search.index import Entry, Query, SearchIndex, facet, facet_with, join_text
+
+
+def entry(
+    name: str, description: str = "", *keywords: str, downloads: int = 0, deprecated: bool = False, facets: str = ""
+) -> Entry:
+    return Entry(name, join_text(name, keywords, description), facets, deprecated, downloads)
+
+
+def make(*entries: Entry) -> SearchIndex:
+    index = SearchIndex()
+    for each in entries:
+        index.put(each)
+    return index
+
+
+def names(index: SearchIndex, *words: str, start: int = 0, size: int = 10_000) -> list[str]:
+    return [key for key, _ in index.find(Query(words), start, size).keys]
+
+
+MANY = [entry(f"{n:04d}-of-many", f"the one numbered {n}", downloads=5000 - n) for n in range(2000)]
+
+
+def test_the_name_counts_most_and_the_description_least() -> None:
+    index = make(
+        entry("other", "has pad in it"),
+        entry("worded", "", "pad"),
+        entry("notepad"),
+        entry("@scope/padding"),
+        entry("pad"),
+        entry("@scope/pad", downloads=1),
+        entry("nothing"),
+    )
+    assert names(index, "pad") == ["@scope/pad", "pad", "@scope/padding", "notepad", "worded", "other"]
+
+
+def test_downloads_decide_among_equals_and_deprecated_ones_come_late() -> None:
+    index = make(entry("pad-a"), entry("pad-b", downloads=5), entry("pad-c", downloads=9, deprecated=True))
+    assert names(index, "pad") == ["pad-b", "pad-a", "pad-c"]
+    assert names(index) == ["pad-b", "pad-a", "pad-c"]
+
+
+def test_of_very_many_the_best_still_come_first() -> None:
+    index = make(*MANY, entry("@x/many"), entry("many"), entry("many-more"), entry("x", "many"))
+    found = index.find(Query(("many",)), 0, 4)
+    assert [key for key, _ in found.keys] == ["@x/many", "many", "many-more", "0000-of-many"]
+    assert found.total == 2004
+    assert names(index, "many", "numbered")[:2] == ["0000-of-many", "0001-of-many"]
+    assert names(index)[:2] == ["0000-of-many", "0001-of-many"]
+
+
+@pytest.mark.parametrize("words", [(), ("many",), ("many", "one"), ("n",), ("numbered",)])
+def test_pages_hold_everything_once(words: tuple[str, ...]) -> None:
+    index = make(*MANY, entry("late-many", "the one that is numbered last", deprecated=True))
+    pages = [names(index, *words, start=start, size=250) for start in range(0, 2250, 250)]
+    found = [key for page in pages for key in page]
+    assert sorted(found) == sorted([*(each.key for each in MANY), "late-many"])
+    assert names(index, *words) == found
+
+
+def test_no_more_is_scored_than_that_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    scored: list[str] = []
+    fits = module._fits
+    monkeypatch.setattr(module, "_fits", lambda words, text: scored.append(text) or fits(words, text))
+    make(*MANY).find(Query(("n",)), 0, 20)
+    assert len(scored) == module.SCORED
+
+
+def test_facets_and_patterns_narrow_down() -> None:
+    index = make(
+        entry("a", facets=facet("tag", "x") + facet("author", "ann other")),
+        entry("b", facets=facet("tag", "xy") + facet("author", "bob")),
+        entry("c"),
+    )
+    assert index.keys(Query(facets=((facet("tag", "x"), facet("tag", "z")),))) == ["a"]
+    assert index.keys(Query(patterns=(facet_with("author", "oth"),))) == ["a"]
+    assert index.keys(Query(patterns=(facet_with("author", "tag:x"),))) == []
+
+
+def test_a_changed_package_is_found_by_what_it_says_now() -> None:
+    index = make(entry("a", "first"), *MANY)
+    assert names(index, "first") == ["a"]
+    index.put(entry("a", "second"))
+    assert (names(index, "first"), names(index, "second")) == ([], ["a"])
+    index.remove("a")
+    index.remove("a")
+    assert names(index, "second") == []
+    assert len(names(index)) == len(index) == len(MANY)
+
+
+def test_room_of_removed_packages_is_used_again() -> None:
+    index = SearchIndex()
+    for n in range(100):
+        index.put(entry(f"p{n}", "ä" * 100))
+        index.remove(f"p{n}")
+    assert (index.size, len(index), len(index._texts)) == (0, 0, 1)
+
+
+def test_texts_are_bounded() -> None:
+    index = make(Entry("a", join_text("a", ["k" * 9999] * 50, "d"), facet("k", "v" * 9999), deprecated=False))
+    assert index.size < module.LONGEST_TEXT + module.LONGEST_FACET + 500
+
+
+def test_who_may_see_some_gets_a_page_of_those() -> None:
+    index = make(entry("pad"), entry("padding"), entry("notepad"))
+    found = index.page(Query(("pad",)), ["notepad", "gone", "pad"], 0, 1)
+    assert ([key for key, _ in found.keys], found.total) == (["pad"], 2)
+
+
+def test_what_was_answered_is_kept_until_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = make(entry("a"), entry("b"))
+    assert names(index, "a") == ["a"]
+    monkeypatch.setattr(index, "_matching", None)
+    assert names(index, "a") == ["a"]
+    monkeypatch.undo()
+    index.put(entry("aa"))
+    assert names(index, "a") == ["a", "aa"]
+
+
+WORDS = st.text(st.sampled_from("abc/@-"), min_size=1, max_size=3)
+TEXTS = st.lists(st.tuples(st.text(st.sampled_from("abc"), min_size=1, max_size=3), WORDS, WORDS), max_size=40)
+
+
+@given(TEXTS, st.lists(WORDS, max_size=3), st.integers(0, 5), st.randoms(use_true_random=False))
+def test_whatever_is_put_and_removed_what_is_there_is_found(
+    texts: list[tuple[str, str, str]], words: list[str], scored: int, rng: random.Random
+) -> None:
+    index, there = SearchIndex(), dict[str, str]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SCORED", scored)
+        patch.setattr(module, "STRIDE", 4)
+        for name, keyword, description in texts:
+            if rng.random() < 0.3:
+                index.remove(name)
+                there.pop(name, None)
+            else:
+                index.put(entry(name, description, keyword))
+                there[name] = f"{name}\n{keyword}\n{description}"
+            found = index.find(Query(tuple(words)), 0, 100)
+            expected = sorted(key for key, text in there.items() if all(word in text for word in words))
+            assert sorted(key for key, _ in found.keys) == expected
+            assert found.total == len(expected)

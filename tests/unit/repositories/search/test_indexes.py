@@ -1,0 +1,159 @@
+"""Search indexes over a catalog that this process and others change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.model import SYSTEM
+from pkgrepo.repositories.search import indexes as module
+from pkgrepo.repositories.search.index import Entry, Query, SearchIndex, join_text
+from pkgrepo.repositories.search.indexes import SearchIndexes
+from pkgrepo.storage.catalog import documents, events, packages
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import NOW, add_repository
+
+KIND = "test.row"
+
+
+class Times:
+    """A clock that tests set."""
+
+    ms = NOW
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+class World:
+    def __init__(self) -> None:
+        self.catalog = MemoryCatalog()
+        self.clock = Times()
+        self.indexes = SearchIndexes(self.catalog, self.clock)
+        self.repository = self.catalog.do(add_repository)
+        self.read: list[str] = []
+
+    def publish(self, key: str, text: str, repository: Any = None) -> None:
+        """As another process would: only the catalog shows it."""
+        repository_id = (repository or self.repository).id
+
+        def command(tx: Any) -> None:
+            package, _ = packages.ensure_package(tx, repository_id, key=key, name=key, serial=0, now_ms=NOW)
+            documents.put_fragment(tx, package.id, KIND, b"", "", text.encode())
+            tell(tx, repository_id, package.id, key)
+
+        self.catalog.do(command)
+
+    def remove(self, key: str) -> None:
+        def command(tx: Any) -> None:
+            package = packages.find_package(tx, self.repository.id, key)
+            assert package is not None
+            tell(tx, self.repository.id, package.id, key)
+            packages.remove_package(tx, package.id)
+
+        self.catalog.do(command)
+
+    def entry(self, key: str, body: bytes, downloads: int) -> Entry:
+        self.read.append(key)
+        return Entry(key, join_text(key, (), body.decode()), "", deprecated=False, downloads=downloads)
+
+    async def index(self, repository: Any = None) -> SearchIndex:
+        return await self.indexes.get(repository or self.repository, KIND, self.entry)
+
+    async def find(self, word: str, repository: Any = None) -> list[str]:
+        return [key for key, _ in (await self.index(repository)).find(Query((word,)), 0, 100).keys]
+
+
+def tell(tx: Any, repository_id: int, package_id: int, key: str) -> None:
+    events.append_event(
+        tx,
+        repository_id=repository_id,
+        package_id=package_id,
+        package_key=key,
+        version_key="",
+        kind="published",
+        data={},
+        actor=SYSTEM,
+        now_ms=NOW,
+    )
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_committed_is_found_by_the_next_search(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAGE", 3)
+    for n in range(10):
+        world.publish(f"p{n}", "old")
+    assert len(await world.find("old")) == 10
+    world.publish("p3", "new")
+    world.publish("q", "new")
+    world.remove("p4")
+    assert await world.find("new") == ["p3", "q"]
+    assert len(await world.find("old")) == 8
+
+
+@pytest_twisted.ensureDeferred
+async def test_only_packages_that_changed_are_read_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(10):
+        world.publish(f"p{n}", "old")
+    await world.index()
+    world.read.clear()
+    await world.index()
+    assert world.read == []
+    for _ in range(3):
+        world.publish("p3", "new")
+    monkeypatch.setattr(module, "MOST_EVENTS", 2)
+    assert await world.find("new") == ["p3"]
+    assert world.read == ["p3", "p3"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_repositories_do_not_show_in_each_other(world: World) -> None:
+    other = world.catalog.do(add_repository, "other")
+    world.publish("mine", "text")
+    world.publish("theirs", "text", other)
+    assert (await world.find("text"), await world.find("text", other)) == (["mine"], ["theirs"])
+    before = await world.index()
+    world.publish("more", "text", other)
+    world.read.clear()
+    assert await world.index() is before
+    assert world.read == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_old_index_is_built_anew_while_it_goes_on(world: World) -> None:
+    world.publish("p", "text")
+    before = await world.index()
+    world.clock.ms += module.REBUILD_S * 1000 + 1
+    assert await world.index() is before
+    assert await world.index() is not before
+    assert await world.find("text") == ["p"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_indexes_that_nobody_uses_go_when_there_is_no_room(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = world.catalog.do(add_repository, "other")
+    for where in (world.repository, other):
+        world.publish("p", "text", where)
+    monkeypatch.setattr(module, "MOST_BYTES", 500)
+    before = await world.index()
+    await world.index(other)
+    assert len(world.indexes._kept) == 1
+    assert await world.index() is not before
+
+
+@pytest_twisted.ensureDeferred
+async def test_more_packages_than_there_may_be_are_not_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_PACKAGES", 2)
+    monkeypatch.setattr(module, "PAGE", 1)
+    for n in range(4):
+        world.publish(f"p{n}", "text")
+    assert len(await world.find("text")) == 2
+    world.publish("q", "text")
+    assert len(await world.find("text")) == 2
