@@ -80,6 +80,11 @@ def is_expected(failure: Failure) -> bool:
 def reason_of(failure: Failure) -> str:
     """What prevented a start, as a sentence."""
     error = failure.value
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}"
-    return failure.getErrorMessage()
+    return sentence_of(error) if isinstance(error, OSError) else failure.getErrorMessage()
+
+
+def sentence_of(error: OSError) -> str:
+    """What went wrong with which file, without the number."""
+    if error.filename is None:
+        return str(error.strerror or error)
+    return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}"

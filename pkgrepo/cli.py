@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -20,6 +21,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
 from pkgrepo import __version__
+from pkgrepo.announce import sentence_of
+from pkgrepo.auth.usernames import check_username
 from pkgrepo.config import Config, ConfigError, explain, read_config, template
 from pkgrepo.console import make_progress
 from pkgrepo.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, PkgrepoError
@@ -78,6 +81,8 @@ def init(path: Path) -> None:
             file.write(template())
     except FileExistsError:
         _end(f"{path} is there already", 5)
+    except OSError as error:
+        _end(sentence_of(error), 1)
     click.echo(f"wrote {path}")
 
 
@@ -96,8 +101,13 @@ def serve(sources: Sources, arguments: tuple[str, ...]) -> None:
 @click.option("--explain", "explained", is_flag=True, help="Print every setting with its value and origin.")
 @click.pass_obj
 def check_config(sources: Sources, *, explained: bool) -> None:
-    """Check the settings and tell every problem at once."""
+    """Check the settings and what a start would find, and tell every problem at once."""
     config = sources.read()
+    problems = _start_problems(config)
+    for problem in problems:
+        click.echo(problem, err=True)
+    if problems:
+        sys.exit(2)
     if not explained:
         click.echo("the configuration is valid")
         return
@@ -109,11 +119,13 @@ def check_config(sources: Sources, *, explained: bool) -> None:
 @click.pass_obj
 def migrate(sources: Sources) -> None:
     """Bring the catalog to this version's schema; a start does the same."""
+    config = sources.read()
+    check_catalog(config)
 
     async def nothing_more(_core: Core) -> None:
         click.echo("the catalog is up to date")
 
-    run_offline(sources.read(), nothing_more)
+    run_offline(config, nothing_more)
 
 
 @main.group()
@@ -132,6 +144,7 @@ def create_admin(sources: Sources, username: str, password_file: IO[str] | None,
     password = _password(password_file, generate=generate)
 
     async def create(core: Core) -> None:
+        check_username(username)
         core.passwords.check(password, username=username)
         hashed = await core.passwords.hash(password)
         await core.catalog.write(
@@ -150,6 +163,7 @@ def create_admin(sources: Sources, username: str, password_file: IO[str] | None,
 def reset_password(sources: Sources, username: str, password_file: IO[str] | None, *, generate: bool) -> None:
     """Give a user a new password; what was issued with the old one ends, access tokens live on."""
     config = sources.read()
+    check_catalog(config)
     password = _password(password_file, generate=generate)
 
     async def reset(core: Core) -> None:
@@ -211,6 +225,8 @@ def move_storage(sources: Sources, name: str, path: Path, *, empty: bool) -> Non
 @click.pass_obj
 def verify(sources: Sources, *, repair: bool) -> None:
     """Read every stored byte again, and hold the readable layout against the catalog."""
+    config = sources.read()
+    check_catalog(config)
 
     async def work(core: Core) -> None:
         from pkgrepo.repositories.verify import Verifier  # noqa: PLC0415 - see run_offline
@@ -236,7 +252,7 @@ def verify(sources: Sources, *, repair: bool) -> None:
         if report.problems:
             raise Unsound(len(report.problems))
 
-    run_offline(sources.read(), work)
+    run_offline(config, work)
 
 
 @main.command()
@@ -251,6 +267,8 @@ def verify(sources: Sources, *, repair: bool) -> None:
 def reindex(sources: Sources, named: tuple[str, ...]) -> None:
     """Build the catalog again from the readable layout, when the database is gone."""
     folders = {name: Path(path).absolute() for name, path in (_assignment(each, "--storage") for each in named)}
+    config = sources.read()
+    _say_where(config, folders)
 
     async def work(core: Core) -> None:
         from pkgrepo import first_start  # noqa: PLC0415 - see run_offline
@@ -260,7 +278,7 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
         now_ms = core.clock.now_ms()
         await core.catalog.write(adopt.adopt_named, core.folders, folders, now_ms)
         problems = await core.catalog.write(adopt.adopt_known, core.folders, now_ms)
-        await first_start.ensure_storages(core, sources.read(), take_over=True)
+        await first_start.ensure_storages(core, config, take_over=True)
         restored = await Reindexer(
             catalog=core.catalog,
             registry=core.registry,
@@ -281,7 +299,7 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
         if problems:
             raise Unsound(len(problems))
 
-    run_offline(sources.read(), work)
+    run_offline(config, work)
 
 
 @main.command("gc")
@@ -299,6 +317,8 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
 @click.pass_obj
 def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_untagged: bool) -> None:
     """Remove stored bytes that nothing needs any more, whether a server runs or not."""
+    config = sources.read()
+    check_catalog(config)
 
     async def work(core: Core) -> None:
         from pkgrepo.repositories.gc import KIND, Wishes  # noqa: PLC0415 - see run_offline
@@ -327,7 +347,26 @@ def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_unt
         if problems:
             raise Unsound(len(problems))
 
-    run_offline(sources.read(), work)
+    run_offline(config, work)
+
+
+def _say_where(config: Config, named: dict[str, Path]) -> None:
+    """Tell which folders a reindex looks in; it ends here when there is no storage in any and no catalog either."""
+    from pkgrepo import first_start  # noqa: PLC0415 - see run_offline
+    from pkgrepo.storage.blobs.paths import find_storage_id  # noqa: PLC0415 - see run_offline
+    from pkgrepo.storage.known import KnownStorages  # noqa: PLC0415 - see run_offline
+
+    check_owner(config.data.dir)
+    try:
+        known = {each.name: config.data.dir / each.path for each in KnownStorages(config.data.dir).list()}
+        places = {**first_start.declared_storages(config), **known, **named}
+        for name, path in sorted(places.items()):
+            click.echo(f"looking for storage {name} at {path}", err=True)
+        nothing = not any(find_storage_id(path) for path in places.values())
+    except OSError as error:
+        _end(sentence_of(error), 1)
+    if nothing and not config.database_path.exists():
+        _end("there is no storage and no catalog; --storage NAME=PATH tells where a storage is", 3)
 
 
 def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoReturn:
@@ -346,6 +385,8 @@ def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoRe
                 await core.stop()
         except PkgrepoError as error:
             _end(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+        except OSError as error:
+            _end(sentence_of(error), 1)
 
     react(lambda reactor: Deferred.fromCoroutine(run(reactor)))
     raise AssertionError("react ends the program")
@@ -353,15 +394,45 @@ def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoRe
 
 def check_owner(folder: Path) -> None:
     """Refuse to work in another user's folder: files made here would lock the server out of its own data."""
-    if folder.exists() and folder.stat().st_uid != os.geteuid():
-        _end(f"{folder} belongs to the user with id {folder.stat().st_uid}; run this as that user", 4)
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        _end(sentence_of(error), 1)
+    if not stat.S_ISDIR(found.st_mode):
+        _end(f"{folder} (data.dir) is no folder", 2)
+    if found.st_uid != os.geteuid():
+        _end(f"{folder} belongs to the user with id {found.st_uid}; run this as that user", 4)
+
+
+def check_catalog(config: Config) -> None:
+    """Refuse to make a catalog by a command for one that is there: the folder is most likely a wrong one."""
+    check_owner(config.data.dir)
+    if not config.database_path.exists():
+        _end(f"there is no catalog at {config.database_path}; data.dir is {config.data.dir}", 3)
+
+
+def _start_problems(config: Config) -> list[str]:
+    from twisted.internet import reactor  # noqa: PLC0415 - see run_offline
+
+    from pkgrepo.assembly import Core  # noqa: PLC0415 - see run_offline
+    from pkgrepo.start_check import start_problems  # noqa: PLC0415 - see run_offline
+
+    try:
+        return list(start_problems(Core(config, reactor), config))
+    except OSError as error:
+        return [sentence_of(error)]
 
 
 def _password(file: IO[str] | None, *, generate: bool) -> str:
     if generate:
         return secrets.token_urlsafe(18)
     if file is not None:
-        return str(file.read()).rstrip("\r\n")
+        try:
+            return str(file.read()).rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            _end(f"{file.name} holds no password: {error}", 2)
     return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
 
 

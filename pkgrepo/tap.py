@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from twisted.application.service import IService, MultiService
-from twisted.internet.endpoints import serverFromString
 from twisted.logger import ILogObserver
 from twisted.python.components import Componentized
 from twisted.python.failure import Failure
@@ -26,6 +25,7 @@ from pkgrepo.config import Config, ConfigError, read_config
 from pkgrepo.http.tls import BadCertificate
 from pkgrepo.logs import make_observer
 from pkgrepo.service import make_service
+from pkgrepo.start_check import endpoint_problem
 from pkgrepo.storage.private_files import OWNER_ONLY
 
 MOST_DESCRIPTORS = 65_536
@@ -132,13 +132,9 @@ def _raise_descriptor_limit() -> None:
 def _check_endpoints(config: Config, reactor: Any) -> None:
     """End here with a sentence when an address cannot even be parsed, such as a socket that systemd did not pass."""
     for description in config.server.listen:
-        try:
-            serverFromString(reactor, description)
-        except (AssertionError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-            reason = str(error)
-            if isinstance(error, LookupError) and description.startswith("systemd:"):
-                reason = "no socket was passed, or one without a name (FileDescriptorName=, --fdname)"
-            sys.exit(f"pkgrepo: server.listen: there is nothing to listen at for {description!r}: {reason}")
+        problem = endpoint_problem(description, reactor)
+        if problem is not None:
+            sys.exit(f"pkgrepo: {problem}")
 
 
 def _end_in_failure(failure: Failure, reactor: Any) -> None:

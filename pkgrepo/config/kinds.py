@@ -16,6 +16,8 @@ from twisted.internet.endpoints import serverFromString
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]i?)?B?")
+PORT = re.compile(r"tcp6?:(?:.*?:)?(?:port=)?(\d+)(?::|$)")  # of an endpoint
+MAX_PORT = 65_535
 BYTES = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
@@ -214,6 +216,9 @@ def endpoint() -> Kind:
                 serverFromString(object(), value)
             except (TypeError, ValueError) as error:
                 raise SettingError(f"is not an endpoint: {error}") from None
+            port = PORT.match(value)
+            if port is not None and int(port[1]) > MAX_PORT:
+                raise SettingError(f"is not an endpoint: there is no port above {MAX_PORT}")
         return value
 
     return Kind("a Twisted server endpoint", read)

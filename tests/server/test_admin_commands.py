@@ -68,6 +68,7 @@ def test_a_generated_password_is_printed_and_works(pkgrepo, run_twistd):
     [
         (("admin", "reset-password", "nobody"), FIRST, 3, "user 'nobody' does not exist"),
         (("admin", "create", "root"), FIRST, 5, "'root' already exists"),
+        (("admin", "create", "not a name"), FIRST, 2, "a user name has 3 to 32 letters"),
         (("admin", "create", "other"), "short", 2, "at least 12 characters (auth.password_min)"),
     ],
 )
@@ -79,7 +80,8 @@ def test_refusals_are_told_by_sentence_and_exit_code(pkgrepo, arguments, passwor
     assert "Traceback" not in refused.stderr
 
 
-def test_migrating_makes_the_catalog_and_changes_nothing_the_second_time(pkgrepo, tmp_path):
+def test_migrating_changes_nothing_the_second_time(pkgrepo, tmp_path):
+    assert pkgrepo("admin", "create", "root", "--generate").returncode == 0
     for _ in range(2):
         done = pkgrepo("migrate")
         assert (done.returncode, done.stdout) == (0, "the catalog is up to date\n"), done.stderr

@@ -34,6 +34,58 @@ def test_a_valid_configuration_is_said_to_be_valid():
     assert run("check-config").stdout == "the configuration is valid\n"
 
 
+def test_what_a_start_would_find_is_told_too():
+    result = run("-s", "server.listen=tpc:1", "-s", 'bootstrap.repositories=[{name="a", format="b"}]', "check-config")
+    assert result.exit_code == 2
+    assert "there is nothing to listen at for 'tpc:1'" in result.stderr
+    assert "there is no format 'b'" in result.stderr
+
+
+def test_an_init_where_nothing_can_be_written_is_one_line():
+    result = run("init", "nowhere/pkgrepo.toml")
+    assert result.exit_code == 1
+    assert result.stderr == "pkgrepo: nowhere/pkgrepo.toml cannot be used: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("verify",),
+        ("gc",),
+        ("migrate",),
+        ("admin", "reset-password", "admin", "--generate"),
+    ],
+)
+def test_a_command_for_a_catalog_makes_none(tmp_path, command):
+    result = run("-s", "data.dir=elsewhere", *command)
+    assert result.exit_code == 3
+    assert result.stderr == (
+        f"pkgrepo: there is no catalog at {tmp_path}/elsewhere/pkgrepo.db; data.dir is {tmp_path}/elsewhere\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reindex_tells_where_it_looks_and_makes_nothing_where_nothing_is(tmp_path):
+    result = run("-s", "data.dir=data", "reindex", "--storage", f"other={tmp_path}/other")
+    assert result.exit_code == 3
+    assert f"looking for storage main at {tmp_path}/data/storages/main\n" in result.stderr
+    assert f"looking for storage other at {tmp_path}/other\n" in result.stderr
+    assert "there is no storage and no catalog" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command", [("verify",), ("gc",), ("reindex",), ("migrate",), ("admin", "create", "root", "--generate")]
+)
+def test_a_file_in_place_of_the_data_folder_is_one_line(tmp_path, command):
+    (tmp_path / "file").touch()
+    for place, sentence in (("file", "is no folder"), ("file/below", "cannot be used: Not a directory")):
+        result = run("-s", f"data.dir={place}", *command)
+        assert result.exit_code in (1, 2)
+        assert sentence in result.stderr.splitlines()[-1]
+        assert isinstance(result.exception, SystemExit)
+
+
 def test_every_problem_of_a_configuration_is_told_and_ends_in_2():
     result = run("--set", "server.listn=x", "check-config", PKGREPO_LOG__LEVEL="loud")
     assert result.exit_code == 2
