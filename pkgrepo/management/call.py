@@ -7,8 +7,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.request import Request
-from pkgrepo.interfaces import Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
+from pkgrepo.storage.catalog.identity import identity_serial
+from pkgrepo.storage.catalog.repositories import config_serial
 
 from .audit_trail import OK, AuditTrail, Entry
 from .etags import check_unchanged
@@ -19,8 +21,15 @@ from .services import ManagementServices
 T = TypeVar("T")
 P = ParamSpec("P")
 
+# The config serial, and the identity serial: one of them grows with everything that the API changes conditionally.
+Serials = tuple[int, int]
+
 _TRUE = frozenset({"", "1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
+
+
+class Overtaken(Exception):  # noqa: N818 - named for what happened
+    """Something was changed between the check of If-Match and the change itself; nothing was written."""
 
 
 class Call:
@@ -44,6 +53,7 @@ class Call:
         self._services = services
         self._trail = trail
         self._repository: Repository | None = None
+        self._seen: Serials | None = None
 
     @property
     def repository(self) -> Repository:
@@ -123,6 +133,11 @@ class Call:
 
     # Changes
 
+    def begin(self) -> None:
+        """Note, before anything is looked up, how far changes have come; ``write`` holds a conditional change to it."""
+        if self.route.conditional and self.request.header(b"if-match") is not None:
+            self._seen = self._services.catalog.look(_read_serials)
+
     def check_unchanged(self, current: object) -> None:
         """Let the change pass when the caller has seen ``current``. :raises Stale: If-Match says otherwise"""
         check_unchanged(self.request.header(b"if-match"), current)
@@ -140,7 +155,14 @@ class Call:
     async def write(
         self, entry: Entry, command: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run a write command with its audit line in the same transaction."""
+        """
+        Run a write command with its audit line in the same transaction.
+
+        :raises Overtaken: the change is conditional, and since the call began something was changed
+        """
+        seen = self._seen
+        if seen is not None:
+            command = _unless_changed(command, seen)
         result: T = await self._trail.write(entry, command, *args, **kwargs)
         self.audited = True
         return result
@@ -151,3 +173,18 @@ class Call:
         self._trail.copy(entry)
         self.audited = True
         return result
+
+
+def _read_serials(reader: Reader) -> Serials:
+    return config_serial(reader), identity_serial(reader)
+
+
+def _unless_changed(
+    command: Callable[Concatenate[Transaction, P], T], seen: Serials
+) -> Callable[Concatenate[Transaction, P], T]:
+    def run(tx: Transaction, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if _read_serials(tx) != seen:
+            raise Overtaken
+        return command(tx, *args, **kwargs)
+
+    return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote
@@ -16,6 +17,7 @@ from zope.interface import implementer
 from pkgrepo.errors import (
     AuthenticationFailed,
     AuthenticationRequired,
+    Conflict,
     Forbidden,
     Invalid,
     PkgrepoError,
@@ -29,7 +31,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 
 from .audit_trail import FAILED, REFUSED
-from .call import Call
+from .call import Call, Overtaken
 from .etags import tag_of
 from .lookup import find_repository
 from .pages import Page, next_link
@@ -40,6 +42,7 @@ from .services import ManagementServices
 
 NO_STORE = (b"Cache-Control", b"no-store")
 REFUSALS = (AuthenticationFailed, AuthenticationRequired, Forbidden, TooManyAttempts)
+ATTEMPTS = 5  # of a conditional change that others overtake
 SAFE = "@:+~!$&'()*,;="  # what may stand in a segment as it is (RFC 3986 section 3.3)
 
 
@@ -110,7 +113,7 @@ class Dispatcher:
             arguments: dict[str, Any] = dict(parameters)
             if route.body is not None:
                 arguments["body"] = parse_json(await request.body.read_all(BODY_LIMIT), route.body)
-            value = await handler(call, **arguments)
+            value = await _run(call, handler, arguments)
             if route.audit and not call.audited:
                 self._trail.note(call.entry())
         except (PkgrepoError, Refusal) as error:
@@ -167,6 +170,20 @@ class Dispatcher:
         elif not entry.action:
             entry = evolve(entry, action=f"{call.route.method} {call.route.path}")
         self._trail.note(entry)
+
+
+async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments: Mapping[str, Any]) -> object:
+    """
+    What a handler returns. A conditional change checks and writes in two steps: both are done again when others came
+    in between (RFC 9110 section 13.1.1).
+
+    :raises Conflict: others did so each time
+    """
+    for _ in range(ATTEMPTS):
+        call.begin()
+        with suppress(Overtaken):
+            return await handler(call, **arguments)
+    raise Conflict("other changes came in between again and again; nothing was changed, try again")
 
 
 def render(call: Call, value: object) -> Answer:

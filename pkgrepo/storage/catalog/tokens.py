@@ -138,6 +138,7 @@ def update_token(tx: Transaction, token_id: int, **changes: Unpack[TokenChanges]
     )
     if after.limits != before.limits:
         bump_generation(tx, before.user_id)
+    bump_identity_serial(tx)
     return get_token(tx, token_id)
 
 

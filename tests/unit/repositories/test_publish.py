@@ -2,7 +2,6 @@
 
 import pytest
 import pytest_twisted
-from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import globalLogPublisher
 
@@ -19,6 +18,7 @@ from pkgrepo.errors import (
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.remove import remove_files
 from pkgrepo.storage.catalog import blobs, files, gc, packages, repositories
+from tests.support.gate import Gate
 from tests.support.pyprojects import make_sdist, make_wheel
 from tests.support.repositories import NOW, chunks
 from tests.support.server import until
@@ -35,23 +35,6 @@ def named(world):
 
 def stored(world, path="packages/demo/1.0/demo-1.0-py3-none-any.whl"):
     return world.catalog.look(files.find_file, world.repository.id, path)
-
-
-class Gate:
-    """A catalog whose next write waits until the test says so."""
-
-    def __init__(self, catalog):
-        self._catalog = catalog
-        self._write = catalog.write
-        self.arrived = Deferred()
-        self.open = Deferred()
-        catalog.write = self.write
-
-    async def write(self, *args, **kwargs):
-        self._catalog.write = self._write
-        reactor.callLater(0, self.arrived.callback, None)  # not from within, which would stand in its own way
-        await self.open
-        return await self._write(*args, **kwargs)
 
 
 @pytest_twisted.ensureDeferred
@@ -123,6 +106,21 @@ async def test_a_refused_first_release_leaves_no_package(world):
         release = await world.release(staged, *WHEEL)
         with pytest.raises(Conflict):
             await world.publisher.publish(world.repository, release, staged, SYSTEM, refuse)
+    assert [world.count(table) for table in ("package", "version", "file", "blob", "event")] == [0] * 5
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_guard_is_asked_in_the_transaction_before_anything_is_written(world):
+    seen = []
+
+    def guard(tx):
+        seen.append(tx.one("SELECT (SELECT COUNT(*) FROM blob), (SELECT COUNT(*) FROM package)"))
+        raise Conflict("no")
+
+    with pytest.raises(Conflict):
+        await world.publish(*WHEEL, guard=guard)
+    assert [tuple(row) for row in seen] == [(0, 0)]
     assert [world.count(table) for table in ("package", "version", "file", "blob", "event")] == [0] * 5
     assert world.copies() == []
 
