@@ -46,12 +46,18 @@ async def restore_manifests(
 
 
 async def restore_tags(
-    catalog: ICatalog, repository: Repository, image: str, entries: Sequence[TagEntry], now_ms: int
+    catalog: ICatalog, repository: Repository, image: str, entries: Sequence[TagEntry], now_ms: int, lost: list[str]
 ) -> int:
-    """Set those tags of an image that it does not have, to manifests that it has; how many."""
+    """
+    Set those tags of an image that it does not have, to manifests that it has; how many.
+
+    ``lost`` gets the names of those whose manifest it does not have.
+    """
     fresh = 0
     for start in range(0, len(entries), BATCH):
-        fresh += await catalog.write(_put_tags, repository, image, entries[start : start + BATCH], now_ms)
+        found, missed = await catalog.write(_put_tags, repository, image, entries[start : start + BATCH], now_ms)
+        fresh += found
+        lost += missed
     return fresh
 
 
@@ -87,11 +93,17 @@ def _put_manifests(
     return fresh
 
 
-def _put_tags(tx: Transaction, repository: Repository, image: str, entries: Sequence[TagEntry], now_ms: int) -> int:
+def _put_tags(
+    tx: Transaction, repository: Repository, image: str, entries: Sequence[TagEntry], now_ms: int
+) -> tuple[int, list[str]]:
     fresh = 0
+    lost = []
     for each in entries:
         found = images.find_image(tx, repository.id, image)
-        if found is None or tags.find_tag(tx, found.id, each.name) is not None:
+        if found is None:
+            lost.append(each.name)
+            continue
+        if tags.find_tag(tx, found.id, each.name) is not None:
             continue
         shown = each.digest is not None and _put_tag(tx, repository, image, each, each.digest, None)
         if each.waiting is not None and _put_tag(
@@ -100,7 +112,9 @@ def _put_tags(tx: Transaction, repository: Repository, image: str, entries: Sequ
             trust.hold_tag(tx, found.id, each.name, each.digest if shown else None, now_ms + window_ms(repository))
             shown = True
         fresh += shown
-    return fresh
+        if not shown:
+            lost.append(each.name)
+    return fresh, lost
 
 
 def _put_tag(

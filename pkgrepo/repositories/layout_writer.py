@@ -12,7 +12,7 @@ from pkgrepo.interfaces import IFormat, Reader
 from pkgrepo.model import File, Package, Repository, Version
 from pkgrepo.storage.catalog import files, packages, tags, versions
 from pkgrepo.storage.catalog.tombstones import Tombstone, tombstones_of_package
-from pkgrepo.storage.readable import ReadableLayout
+from pkgrepo.storage.readable import ReadableLayout, shorten
 
 from .sidecar import (
     BURNED,
@@ -187,11 +187,11 @@ class FileLayoutWriter(LayoutWriter[Shown]):
 
     def place_of(self, _package_key: str, path: str, _sha256: str) -> str:
         """See L{LayoutWriter.place_of}."""
-        return f"{self._repository.name}/{self._format.readable_path(path)}"
+        return shorten(f"{self._repository.name}/{self._format.readable_path(path)}")
 
     def plan(self, package_key: str, version: str, shown: Shown) -> Plan:
         """See L{LayoutWriter.plan}."""
-        top = f"{self._repository.name}/{package_key}"
+        top = shorten(f"{self._repository.name}/{package_key}")
         return (
             self._plan_version(top, package_key, version, shown)
             if version
@@ -212,11 +212,11 @@ class FileLayoutWriter(LayoutWriter[Shown]):
         return Plan(documents=self._different(documents), doomed=doomed)
 
     def _plan_version(self, top: str, package_key: str, version: str, shown: Shown) -> Plan:
-        directory = f"{top}/{version}"
+        directory = shorten(f"{top}/{version}")
         if shown.package is None or shown.version is None:
             return Plan(doomed=self._others(directory, frozenset()))
         entries = [FileSidecar.of(file, self.place_of(package_key, file.path, file.sha256)) for file in shown.files]
-        sidecar = f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json"
+        sidecar = shorten(f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json")
         documents = {sidecar: encode(VersionSidecar.of(shown.package, shown.version, entries))}
         links = tuple(
             (entry.locator, entry.place) for entry in entries if not self._layout.is_linked(entry.locator, entry.place)
@@ -227,6 +227,6 @@ class FileLayoutWriter(LayoutWriter[Shown]):
     def plan_rest(self, known: Mapping[str, Collection[str]]) -> Plan:
         """See L{LayoutWriter.plan_rest}."""
         top = self._repository.name
-        expected = {top, *(f"{top}/{key}" for key in known)}
-        expected.update(f"{top}/{key}/{version}" for key, versions in known.items() for version in versions)
+        expected = {top, *(shorten(f"{top}/{key}") for key in known)}
+        expected.update(shorten(f"{top}/{key}/{version}") for key, versions in known.items() for version in versions)
         return Plan(doomed=tuple(p for p in self._layout.walk(top) if p.rpartition("/")[0] not in expected))

@@ -127,9 +127,7 @@ class Reindexer:
                 await self._manifests(storage, store, layout, some[start : start + BATCH])
         for repository, sidecar in found:
             if isinstance(sidecar, ImageSidecar):
-                self._restored.tags += await restore_tags(
-                    self._catalog, repository, sidecar.key, sidecar.tags, self._clock.now_ms()
-                )
+                await self._tags(repository, sidecar)
             elif isinstance(sidecar, BurnedSidecar):
                 await self._catalog.write(_restore_burned, repository, sidecar)
             else:
@@ -290,6 +288,15 @@ class Reindexer:
     ) -> BlobInfo:
         place = ImagePlaces.of(repository.name, image).bytes_of(entry.digest)
         return await self._bytes(store, layout, place, entry.locator, entry.sha256, entry.size, {})
+
+    async def _tags(self, repository: Repository, sidecar: ImageSidecar) -> None:
+        lost: list[str] = []
+        self._restored.tags += await restore_tags(
+            self._catalog, repository, sidecar.key, sidecar.tags, self._clock.now_ms(), lost
+        )
+        if lost:
+            problem = f"{repository.path}: {sidecar.key}: {len(lost)} tags such as {lost[0]} have no manifest any more"
+            self._restored.problems.append(problem)
 
     async def _package(self, repository: Repository, sidecar: PackageSidecar) -> None:
         format_ = self._formats[repository.format]

@@ -4,11 +4,16 @@ The readable layout: stored files under the names that people know them by.
 It is derived from the catalog and never read to answer a request. Every file is a hard link to its blob, or a copy
 where the file system refuses another link, so it costs directory entries only. A person may read it, copy from it
 and back it up; editing a file in place would change the blob, which is why files are read-only.
+
+A name in a path that is longer than ``LONGEST`` bytes, the most that file systems take, is shortened: its first bytes,
+``~``, the first 16 hex digits of the sha256 of the whole name, and its ending (``.json``, ``.tgz``) make 255 bytes. The
+whole names are in the JSON documents beside. No format has a ``~`` in a version or in the name of a file.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -18,8 +23,17 @@ from typing import Any
 
 from pkgrepo.errors import Invalid
 
+LONGEST = 255  # bytes
+ENDING = 16  # bytes at most of what is kept as the ending of a shortened name, its dot included
 TEMPORARY = ".tmp"  # below the root; no repository is called so
 PIECE = 256 * 1024  # bytes of documents that are compared at a time
+
+
+def shorten(path: str) -> str:
+    """A path in which no name is too long for a file system: see above."""
+    if len(path) * 4 <= LONGEST or all(len(name.encode()) <= LONGEST for name in path.split("/")):
+        return path
+    return "/".join(_shortened(name) for name in path.split("/"))
 
 
 class Draft:
@@ -233,6 +247,15 @@ class ReadableLayout:
         """Make a folder of the layout, unless the whole storage is missing: its disk may not be mounted."""
         self._blobs.stat()
         os.makedirs(folder, exist_ok=True)
+
+
+def _shortened(name: str) -> str:
+    whole = name.encode()
+    if len(whole) <= LONGEST:
+        return name
+    ending = os.path.splitext(whole)[1]
+    mark = b"~" + hashlib.sha256(whole).hexdigest()[:16].encode() + (ending if len(ending) <= ENDING else b"")
+    return whole[: LONGEST - len(mark)].decode(errors="ignore") + mark.decode()
 
 
 def _write(data: bytes, path: str) -> None:

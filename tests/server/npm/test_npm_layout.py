@@ -107,3 +107,33 @@ def test_a_lost_catalog_is_built_again(tmp_path, start):
     assert npm.put("/plain", make_publish("plain", "1.1.0")).status == 403
     assert npm.put("/plain", make_publish("plain", "1.2.0")).status == 403  # it was taken back
     server.stop()
+
+
+def test_versions_with_the_longest_names_are_kept_and_brought_back(tmp_path, start):
+    """File systems take names of 255 bytes; a name has up to 214 characters, and a version 256."""
+    server, npm = start()
+    name, tail = "@team/" + "n" * 208, "a" * 249
+    versions = [f"1.0.0-{tail}a", f"1.0.0-{tail}b", "1.0.0"]
+    for version in versions:
+        assert npm.put(f"/{name}", make_publish(name, version)).status == 201
+    before = comparable(npm.get(f"/{name}").json)
+    data = Data(tmp_path / "data")
+    stop_in_step(server, data)
+    assert len(files_below(data.layout / "npm" / name)) == 1 + 2 * len(versions)
+    done = pkgrepo(data, "verify")
+    assert done.returncode == 0, done.stderr
+    data.forget_catalog()
+    done = pkgrepo(data, "reindex")
+    assert done.returncode == 0, done.stderr
+    done = pkgrepo(data, "verify")
+    assert done.returncode == 0, done.stderr
+    server, npm = start()
+    after = comparable(npm.get(f"/{name}").json)
+    assert set(after["versions"]) == set(before["versions"]) == set(versions)
+    unscoped = name.rpartition("/")[2]
+    for version in versions:
+        assert npm.get(f"/{name}/-/{unscoped}-{version}.tgz").body == make_tarball(name, version)
+    rev = npm.get(f"/{name}?write=true").json["_rev"]
+    assert npm.ask("DELETE", f"/{name}/-rev/{rev}", "").status == 200
+    stop_in_step(server, data)
+    assert files_below(data.layout / "npm" / name) == [".burned.json"]

@@ -13,6 +13,7 @@ import pytest_twisted
 
 from pkgrepo.repositories import image_layout
 from pkgrepo.repositories.image_layout import image_directory
+from pkgrepo.storage.catalog import layout_pending
 from tests.support.image_layouts import lose_catalog, reindex, tags, top, verify
 from tests.support.images import Registry, digest_of, make_artifact, make_image, make_index
 
@@ -164,3 +165,50 @@ async def test_a_blob_that_comes_after_its_manifest_is_shown_too(make_registry: 
     await registry.catch_up()
     assert not (await verify(registry)).problems
     assert len(list(top(registry).glob("blobs/*/*"))) == 3
+
+
+async def built_again(make_registry: Any, registry: Registry, folder: Path) -> Any:
+    """What is taken in again when the catalog is gone."""
+    await registry.stack.stop()
+    lose_catalog(folder / "data")
+    return await reindex(await make_registry(fresh=False))
+
+
+def write_first_form(registry: Registry) -> None:
+    """Write an image as the first releases did: its manifests in one document with its tags, and none of their own."""
+    folder = top(registry)
+    sidecars = [json.loads(each.read_bytes()) for each in folder.glob(".manifests/*/*.json")]
+    shutil.rmtree(folder / ".manifests")
+    sidecar = json.loads((folder / ".image.json").read_bytes())
+    blobs = [blob for each in sidecars for blob in each.pop("blobs")]
+    value = {"key": sidecar["key"], "manifests": sidecars, "blobs": blobs, "tags": sidecar["tags"]}
+    (folder / ".image.json").write_text(json.dumps(value, indent=1))
+
+
+@pytest_twisted.ensureDeferred
+async def test_images_in_the_form_of_the_first_releases_are_written_anew(make_registry: Any, tmp_path: Path) -> None:
+    registry = await make_registry()
+    await registry.push(make_image(), "v1")
+    await registry.catch_up()
+    write_first_form(registry)
+    core = registry.stack.assembly.core
+    repository = core.registry.find("main", "images")
+    await core.catalog.write(layout_pending.add_packages, [repository.id])  # as the migration does
+    await registry.stack.stop()
+    registry = await make_registry(fresh=False)
+    await registry.catch_up()
+    assert not (await verify(registry)).problems
+    restored = await built_again(make_registry, registry, tmp_path)
+    assert (restored.problems, restored.manifests, restored.tags) == ([], 1, 1)
+
+
+@pytest_twisted.ensureDeferred
+async def test_tags_without_their_manifest_are_told(make_registry: Any, tmp_path: Path) -> None:
+    registry = await make_registry()
+    for number in range(3):
+        await registry.push(make_image(), f"v{number}")
+    await registry.catch_up()
+    write_first_form(registry)
+    restored = await built_again(make_registry, registry, tmp_path)
+    assert restored.tags == 0
+    assert "main/images: app: 3 tags such as v0 have no manifest any more" in restored.problems

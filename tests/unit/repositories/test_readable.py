@@ -16,6 +16,7 @@ from pkgrepo.repositories.sidecar import PackageSidecar, RepositorySidecar, Vers
 from pkgrepo.storage.catalog import files, settings
 from pkgrepo.storage.catalog.layout_pending import CURSOR
 from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.repositories import World
 from tests.support.server import no_failures, until
 
 WHEEL = make_wheel("Demo.Pkg", "1.0+x")
@@ -192,3 +193,20 @@ def test_what_takes_long_to_show_rests_longer():
 async def test_a_repository_whose_storage_goes_at_this_moment_has_no_writer(world):
     gone = evolve(world.repository, storage_id=world.repository.storage_id + 1)
     assert await world.follower.writer(gone) is None
+
+
+@pytest_twisted.ensureDeferred
+async def test_files_with_the_longest_names_are_shown_and_taken_in_again(world):
+    """The companions of a file whose name is as long as names may be have longer names."""
+    name = "n" * (255 - len("-1.0-py3-none-any.whl"))
+    await world.publish(*make_wheel(name, "1.0"))
+    await world.publish(*make_wheel("demo", "1.0+" + "x" * 220))
+    await world.follow()
+    assert len(world.shown()) == 1 + 2 * 4
+    assert not (await world.follower.backlog()).failed
+    assert (await world.verify()).problems == []
+    again = World(world.root, world.pools)
+    await again.start(repository=False)
+    restored = await again.reindex()
+    assert (restored.versions, restored.files, restored.problems) == (2, 4, [])
+    assert (await again.verify()).problems == []

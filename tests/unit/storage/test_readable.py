@@ -5,7 +5,7 @@ import os
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.storage.readable import ReadableLayout
+from pkgrepo.storage.readable import ReadableLayout, shorten
 
 
 @pytest.fixture
@@ -146,3 +146,29 @@ def test_what_is_longer_than_a_piece_is_compared_to_its_end(layout, monkeypatch)
     draft.close()
     layout.write("images/app/index.json", b"onetwO")
     assert layout.differs(draft.path, "images/app/index.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "end"),
+    [
+        ("npm/pack/1.0.0-" + "a" * 250, "aa~b1acd8dc68930462"),
+        ("npm/pack/1.0.0/pack-1.0.0-" + "a" * 250 + ".tgz", ".tgz"),
+        ("npm/pack/1.0.0/pack-1.0.0-" + "a" * 250 + ".json", ".json"),
+        ("py/p\N{LATIN SMALL LETTER U WITH DIAERESIS}" + "\N{SNOWMAN}" * 100, ""),
+    ],
+)
+def test_names_that_are_too_long_are_shortened_by_a_rule(layout, path, end):
+    short = shorten(path)
+    assert max(len(each.encode()) for each in short.split("/")) in (253, 254, 255)
+    assert short.count("/") == path.count("/")
+    assert short.rpartition("/")[0] == path.rpartition("/")[0]
+    assert short.endswith(end)
+    assert shorten(short) == short
+    assert shorten(path[:-6] + "b" + path[-5:]) != short
+    layout.write(short, b"x")
+    assert layout.read(short) == b"x"
+
+
+def test_other_names_stay_as_they_are():
+    for path in ("py/demo/1.0/demo-1.0.whl", "py/" + "a" * 255 + "/b", "x" * 255):
+        assert shorten(path) == path
