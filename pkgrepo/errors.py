@@ -13,6 +13,8 @@ from attrs import define
 
 from pkgrepo.descriptors import SENTENCE
 
+MOST_ERRORS = 100  # of one kind that are told at once: whoever sends more that is wrong is helped by the first ones
+
 
 class PkgrepoError(Exception):
     """Root of the domain's errors."""

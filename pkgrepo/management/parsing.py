@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from pkgrepo.archives.json_errors import ERRORS, sentence
 from pkgrepo.errors import Invalid
 from pkgrepo.http.answers import Refusal
 
@@ -28,19 +29,19 @@ def parse_json(data: bytes, kind: type[T] | Any) -> T:
         value: T = msgspec.json.decode(data.strip() or b"{}", type=kind)
     except msgspec.ValidationError as error:
         raise invalid_from(error) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Refusal(400, f"the body is not JSON: {error}", "malformed") from None
+    except ERRORS as error:
+        raise Refusal(400, f"the body is not JSON: {sentence(data.strip(), error)}", "malformed") from None
     return value
 
 
 def invalid_from(error: msgspec.ValidationError) -> Invalid:
     """What the parser says is wrong, with its place as a JSON pointer (RFC 6901)."""
-    sentence, _, place = str(error).partition(" - at `")
+    told, _, place = str(error).partition(" - at `")
     steps = [step for step in re.split(r"[.\[\]]+", place.rstrip("`").removeprefix("$")) if step]
-    named = _FIELD.search(sentence)
+    named = _FIELD.search(told)
     if named:
         steps.append(named[1])
-    return Invalid(sentence.replace("Object", "the object"), "".join(f"/{escape(step)}" for step in steps))
+    return Invalid(told.replace("Object", "the object"), "".join(f"/{escape(step)}" for step in steps))
 
 
 def escape(step: str) -> str:

@@ -115,7 +115,7 @@ def render_problem(request: Request, refusal: Refusal) -> Answer:
         instance=request.request_id,
         errors=[
             FaultRecord(pointer=fault.pointer, code=fault.code, message=fault.message)
-            for fault in refusal.errors
+            for fault in refusal.errors[: errors.MOST_ERRORS]
             if isinstance(fault, Fault)
         ],
     )

@@ -280,4 +280,5 @@ def _unusable(error: PkgrepoError | OSError) -> Exception:
     """Why a folder is not taken: for what it is, unless the server is at fault at this moment."""
     if isinstance(error, TooManyOpenFiles) or (isinstance(error, OSError) and is_out_of_descriptors(error)):
         return error
-    return Invalid(f"the folder cannot be used: {error}", "/settings/path")
+    why = error.strerror or "the disk failed" if isinstance(error, OSError) else str(error)
+    return Invalid(f"the folder cannot be used: {why}", "/settings/path")

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from attrs import Factory, asdict, define, frozen
 from twisted.logger import Logger
 
-from pkgrepo.errors import StorageFailed
+from pkgrepo.errors import MOST_ERRORS, StorageFailed
 from pkgrepo.interfaces import IBlobStore, ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository, Storage
 from pkgrepo.storage.catalog import blobs, gc, packages
@@ -69,7 +69,7 @@ class Collected:
     Of what nothing needs, ``young`` was touched within the grace time, which ends for the last of it at
     ``young_until_ms``; ``promised`` is for pushes under way, until ``promised_until_ms`` at the latest. ``untagged``
     are manifests that would go on request; ``open_uploads`` have begun and not ended, and expire at ``open_until_ms``.
-    ``errors`` are sentences.
+    ``errors`` are sentences about the first of ``failures``.
     """
 
     blobs_seen: int = 0
@@ -86,7 +86,16 @@ class Collected:
     open_uploads: int = 0
     open_until_ms: int = 0
     duration_ms: int = 0
+    failures: int = 0
     errors: list[str] = Factory(list)
+
+    def fail(self, sentence: str) -> None:
+        """Something could not be removed."""
+        self.failures += 1
+        if self.failures <= MOST_ERRORS:
+            self.errors.append(sentence)
+        elif self.failures == MOST_ERRORS + 1:
+            self.errors.append("further ones are in the server's log")
 
     def keep_young(self, kept: Kept, grace_ms: int) -> None:
         """Add what was touched within the grace time."""
@@ -152,9 +161,9 @@ class GarbageCollector:
     async def _finish(self, storage: Storage, store: IBlobStore, collected: Collected) -> None:
         """What a crash interrupted."""
         while condemned := await self._catalog.scan(gc.list_deleting, storage.id, BATCH):
-            before = len(collected.errors)
+            before = collected.failures
             await self._remove(storage, store, condemned, collected)
-            if len(collected.errors) > before:
+            if collected.failures > before:
                 return
 
     async def _uploads(self, repository: Repository, wishes: Wishes, collected: Collected) -> None:
@@ -172,7 +181,7 @@ class GarbageCollector:
         try:
             await store.sweep_uploads(from_ms(self._clock.now_ms()) - UPLOAD_REST, keep)
         except StorageFailed as error:
-            collected.errors.append(str(error))
+            collected.fail(str(error))
 
     async def _images(
         self, repository: Repository, wishes: Wishes, before_ms: int, collected: Collected, going: Counter[str]
@@ -242,7 +251,7 @@ class GarbageCollector:
             try:
                 await store.delete(info.locator)
             except StorageFailed as error:
-                collected.errors.append(f"blob {info.sha256}: {error}")
+                collected.fail(f"blob {info.sha256}: {error}")
                 log.warn("blob {sha256} cannot be removed: {error}", sha256=info.sha256, error=str(error))
             else:
                 gone.append(info)

@@ -30,6 +30,8 @@ from pkgrepo.storage.catalog.manifests import NewManifest
 from .image_trust import derive_all, tell_change
 from .tell import tell, touch
 
+NAMED = 10  # digests in a sentence
+
 
 @define
 class ReferencesMissing(PkgrepoError):  # noqa: N818 - named for what happened
@@ -38,7 +40,8 @@ class ReferencesMissing(PkgrepoError):  # noqa: N818 - named for what happened
     digests: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"the manifest refers to content that this image does not have: {', '.join(self.digests)}"
+        more = f" and {len(self.digests) - NAMED} more" if len(self.digests) > NAMED else ""
+        return f"the manifest refers to content that this image does not have: {', '.join(self.digests[:NAMED])}{more}"
 
 
 @define

@@ -120,9 +120,9 @@ class Jobs(Service):
             result = {"errors": ["the server was stopped"]}
         except PkgrepoError as error:
             result = {"errors": [str(error)]}
-        except Exception as error:  # noqa: BLE001 - whoever asks for the job is told, and so is the log
+        except Exception:  # noqa: BLE001 - whoever asks for the job is told, and so is the log
             log.failure("job {uid} failed", uid=uid)
-            result = {"errors": [f"internal error: {type(error).__name__}"]}
+            result = {"errors": [f"internal error; the server's log has it under job {uid}"]}
         finally:
             del self._work[uid]
             renewal.stop()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
+from tests.support.images import OCI_IMAGE, OCI_LAYER, digest_of, make_image
 from tests.support.management import Stack
 from tests.support.server import no_failures
 
@@ -71,3 +72,58 @@ async def test_a_quota_is_a_number_that_the_catalog_can_hold(stack: Stack) -> No
 @pytest_twisted.ensureDeferred
 async def test_no_name_ends_with_a_line_feed(stack: Stack, method: str, path: str, body: dict[str, str]) -> None:
     assert (await stack.api(method, path, body)).status == 422
+
+
+WRONG_JSON = [
+    b'{"a": ' + b"1" * 5000 + b"}",
+    b'{"name": ' + b"1" * 5000 + b"}",
+    b"\xef\xbb\xbf{}",
+    b'{"name": "\xff"}',
+    b"[" * 5000,
+    b'{"name": ' + b"[" * 5000,
+    b'{"a": NaN}',
+    b'{"name": "\\ud800"}',
+    b"\xff\xfe{\x00}\x00",
+    b"{",
+]
+
+
+@pytest.mark.parametrize("body", WRONG_JSON, ids=range(len(WRONG_JSON)))
+@pytest_twisted.ensureDeferred
+async def test_what_is_no_json_is_told_in_plain_words_everywhere(stack: Stack, body: bytes) -> None:
+    await stack.add_repository()
+    await stack.add_repository("node", format="npm")
+    await stack.add_repository("images", format="docker")
+    manifest = {"Content-Type": "application/vnd.oci.image.manifest.v1+json"}
+    for method, path, fields in (
+        ("POST", "/api/users", {}),
+        ("POST", "/api/storage", {}),
+        ("PATCH", "/api/user/me", {}),
+        ("PUT", "/api/repository/main%2Fpy/config", {}),
+        ("POST", "/api/repository/main%2Fpy/gc", {}),
+        ("PUT", "/repositories/main/node/demo", {}),
+        ("PUT", "/repositories/main/node/-/user/org.couchdb.user:admin", {}),
+        ("POST", "/repositories/main/node/-/npm/v1/tokens", {}),
+        ("POST", "/repositories/main/node/-/npm/v1/security/advisories/bulk", {}),
+        ("PUT", "/repositories/main/node/-/package/demo/dist-tags/x", {}),
+        ("PUT", "/v2/main/images/app/manifests/v1", manifest),
+        ("POST", "/repositories/main/py/pypi/demo/1.0/yank", {"Content-Type": "application/json"}),
+    ):
+        reply = await stack.call(method, path, raw=body, headers=fields)
+        assert 400 <= reply.status < 500, (path, reply.status, reply.body)
+        text = reply.body.decode()
+        for word in ("utf-8-sig", "codec", "sys.", "recursion", "Errno", "Traceback", "object at 0x"):
+            assert word not in text, (path, text)
+        assert len(text) < 600, (path, text)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_long_list_of_errors_is_cut(stack: Stack) -> None:
+    await stack.add_repository("images", format="docker")
+    layers = [{"mediaType": OCI_LAYER, "digest": digest_of(b"%d" % at), "size": 1} for at in range(1000)]
+    image = make_image(layers=layers)
+    reply = await stack.call(
+        "PUT", "/v2/main/images/app/manifests/v1", raw=image.manifest, headers={"Content-Type": OCI_IMAGE}
+    )
+    assert reply.status == 400
+    assert len(reply.json["errors"]) == 100

@@ -17,6 +17,7 @@ from typing import Any
 
 from attrs import frozen
 
+from pkgrepo.archives.json_errors import ERRORS, sentence
 from pkgrepo.archives.json_values import check_values
 from pkgrepo.errors import Invalid
 from pkgrepo.repositories.images import Reference
@@ -128,8 +129,8 @@ def _load(data: bytes) -> dict[str, Any]:
     try:
         # RFC 8259 section 8.1: UTF-8 without a mark; json would also take UTF-16, which no client reads
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise Invalid(f"the manifest is not JSON: {error}") from None
+    except ERRORS as error:
+        raise Invalid(f"the manifest is not JSON: {sentence(data, error)}") from None
     if not isinstance(value, dict):
         raise Invalid("a manifest is a JSON object")
     for key in value:
@@ -139,7 +140,7 @@ def _load(data: bytes) -> dict[str, Any]:
 
 
 def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no number")
+    raise Invalid(f"the manifest is not JSON: {text} is no number")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def render_refusal(_request: Request, refusal: Refusal) -> Answer:
         code = "SIZE_INVALID"
     elif code not in _KNOWN:
         code = _CODES.get(refusal.status, "UNKNOWN")
-    listed: list[Any] = list(refusal.errors)
+    listed: list[Any] = list(refusal.errors[: errors.MOST_ERRORS])
     if not listed:
         only: dict[str, Any] = {"code": code, "message": refusal.sentence}
         if refusal.detail is not None:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from pkgrepo.archives.json_errors import ERRORS, explain
 from pkgrepo.errors import Invalid
 
 from .wording import shown
@@ -16,7 +17,6 @@ from .wording import shown
 T = TypeVar("T")
 
 _STRINGS: Final = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
-_BYTE: Final = re.compile(r"\(byte (\d+)\)")
 
 
 def decode_json(text: bytes, place: Callable[[int], int] = lambda at: at) -> Any:
@@ -43,36 +43,11 @@ def decode_as(text: bytes, type_: type[T], place: Callable[[int], int] = lambda 
     """
     try:
         return msgspec.json.decode(text, type=type_)
-    except UnicodeDecodeError:
-        raise Invalid(f"{what} is not JSON: it is not UTF-8 at byte {place(_not_utf8(text))}") from None
-    except RecursionError:
-        raise Invalid(f"{what} is not JSON as it should be: it is nested too deeply") from None
-    except msgspec.MsgspecError as error:
-        raise _malformed(text, error, place, what) from None
-
-
-def _malformed(text: bytes, error: msgspec.MsgspecError, place: Callable[[int], int], what: str) -> Invalid:
-    if isinstance(error, msgspec.ValidationError):
-        return Invalid(f"{what} is not what it should be: {error}")
-    match = _BYTE.search(str(error))
-    if match is not None:
-        at = int(match[1])
-        why = str(error)[: match.start()].removeprefix("JSON is malformed: ").strip()
-        return Invalid(f"{what} is not JSON: {why} near byte {place(at)}")
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError) as slow:
-        at = getattr(slow, "pos", len(text))
-        return Invalid(f"{what} is not JSON: {getattr(slow, 'msg', 'malformed')} near byte {place(at)}")
-    return Invalid(f"{what} is not JSON: it has half of a surrogate pair")
-
-
-def _not_utf8(text: bytes) -> int:
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        return error.start
-    return len(text)
+    except ERRORS as error:
+        why, at = explain(text, error)
+        where = "" if at is None else f" near byte {place(at)}"
+        verdict = "is not what it should be" if isinstance(error, msgspec.ValidationError) else "is not JSON"
+        raise Invalid(f"{what} {verdict}: {why}{where}") from None
 
 
 def _count_members(value: Any) -> int:

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from pkgrepo.archives.json_errors import ERRORS, sentence
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
@@ -93,8 +94,8 @@ async def _read(request: Request) -> dict[str, Any]:
         return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        raise Invalid(f"the body is not a JSON object: {error}") from error
+    except ERRORS as error:
+        raise Invalid(f"the body is not a JSON object: {sentence(body, error)}") from None
 
 
 def _reason(value: object) -> str:

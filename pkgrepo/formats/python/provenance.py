@@ -8,12 +8,12 @@ verified: that takes roots of trust which a closed network does not have.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 
+from pkgrepo.archives.json_errors import ERRORS, sentence
 from pkgrepo.archives.json_values import check_values
 from pkgrepo.errors import Invalid
 
@@ -65,13 +65,13 @@ def parse_attestations(text: str) -> Sequence[Mapping[str, Any]]:
         return ()
     if len(text) > ATTESTATIONS_SIZE:
         raise Invalid(f"the attestations are longer than {ATTESTATIONS_SIZE} characters", FIELD)
+    data = text.encode("utf-8", "surrogatepass")
     try:
-        data = text.encode()
         check_values(data, ATTESTATION_VALUES, "the field of the attestations", FIELD)
         values = msgspec.json.decode(data, type=list[dict[str, Any]])
         msgspec.convert(values, list[Attestation])
-    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as error:
-        raise Invalid(f"the attestations cannot be read: {error}", FIELD) from None
+    except ERRORS as error:
+        raise Invalid(f"the attestations cannot be read: {sentence(data, error)}", FIELD) from None
     if len(values) > MOST_ATTESTATIONS:
         raise Invalid(f"a file may have {MOST_ATTESTATIONS} attestations at most", FIELD)
     return tuple(values)
@@ -102,10 +102,14 @@ def _check(attestation: Attestation, filename: str, sha256: str) -> str:
     """The kind of statement, once it is clear that it is about this file."""
     try:
         data = base64.b64decode(attestation.envelope.statement, validate=True)
+    except ValueError:
+        raise Invalid(f"an attestation of {filename} has a statement that is not base64", FIELD) from None
+    try:
         check_values(data, ATTESTATION_VALUES, f"an attestation of {filename}", FIELD)
         statement = msgspec.json.decode(data, type=Statement)
-    except (binascii.Error, ValueError, RecursionError) as error:
-        raise Invalid(f"an attestation of {filename} has a statement that cannot be read: {error}", FIELD) from None
+    except ERRORS as error:
+        why = sentence(data, error)
+        raise Invalid(f"an attestation of {filename} has a statement that cannot be read: {why}", FIELD) from None
     if statement.type != STATEMENT_TYPE:
         raise Invalid(f"an attestation of {filename} is not an in-toto statement, version 1", FIELD)
     if len(statement.subject) != 1:

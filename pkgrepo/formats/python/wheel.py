@@ -57,7 +57,8 @@ def _check_record(source: Source, archive: ZipArchive, folder: str, record: byte
         rows = csv.reader(io.StringIO(record.decode(), newline=""), strict=True)
         recorded = {row[0] for row in rows if row}
     except (UnicodeDecodeError, csv.Error) as error:
-        raise source.refuse(f"has a RECORD that cannot be read: {error}") from None
+        why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise source.refuse(f"has a RECORD that cannot be read: {why}") from None
     recorded.update(f"{folder}/{name}" for name in _UNRECORDED)
     missing = [name for name, entry in archive.entries.items() if not entry.is_folder and name not in recorded]
     if missing:

@@ -95,7 +95,7 @@ def test_what_is_read_is_there_once(body: bytes) -> None:
         (b'{"versions":{"1":{"a":nul}}}', "invalid character near byte 2"),
         (b'{"versions":{"1":nul}}', "near byte"),
         (b'{"time":{"a" 1}}', "expected ':' near byte 13"),
-        (b'{"versions":{"\xff":1}}', "not UTF-8 at byte 14"),
+        (b'{"versions":{"\xff":1}}', "not UTF-8 near byte 14"),
     ],
 )
 def test_where_it_is_no_json_is_told(body: bytes, sentence: str) -> None:

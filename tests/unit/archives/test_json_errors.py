@@ -1,0 +1,40 @@
+"""What is wrong with a JSON text is told in our own words, whichever parser noticed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from pkgrepo.archives.json_errors import ERRORS, sentence
+
+HUGE = b'{"a": ' + b"1" * 5000 + b"}"
+WORDS = ("utf-8-sig", "codec", "sys.", "set_int", "recursion", "Errno", "Traceback", "char ")
+
+
+@pytest.mark.parametrize("parse", [msgspec.json.decode, json.loads, lambda text: json.loads(text.decode())])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b"\xef\xbb\xbf{}", "byte order mark"),
+        (b'{"a": "\xff"}', "not UTF-8 near byte 7"),
+        (b"[" * 100_000, "nested too deeply"),
+        (HUGE, ""),
+        (b'{"a":1,}', "near byte"),
+        (b'{"a": "\\ud800', ""),
+        (b"{", "near byte"),
+        (b"", "near byte"),
+    ],
+)
+def test_no_word_of_the_interpreter_is_in_a_sentence(parse: Any, text: bytes, told: str) -> None:
+    try:
+        parse(text)
+    except ERRORS as error:
+        found = sentence(text, error)
+        assert told in found
+        assert not any(word in found for word in WORDS), found
+        assert len(found) < 120
+    else:
+        assert text.startswith(b"\xef\xbb\xbf"), "json looks through a mark, and nothing else is JSON"
