@@ -16,7 +16,7 @@ from twisted.logger import Logger
 from pkgrepo.auth.bootstrap import ensure_admin
 from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
 from pkgrepo.errors import Conflict, Invalid, NotFound
-from pkgrepo.gateway.images import check_hides_nothing
+from pkgrepo.gateway.images import ImageAddresses, check_hides_nothing
 from pkgrepo.interfaces import IFormat, Transaction
 from pkgrepo.management.formats import find_format
 from pkgrepo.model import Action, RepositoryScope, TokenKind, TokenLimits, Visibility
@@ -42,7 +42,8 @@ async def prepare(core: Core, config: Config) -> str | None:
     """
     await ensure_storages(core, config)
     password = await _ensure_admin(core, config)
-    now_ms, default = core.clock.now_ms(), config.container.default_repository
+    now_ms = core.clock.now_ms()
+    default = ImageAddresses(core.registry, default=config.container.default_repository).lasting_default
     for repository in config.bootstrap.repositories:
         await core.catalog.write(_ensure_repository, repository, core.formats, default, now_ms)
     for token in config.bootstrap.tokens:

@@ -159,9 +159,10 @@ class Container:
         "name of this server in challenges",
     )
     default_repository: str = setting(
-        text(r"([^/]+/[^/]+)?", "storage/repository"),
-        "",
-        "repository, as storage/name, of images whose name begins with no storage and repository",
+        text(r"(auto|[^/]+/[^/]+)?", "storage/repository, auto or nothing"),
+        "auto",
+        "repository, as storage/name, of images whose name begins with no storage and repository; auto: the container "
+        "repository that is marked default, else the only one",
     )
     trusted_keys: tuple[str, ...] = setting(
         several(text(r"(?s)\s*-----BEGIN .*", "a public key in PEM"), "a list of public keys in PEM"),

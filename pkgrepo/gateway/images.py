@@ -11,6 +11,10 @@ prefix             the first two segments are a storage and a container         
                    repository of it, and something follows
 default            there is a default repository                                  the whole name
 =================  =============================================================  =======================
+
+The default repository is the one that the setting names. With C{auto} it is the container repository that is marked
+C{default}, else the only one that there is; a name that begins with a storage and is meant for a repository of it that
+is not there is then no image of it.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from pkgrepo.storage.catalog import packages, repositories
 
 FORMAT = "docker"
 PREFIX = b"/v2/"
+AUTO = "auto"
 
 
 @frozen
@@ -43,12 +48,14 @@ class ImageAddresses:
     """
     Finds the repository behind the name of an image.
 
-    ``default`` is ``storage/name`` or empty; ``hosts`` are ``host=storage/name``, the port being part of the host.
+    ``default`` is ``storage/name``, ``auto`` or empty; ``hosts`` are ``host=storage/name``, the port being part of the
+    host.
     """
 
     def __init__(self, registry: Registry, *, default: str = "", hosts: Iterable[str] = ()) -> None:
         self._registry = registry
-        self.default = default
+        self._setting = default
+        self._found: tuple[int, Repository | None] = (-1, None)
         self._hosts = {host.lower(): path for host, _, path in (each.partition("=") for each in hosts)}
 
     def find(self, authority: bytes | None, name: str) -> ImageAddress | None:
@@ -66,8 +73,24 @@ class ImageAddresses:
 
     def find_default(self, authority: bytes | None, name: str) -> ImageAddress | None:
         """What a name means where its first segments name no repository."""
-        default = None if self.of_host(authority) is not None else self._find(self.default)
-        return None if default is None else ImageAddress(default, name)
+        default = self.default(authority)
+        if default is None or (self._setting == AUTO and self._means_another(name)):
+            return None
+        return ImageAddress(default, name)
+
+    def default(self, authority: bytes | None) -> Repository | None:
+        """The default repository of a host; None where there is none, or the host stands for one itself."""
+        if self.of_host(authority) is not None:
+            return None
+        return self._choose() if self._setting == AUTO else self._find(self._setting)
+
+    @property
+    def lasting_default(self) -> str:
+        """The path of the repository that stays the default whatever others are added; empty without one."""
+        if self._setting != AUTO:
+            return self._setting
+        chosen = self._choose()
+        return chosen.path if chosen is not None and is_marked(chosen) else ""
 
     def explain(self, name: str, visible: Callable[[Repository], bool]) -> str:
         """Why nothing was found, as a sentence, to somebody who knows of the ``visible`` repositories."""
@@ -75,7 +98,10 @@ class ImageAddresses:
         repository = self._registry.find(storage, rest)
         if repository is not None and repository.format == FORMAT and visible(repository):
             return f"the name of the image is missing after {name}"
-        return f"there is no container repository at {name}; an image is called storage/repository/image here"
+        sentence = f"there is no container repository at {name}; an image is called storage/repository/image here"
+        if self._setting == AUTO and sum(map(visible, self._containers())) > 1:
+            sentence += ", unless one repository is marked as the default"
+        return sentence
 
     def of_host(self, authority: bytes | None) -> Repository | None:
         """The repository that a host stands for, or None."""
@@ -89,7 +115,7 @@ class ImageAddresses:
         if bound is not None:
             return [("", bound)]
         # clients only take lower-case names, and any case is found
-        every = [(f"{each.path.lower()}/", each) for each in self._registry.all() if each.format == FORMAT]
+        every = [(f"{each.path.lower()}/", each) for each in self._containers()]
         return sorted(every, key=lambda item: item[0])
 
     def of_request(self, request: Request) -> Repository | None:
@@ -104,10 +130,36 @@ class ImageAddresses:
         found = self.find(request.authority, unquote(raw[len(PREFIX) :].decode("latin-1")))
         return None if found is None else found.repository
 
+    def _choose(self) -> Repository | None:
+        """The default repository where the setting leaves that to the repositories."""
+        serial, chosen = self._found
+        if serial != self._registry.serial:
+            every = self._containers()
+            marked = [each for each in every if is_marked(each)]
+            candidates = marked or every
+            chosen = candidates[0] if len(candidates) == 1 else None
+            self._found = (self._registry.serial, chosen)
+        return chosen
+
+    def _containers(self) -> list[Repository]:
+        return [each for each in self._registry.all() if each.format == FORMAT]
+
+    def _means_another(self, name: str) -> bool:
+        """Whether a name looks like that of an image of a repository that is not there, or of none in one that is."""
+        storage, _, rest = name.partition("/")
+        if all(each.name.casefold() != storage.casefold() for each in self._registry.storages()):
+            return False
+        return "/" in rest or self._find(f"{storage}/{rest}") is not None
+
     def _find(self, path: str) -> Repository | None:
         storage, _, name = path.partition("/")
         found = self._registry.find(storage, name) if name else None
         return found if found is not None and found.format == FORMAT else None
+
+
+def is_marked(repository: Repository) -> bool:
+    """Whether a container repository is to be the default."""
+    return bool(repository.settings.get("default"))
 
 
 def check_hides_nothing(r: Reader, default: str, format_name: str, storage: str, name: str) -> None:

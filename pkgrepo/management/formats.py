@@ -20,6 +20,7 @@ DESCRIPTIONS = {
     "auth": "Whether even public packages are only for people with an account.",
     "cache": "How long answers of upstreams are kept.",
     "config": "Where packages come from.",
+    "default": "Whether images whose name begins with no storage and repository are in this one.",
     "page": "A text for people, in Markdown.",
     "policy": "What uploads may do, and which packages may pass.",
     "proxy": "Where packages come from, the route with the highest priority first.",

@@ -228,7 +228,7 @@ class Storages:
                     services.formats[each.format].check_place(name, each.name)
                 except Invalid as error:
                     raise Invalid(f"{error.message} (it has the repository {each.name!r})", "/name") from None
-                self._catalog.look(check_hides_nothing, services.images.default, each.format, name, each.name)
+                self._catalog.look(check_hides_nothing, services.images.lasting_default, each.format, name, each.name)
 
     def _check_unused(self, storage: Storage) -> None:
         users = [each.path for each in self._services.registry.all() if each.storage_id == storage.id]

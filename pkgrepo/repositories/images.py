@@ -129,7 +129,8 @@ class Push:
 
     ``kept`` are the tags among them that may not be moved; ``expected`` is held against the first tag. With a
     ``quarantine`` readers see nothing of it before it is signed. Without a ``judgement`` nobody has looked whether it
-    holds signatures. ``client`` was promised what it refers to.
+    holds signatures. ``client`` was promised what it refers to. ``alone`` says whether the image
+    was named without its repository, if the address tells.
     """
 
     manifest: NewManifest
@@ -141,6 +142,7 @@ class Push:
     quarantine: Quarantine | None = None
     judgement: Judgement | None = None
     client: str | None = None
+    alone: bool | None = None
 
 
 @frozen
@@ -238,6 +240,8 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     new = push.manifest
     claimed = blobs.claim_blob(tx, repository.storage_id, push.blob, now_ms)
     package = _ensure(tx, repository, image, now_ms)
+    if push.alone is not None:
+        packages.set_alone(tx, package.id, push.alone)
     moved = _moved_tags(tx, package, push, now_ms)
     _check_references(tx, repository, package, push.required, now_ms)
     added = manifests.add_manifest(tx, repository.id, package.id, new, now_ms)

@@ -59,11 +59,16 @@ class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class HostedConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type", tag="Hosted"):
-    """Images are pushed here. Only ``type`` and ``push_rules`` are the format's own; the rest stands beside it."""
+    """
+    Images are pushed here. Only ``type`` and ``push_rules`` are the format's own; the rest stands beside it.
+
+    ``default`` marks the repository of images whose name begins with no storage and repository.
+    """
 
     push_rules: PushRules = PushRules()
     policy: Policy | None = None
     trust: TrustPolicy | None = None
+    default: bool | None = None
     auth: Auth | None = None
     page: str | None = None
 
@@ -74,7 +79,9 @@ def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str,
 
     :raises Invalid: an unknown key, a wrong value or what is not available, with its JSON pointer
     """
-    parsed, settings = parse_hosted(config, HostedConfig, ("policy", "trust", "auth", "page"), "container images")
+    parsed, settings = parse_hosted(
+        config, HostedConfig, ("policy", "trust", "default", "auth", "page"), "container images"
+    )
     _check_trust(parsed)
     return {"type": "Hosted", "push_rules": msgspec.to_builtins(parsed.push_rules)}, settings
 

@@ -78,7 +78,7 @@ class Lists:
         return answer
 
     async def catalog(self, request: Request, identity: Identity) -> Answer:
-        """The images that the caller may see, by the names under which they can be pulled."""
+        """The images that the caller may see, by the names under which they were pushed last and can be pulled."""
         size, last = _page(request)
         limits = identity.limits
         viewer = identity
@@ -86,13 +86,18 @@ class Lists:
             # a token for the catalog names no repositories: what its owner sees is what it shows
             viewer = self._admission.unbound(identity)
         names: list[str] = []
+        default = self._addresses.default(request.authority)
         for prefix, repository in self._addresses.listed(request.authority):
             if len(names) > size:
                 break
             if not repository.active or (prefix < last and not last.startswith(prefix)):
                 continue
             after = last[len(prefix) :] if last.startswith(prefix) else ""
-            names += await self._images(viewer, repository, prefix, after, size + 1 - len(names))
+            alone = False if default is not None and repository.id == default.id else None
+            names += await self._images(viewer, repository, prefix, after, size + 1 - len(names), alone)
+        if default is not None and default.active:
+            names += await self._images(viewer, default, "", last, size + 1, alone=True)
+            names.sort()
         headers: Fields = (*VERSION, (b"Cache-Control", b"private, no-cache"))
         if len(names) > size:
             names = names[:size]
@@ -124,12 +129,14 @@ class Lists:
         value = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}
         return json_answer(value, content_type=OCI_INDEX.encode("ascii"), headers=headers)
 
-    async def _images(self, viewer: Identity, repository: Repository, prefix: str, after: str, count: int) -> list[str]:
-        """Up to ``count`` names of images in a repository that the viewer may read."""
+    async def _images(
+        self, viewer: Identity, repository: Repository, prefix: str, after: str, count: int, alone: bool | None
+    ) -> list[str]:
+        """Up to ``count`` names of images in a repository that the viewer may read; see L{list_images}."""
         may = self._services.access.may
         names: list[str] = []
         while len(names) < count:
-            page = await self._services.catalog.scan(list_images, repository.id, after=after, limit=count)
+            page = await self._services.catalog.scan(list_images, repository.id, after=after, limit=count, alone=alone)
             readable = [image for image in page if may(viewer, Action.READ, repository, image)]
             names += [prefix + image for image in await self._trust.listed(viewer, repository, readable)]
             if len(page) < count:

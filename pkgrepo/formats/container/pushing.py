@@ -71,6 +71,7 @@ class Pushing:
                 quarantine=self._trust.quarantine(target.repository, document),
                 judgement=judgement,
                 client=client_of(request),
+                alone=target.name == target.image if target.base == "/v2" else None,
             )
             try:
                 await self._services.publisher.take(

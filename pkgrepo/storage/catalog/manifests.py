@@ -230,15 +230,21 @@ def list_referrers(
     return [_manifest(row) for row in rows]
 
 
-def list_images(r: Reader, repository_id: int, *, after: str = "", limit: int = 100) -> list[str]:
-    """Keys of the images of a repository that have a manifest, bytewise ordered, from after ``after``."""
+def list_images(
+    r: Reader, repository_id: int, *, after: str = "", limit: int = 100, alone: bool | None = None
+) -> list[str]:
+    """
+    Keys of the images of a repository that have a manifest, bytewise ordered, from after ``after``.
+
+    With ``alone`` only those that were pushed last by their names alone, or only the others.
+    """
     rows = r.all(
         """
         SELECT key FROM package p
         WHERE repository_id = ? AND key > ? AND EXISTS (SELECT 1 FROM manifest m WHERE m.package_id = p.id)
-        ORDER BY key LIMIT ?
+        AND (? IS NULL OR alone = ?) ORDER BY key LIMIT ?
         """,
-        (repository_id, after, limit),
+        (repository_id, after, alone, alone, limit),
     )
     return [row[0] for row in rows]
 

@@ -71,6 +71,11 @@ def touch_package(
     )
 
 
+def set_alone(tx: Transaction, package_id: int, alone: bool) -> None:
+    """Note whether an image was pushed by its name alone, without that of its repository."""
+    tx.execute("UPDATE package SET alone = ? WHERE id = ? AND alone <> ?", (int(alone), package_id, int(alone)))
+
+
 def set_times(tx: Transaction, package_id: int, created_ms: int, updated_ms: int) -> None:
     """Give a package that was taken in anew the times that it had."""
     tx.execute("UPDATE package SET created_at = ?, updated_at = ? WHERE id = ?", (created_ms, updated_ms, package_id))

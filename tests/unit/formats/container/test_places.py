@@ -102,3 +102,55 @@ async def test_what_is_declared_hides_nothing(make_registry: Any, tmp_path: Any)
     with pytest.raises(Conflict, match="has the image main/tools/app"):
         await stack.start()
     await stack.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_only_repository_takes_names_alone_and_lists_them_as_clients_call_them(registry: Registry) -> None:
+    await registry.push(IMAGE, "v1", name="proj/app")
+    await registry.push(IMAGE, "v1", name="main/images/full")
+    await registry.push(IMAGE, "v1", name="zoo")
+    for name in ("proj/app", "main/images/proj/app"):
+        assert (await registry.below("GET", "tags/list", name=name)).json == {"name": name, "tags": ["v1"]}
+    catalog = (await registry.call("GET", "/_catalog")).json["repositories"]
+    assert catalog == ["main/images/full", "proj/app", "zoo"]
+    pages, path = [], "/_catalog?n=1"
+    while path:
+        page = await registry.call("GET", path)
+        pages += page.json["repositories"]
+        path = page.headers["link"].partition(">")[0].removeprefix("</v2") if "link" in page.headers else ""
+    assert pages == catalog
+    await registry.push(IMAGE, "v1", name="main/images/proj/app")
+    assert "main/images/proj/app" in (await registry.call("GET", "/_catalog")).json["repositories"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_among_several_repositories_the_marked_one_is_the_default(registry: Registry) -> None:
+    stack = registry.stack
+    await registry.push(IMAGE, "v1", name="proj/app")
+    made = (await make(stack, name="second")).json
+    refused = await registry.below("GET", "manifests/v1", name="proj/app")
+    assert (refused.status, "marked as the default" in refused.body.decode()) == (404, True)
+    assert (await registry.call("GET", "/_catalog")).json["repositories"] == ["main/images/proj/app"]
+    await stack.ok("PUT", f"/repository/{made['id']}/config/default", True)
+    await registry.push(IMAGE, "v1", name="other/app")
+    assert (await registry.call("GET", "/_catalog")).json["repositories"] == ["main/images/proj/app", "other/app"]
+    assert (await registry.below("GET", "manifests/v1", name="main/second/other/app")).status == 200
+    await stack.ok("POST", "/storage", {"name": "other"})
+    assert (await make(stack, name="app", storage="other")).status == 201
+    assert (await registry.below("GET", "manifests/v1", name="other/app")).status == 404
+
+
+@pytest.mark.parametrize("name", ["main/imagse/app", "main/images", "main/py/app"])
+@pytest_twisted.ensureDeferred
+async def test_a_name_with_a_storage_is_not_taken_for_another_image_of_the_only_repository(
+    registry: Registry, name: str
+) -> None:
+    await registry.stack.add_repository("py")
+    refused = await registry.start(name=name)
+    assert (refused.status, refused.json["errors"][0]["code"]) == (404, "NAME_UNKNOWN")
+
+
+@pytest_twisted.ensureDeferred
+async def test_without_a_default_names_alone_mean_nothing(make_registry: Any) -> None:
+    registry = await make_registry(container__default_repository="")
+    assert (await registry.start(name="proj/app")).status == 404
