@@ -103,7 +103,9 @@ def _check(attestation: Attestation, filename: str, sha256: str) -> str:
     try:
         data = base64.b64decode(attestation.envelope.statement, validate=True)
     except ValueError:
-        raise Invalid(f"an attestation of {filename} has a statement that is not base64", FIELD) from None
+        raise Invalid(
+            f"an attestation of {filename} has a statement that cannot be read: it is not base64", FIELD
+        ) from None
     try:
         check_values(data, ATTESTATION_VALUES, f"an attestation of {filename}", FIELD)
         statement = msgspec.json.decode(data, type=Statement)
