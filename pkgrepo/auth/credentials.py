@@ -115,6 +115,12 @@ def parse_authorization(header: bytes, address: str = "") -> Credentials:
             raise AuthenticationFailed
 
 
+def is_blank(header: bytes) -> bool:
+    """Whether an Authorization header is Basic with an empty name and an empty password."""
+    scheme, _, rest = header.strip().partition(b" ")
+    return scheme.lower() == b"basic" and rest.strip() == b"Og=="  # base64 of ":"
+
+
 def named_secret(username: str, secret: str, address: str = "") -> Credentials:
     """
     The credentials behind a name and a secret, from Basic or from a form.

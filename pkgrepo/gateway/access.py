@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pkgrepo.auth.credentials import is_blank
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound, PkgrepoError, RepositoryInactive
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
@@ -48,15 +49,15 @@ class Access:
         if origin.decode("latin-1") not in ours:
             raise Refusal(403, "a page of another site must not change anything here", "cross_site")
 
-    async def identify(self, request: Request) -> Identity:
+    async def identify(self, request: Request, *, blank: bool = False) -> Identity:
         """
-        The caller.
+        The caller; with ``blank`` nobody stands behind a Basic header with an empty name and password.
 
         :raises AuthenticationFailed, TooManyAttempts: the credentials are wrong, or guessed at
         :raises Refusal: a page of another site uses what a browser remembers
         """
         header = request.header(b"authorization")
-        if header is None:
+        if header is None or (blank and is_blank(header)):
             return ANONYMOUS
         self.check_origin(request)
         client = (request.header(b"user-agent") or b"").decode("latin-1")

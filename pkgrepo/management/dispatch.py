@@ -125,7 +125,7 @@ class Dispatcher:
         """Everything that is decided by the head of the request."""
         request, services = call.request, self._services
         services.access.check_origin(request)
-        call.identity = await services.access.identify(request)
+        call.identity = await services.access.identify(request, blank=call.route.blank)
         call.identity = call.route.who.caller(call.identity, services.catalog)
         asked = parameters.pop("repository", None)
         repository = None if asked is None else find_repository(services.registry, asked)

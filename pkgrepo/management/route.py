@@ -77,7 +77,8 @@ class Route:
     One operation.
 
     ``path`` is below ``/api``, in Klein's form. ``audit`` names the action in the audit log: every route that changes
-    something has one. ``aliases`` are further methods and paths, for callers of other servers.
+    something has one. With ``blank`` it takes Basic credentials without name and password for none. ``aliases`` are
+    further methods and paths, for callers of other servers.
     """
 
     method: Method
@@ -93,6 +94,7 @@ class Route:
     audit: str = ""
     media_type: str = "application/json"
     conditional: bool = False
+    blank: bool = False
     aliases: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -134,6 +136,7 @@ class Table:
         audit: str = "",
         media_type: str = "application/json",
         conditional: bool = False,
+        blank: bool = False,
         aliases: Sequence[tuple[str, str]] = (),
     ) -> Callable[[Handler], Handler]:
         """
@@ -160,6 +163,7 @@ class Table:
                     audit=audit,
                     media_type=media_type,
                     conditional=conditional,
+                    blank=blank,
                     aliases=tuple(aliases),
                 )
             )

@@ -54,10 +54,24 @@ class TokenService:
         self._services = services
 
     @elsewhere.route(
-        "GET", "/", who=PUBLIC, summary="Get a bearer token", answer=BearerAnswer, query=QUERY, audit="login"
+        "GET",
+        "/",
+        who=PUBLIC,
+        summary="Get a bearer token",
+        answer=BearerAnswer,
+        query=QUERY,
+        audit="login",
+        blank=True,
     )
     @table.route(
-        "GET", "/auth/token", who=PUBLIC, summary="Get a bearer token", answer=BearerAnswer, query=QUERY, audit="login"
+        "GET",
+        "/auth/token",
+        who=PUBLIC,
+        summary="Get a bearer token",
+        answer=BearerAnswer,
+        query=QUERY,
+        audit="login",
+        blank=True,
     )
     async def get(self, call: Call) -> BearerAnswer:
         """For whoever the Authorization field names; for nobody, what everybody may read."""
@@ -65,7 +79,14 @@ class TokenService:
         return await self._issue(call, call.identity, _values(call.request.args, b"scope"), offline=offline)
 
     @elsewhere.route(
-        "POST", "/", who=PUBLIC, summary="Get a bearer token", answer=BearerAnswer, query=QUERY, audit="login"
+        "POST",
+        "/",
+        who=PUBLIC,
+        summary="Get a bearer token",
+        answer=BearerAnswer,
+        query=QUERY,
+        audit="login",
+        blank=True,
     )
     @table.route(
         "POST",
@@ -75,6 +96,7 @@ class TokenService:
         answer=BearerAnswer,
         query=QUERY,
         audit="login",
+        blank=True,
     )
     async def post(self, call: Call) -> BearerAnswer:
         """Credentials and scopes may also come as a form (OAuth 2.0, RFC 6749 sections 4.3 and 6)."""

@@ -42,6 +42,20 @@ async def test_wrong_credentials_get_a_basic_challenge(stack: Stack) -> None:
     assert reply.headers["www-authenticate"].startswith("Basic ")
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("path", ["/api/auth/token", "/token"])
+@pytest_twisted.ensureDeferred
+async def test_basic_without_name_and_password_is_nobody(stack: Stack, method: str, path: str) -> None:
+    await stack.add_repository("open")
+    query = "?scope=repository:main/open/app:push,pull"
+    blank = {"Authorization": "basic  Og== "}
+    reply = await stack.call(method, path + query, who=None, headers=blank)
+    assert (reply.status, reply.json["scope"]) == (200, "repository:main/open/app:pull")
+    for header in ("Basic Og", "Basic eDo=", "Basic Ong=", "Basic", "Bearer Og=="):  # no credentials, x:, :x, ...
+        assert (await stack.call(method, path, who=None, headers={"Authorization": header})).status == 401
+    assert (await stack.api("GET", "/users", who=None, headers=blank)).status == 401
+
+
 @pytest_twisted.ensureDeferred
 async def test_credentials_may_come_as_a_form(stack: Stack) -> None:
     form = f"grant_type=password&service=x&username=admin&password={quote(PASSWORD)}"
