@@ -1,0 +1,117 @@
+"""What gathers in memory is in the catalog, or the log, once the server has stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+import pytest_twisted
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+
+from pkgrepo.assembly import Flusher
+from pkgrepo.model import SYSTEM
+from pkgrepo.storage.catalog.audit import append_audit, list_audit
+from tests.support.management import Stack
+from tests.support.server import no_failures, until
+
+
+@pytest_twisted.async_yield_fixture
+async def stopped(tmp_path: Path) -> Any:
+    """The database of a server that was used a little and then stopped, before anything was due to be written."""
+    with no_failures():
+        stack = Stack(tmp_path)
+        await stack.start()
+        try:
+            token = await stack.token(scopes=["users"])
+            for _ in range(3):
+                await stack.ok("GET", "/users", who=token)
+            await stack.api("GET", "/users", who=None, headers={"Authorization": "Bearer aaa.bbb.ccc"})
+            await stack.ok("GET", "/auth/token")
+            await stack.add_repository()
+            name = await stack.publish("main/py", "demo", "1.0")
+            assert (await stack.call("GET", f"/repositories/main/py/packages/{name}")).status == 200
+        finally:
+            await stack.stop()
+    connection = apsw.Connection(str(next(tmp_path.rglob("pkgrepo.db"))))
+    yield connection
+    connection.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_uses_of_tokens_are_written_at_the_stop(stopped: Any) -> None:
+    assert stopped.execute("SELECT uses FROM token").get == 3
+
+
+@pytest_twisted.ensureDeferred
+async def test_rows_of_the_audit_log_are_written_at_the_stop(stopped: Any) -> None:
+    found = stopped.execute("SELECT actor, outcome FROM audit WHERE action = 'login' ORDER BY outcome").fetchall()
+    assert found == [("admin", "ok"), ("anonymous", "refused")]
+
+
+@pytest_twisted.ensureDeferred
+async def test_downloads_are_written_at_the_stop(stopped: Any) -> None:
+    assert stopped.execute("SELECT SUM(count) FROM download_count").get == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_start_removes_the_rows_of_the_audit_log_that_are_too_old(tmp_path: Path) -> None:
+    days = 86_400_000  # milliseconds
+    first = Stack(tmp_path)
+    await first.start()
+    core = first.assembly.core
+    for age in (8, 6):
+        at_ms = core.clock.now_ms() - age * days
+        await core.catalog.write(append_audit, actor=SYSTEM, action=f"{age} days ago", now_ms=at_ms)
+    await first.stop()
+    second = Stack(tmp_path, audit__retention_days=7)
+    await second.start()
+    try:
+        catalog = second.assembly.core.catalog
+        await until(lambda: not catalog.look(list_audit, action="8 days ago"))
+        assert catalog.look(list_audit, action="6 days ago")
+    finally:
+        await second.stop()
+
+
+class Written:
+    """Counts flushes, and fails in those that it is told."""
+
+    def __init__(self, *fails: int) -> None:
+        self.count = 0
+        self._fails = fails
+
+    async def flush(self) -> None:
+        self.count += 1
+        if self.count in self._fails:
+            raise ValueError(self.count)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_a_flusher_flushes_now_and_then_and_at_the_stop(clock: Clock) -> None:
+    written = Written()
+    flusher = Flusher(written.flush, 10, clock)
+    flusher.startService()
+    assert written.count == 0
+    clock.pump([10, 10])
+    assert written.count == 2
+    ended: list[object] = []
+    stopping = flusher.stopService()
+    assert isinstance(stopping, Deferred)
+    stopping.addBoth(ended.append)
+    assert (written.count, ended, clock.getDelayedCalls()) == (3, [None], [])
+
+
+def test_a_flush_that_fails_is_no_reason_to_end(clock: Clock) -> None:
+    written = Written(1, 3)
+    flusher = Flusher(written.flush, 10, clock)
+    flusher.startService()
+    clock.pump([10, 10])
+    flusher.stopService()
+    assert written.count == 3
