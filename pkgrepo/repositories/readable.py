@@ -206,8 +206,12 @@ class LayoutFollower(Service):
                 if layout is not None:
                     statement = Statement(at=at, missing=missing)
                     await self._pools.disk(write_statement, layout, catalog, statement, known)
-            except FAILURES:
-                log.failure("the readable layout of {storage} could not be marked", storage=storage.name)
+            except FAILURES as error:
+                log.warn(
+                    "the readable layout of {storage} could not be marked: {reason}",
+                    storage=storage.name,
+                    reason=reason_of(error),
+                )
 
     async def _follow(self) -> None:
         while self._open and (self._again or self._retry is not None):
