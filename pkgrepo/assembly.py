@@ -442,7 +442,7 @@ def _access_log(config: Config, reactor: Any) -> LineLog | None:
     if not config.log.access:
         return None
     style: Literal["text", "json"] = "json" if config.log.format == "json" else "text"
-    return LineLog(sys.stdout.buffer, reactor=reactor, style=style, scrub=hide_tokens)
+    return LineLog(sys.stdout.buffer, reactor=reactor, style=style, scrub=hide_tokens, agents=config.log.user_agent)
 
 
 def _certificate(config: Config) -> ServerCertificate | None:

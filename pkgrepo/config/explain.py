@@ -49,6 +49,9 @@ def _template(owner: type, prefix: str) -> Iterator[str]:
         yield f"[{prefix}]"
     for key in plain:
         yield from _template_of_key(key)
+        if key.kind.secret:
+            yield f"# name of a file that holds it, instead of {key.name}"
+            yield f"#{key.name}_file ="
     for key in keys.values():
         if key.kind.item is not None:
             yield f"\n# {_summary(key.kind.item)}"

@@ -125,6 +125,7 @@ class Log:
     format: Literal["text", "json"] = setting(choice("text", "json"), "text", "form of the lines")
     level: str = setting(choice("debug", "info", "warn", "error"), "info", "least level that is written")
     access: bool = setting(boolean(), True, "one line for each request")
+    user_agent: bool = setting(boolean(), False, "whether that line ends with the client's User-Agent")
     audit_file: Path | None = setting(path(), None, "file that audit events are appended to as JSON lines")
 
 

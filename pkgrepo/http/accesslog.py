@@ -37,17 +37,25 @@ class LineLog:
     An access log in a binary file opened for appending.
 
     ``style`` is "text" (fields in a fixed order, separated by blanks, ``-`` for an empty one) or "json" (one object a
-    line). ``scrub`` gets the path and returns what may be written of it.
+    line). ``scrub`` gets the path and returns what may be written of it. With ``agents`` a line ends with what the
+    client says that it is (``agent`` in JSON).
     """
 
     def __init__(
-        self, file: IO[bytes], *, reactor: Any, style: Literal["text", "json"] = "text", scrub: Scrub | None = None
+        self,
+        file: IO[bytes],
+        *,
+        reactor: Any,
+        style: Literal["text", "json"] = "text",
+        scrub: Scrub | None = None,
+        agents: bool = False,
     ) -> None:
         self._file = file
         self._reactor = reactor
         self._json = style == "json"
         self._write = self._write_json if self._json else self._write_text
         self._scrub = scrub
+        self._agents = agents
         self._trouble = Trouble(_log, "the access log cannot be written, and lines of it are lost")
         self._lines: list[bytes] = []
         self._size = 0
@@ -100,11 +108,13 @@ class LineLog:
         line = (
             f"{self._now()} {request.request_id} {request.client_address or '-'} {_word(request.principal)} "
             f"{_cut(request.method.decode())} {path} {status} {request.sentLength} {milliseconds:.1f} "
-            f"{_word(request.repository)} {request.cache or '-'}\n"
+            f"{_word(request.repository)} {request.cache or '-'}"
         )
+        line += f" {_word(_agent(request))}\n" if self._agents else "\n"
         self._add(line.encode("utf-8"))
 
     def _write_json(self, request: Request, status: int, path: str, milliseconds: float) -> None:
+        agent = {"agent": _agent(request)} if self._agents else {}
         line = _encode(
             {
                 "time": self._now(),
@@ -118,6 +128,7 @@ class LineLog:
                 "ms": round(milliseconds, 1),
                 "repository": request.repository,
                 "cache": request.cache,
+                **agent,
             }
         )
         self._add(line + b"\n")
@@ -140,6 +151,10 @@ class LineLog:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_PATH else text[:LONGEST_PATH] + "..."
+
+
+def _agent(request: Request) -> str:
+    return _cut((request.header(b"user-agent") or b"").decode("latin-1"))
 
 
 def _word(text: str) -> str:

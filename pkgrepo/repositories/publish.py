@@ -138,12 +138,7 @@ class Publisher:
         published = await self._claim(mine, publish_release, repository, release, actor, indexer)
         if published.changed:
             self._observer(repository)
-            log.info(
-                "published {package} {version} in {repository}",
-                package=release.package_key,
-                version=release.version_text,
-                repository=repository.path,
-            )
+            log_published(repository, release.package_key, release.version_text, actor)
         return published
 
     async def take(
@@ -182,6 +177,18 @@ class Publisher:
         result: T = await shield(self._catalog.write(_where_open(command), repository, *args, self._clock.now_ms()))
         self._observer(repository)
         return result
+
+
+def log_published(repository: Repository, package: str, version: str, actor: Actor) -> None:
+    """Tell the log of a publish: what, by whom, and in which request, whose line the access log has."""
+    log.info(
+        "published {package} {version} in {repository} by {user} (request {request})",
+        package=package,
+        version=version,
+        repository=repository.path,
+        user=actor.name or "nobody",
+        request=actor.request_id or "-",
+    )
 
 
 def _where_open(command: Callable[..., T]) -> Callable[..., T]:

@@ -14,6 +14,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Identity
 from pkgrepo.repositories import images
 from pkgrepo.repositories.images import Expectation, Push, ReferencesMissing, TagExists
+from pkgrepo.repositories.publish import log_published
 from pkgrepo.storage.catalog.manifests import NewManifest
 
 from .admission import Target, client_of
@@ -88,6 +89,7 @@ class Pushing:
             except TagExists as error:
                 detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
                 raise Refusal(403, str(error), "DENIED", detail=detail) from None
+        log_published(target.repository, target.image, ", ".join(tags) or name, actor_of(request, identity))
         note = self._trust.note(target, name)
         headers: Fields = (
             *VERSION,

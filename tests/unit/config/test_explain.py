@@ -44,6 +44,17 @@ def test_the_template_names_every_key_and_says_nothing_but_defaults(tmp_path, mo
         assert re.search(rf"(?m)^#({name.rpartition('.')[2]} =|\[\[{name}\]\])", text), name
 
 
+def test_the_template_says_that_a_secret_may_be_in_a_file(tmp_path):
+    (tmp_path / "secret").write_text("correct horse battery")
+    filled = template().replace("#password_file =", 'password_file = "secret"')
+    file = tmp_path / "pkgrepo.toml"
+    file.write_text(filled)
+    password = read_config(file).bootstrap.admin.password
+    assert password is not None
+    assert password.reveal() == "correct horse battery"
+    assert not re.search(r"(?m)^#hash_file", filled), "lists of tables take no such key"
+
+
 def test_a_declared_list_in_the_template_works_once_it_is_filled_in(tmp_path):
     paragraph = next(each for each in template().split("\n\n") if "[[bootstrap.repositories]]" in each)
     filled = (

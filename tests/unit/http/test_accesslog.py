@@ -28,7 +28,8 @@ async def handle(request: Request) -> Answer:
 
 def lines_of(data: bytes, style: str = "text", **options: Any) -> list[str]:
     file, clock = io.BytesIO(), Clock()
-    log = LineLog(file, reactor=clock, style=style, scrub=options.pop("scrub", None))  # type: ignore[arg-type]
+    chosen = {name: options.pop(name) for name in ("scrub", "agents") if name in options}
+    log = LineLog(file, reactor=clock, style=style, **chosen)  # type: ignore[arg-type]
     connection = Connection(handle, access_log=log, **options)
     connection.send(data)
     connection.lose()
@@ -52,6 +53,23 @@ def test_text_line_holds_the_fields_in_order() -> None:
         "main/py",
         "hit",
     ]
+
+
+@pytest.mark.parametrize(
+    ("agent", "word"),
+    [
+        (b"npm/11.0.0", "npm/11.0.0"),
+        (b"npm/11 node\xff", "npm/11\\x20node\\xff"),
+        (b"", "-"),
+        (b"a" * 5000, "a" * LONGEST_PATH + "..."),
+    ],
+)
+def test_the_client_s_program_is_told_where_that_is_wanted(agent: bytes, word: str) -> None:
+    data = GET.replace(b"Host: a\r\n", b"Host: a\r\nUser-Agent: %b\r\n" % agent)
+    assert lines_of(data)[0].split(" ")[-1] == "hit"
+    assert lines_of(data, agents=True)[0].split(" ")[-1] == word
+    assert "agent" not in json.loads(lines_of(data, "json")[0])
+    assert json.loads(lines_of(data, "json", agents=True)[0])["agent"][:10] == agent[:10].decode("latin-1")
 
 
 def test_json_line_holds_the_same() -> None:

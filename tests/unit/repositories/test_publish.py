@@ -3,7 +3,7 @@
 import pytest
 import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.logger import globalLogPublisher
+from twisted.logger import formatEvent, globalLogPublisher
 
 from pkgrepo.errors import (
     Conflict,
@@ -15,7 +15,7 @@ from pkgrepo.errors import (
     StorageFull,
     TooLarge,
 )
-from pkgrepo.model import SYSTEM
+from pkgrepo.model import SYSTEM, Actor
 from pkgrepo.repositories.remove import remove_files
 from pkgrepo.storage.catalog import blobs, files, gc, packages, repositories
 from tests.support.gate import Gate
@@ -50,6 +50,18 @@ async def test_a_release_is_there_with_everything_that_belongs_to_it(world):
     repository = world.catalog.look(repositories.get_repository, world.repository.id)
     assert repository.package_count == 1
     assert repository.bytes_used == sum(file.size for file in published.files)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_log_names_package_user_and_request_of_a_publish(world):
+    told = []
+    globalLogPublisher.addObserver(told.append)
+    try:
+        await world.publish(*WHEEL, actor=Actor(7, "ann", request_id="request-1"))
+    finally:
+        globalLogPublisher.removeObserver(told.append)
+    lines = [formatEvent(each) for each in told]
+    assert "published demo 1.0 in main/py by ann (request request-1)" in lines
 
 
 @pytest_twisted.ensureDeferred
