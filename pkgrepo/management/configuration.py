@@ -12,7 +12,7 @@ from pkgrepo.model import Repository
 from pkgrepo.storage.catalog import repositories
 
 from .call import Call
-from .formats import DESCRIPTIONS, PART_ALIASES, is_whole, parts, validated, warnings_of
+from .formats import DESCRIPTIONS, is_whole, part_name, parts, validated, warnings_of
 from .route import Table, Value
 from .schemas.repositories import ConfigKey
 from .services import ManagementServices
@@ -101,7 +101,7 @@ class Configuration:
                 raise Invalid("a configuration is an object")
             config, pointer = {**repository.settings, **_without_warnings(body)}, ""
         else:
-            name = PART_ALIASES.get(key, key)
+            name = part_name(self._format(repository), key)
             config, pointer = {**whole(repository), name: _without_warnings(body)}, f"/{name}"
             if body is None:
                 del config[name]
@@ -127,7 +127,7 @@ class Configuration:
         format_ = self._format(repository)
         if is_whole(format_, key):
             return dict(repository.config)
-        name = PART_ALIASES.get(key, key)
+        name = part_name(format_, key)
         if name not in parts(format_) and not name.startswith("x_"):
             raise NotFound("configuration key", key)
         return whole(repository).get(name)

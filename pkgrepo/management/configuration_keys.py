@@ -8,7 +8,7 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.interfaces import IFormat
 
 from .call import Call
-from .formats import DESCRIPTIONS, PART_ALIASES, find_format, is_whole, parts, validated
+from .formats import DESCRIPTIONS, find_format, is_whole, part_name, parts, validated
 from .route import Parameter, Table, Value
 from .schemas.repositories import ConfigKey, RepositoryType, Snippet, Validation
 from .services import ManagementServices
@@ -135,8 +135,8 @@ class ConfigurationKeys:
         for format_ in candidates:
             if is_whole(format_, key):
                 return format_, None
-        name = PART_ALIASES.get(key, key)
         for format_ in candidates:
+            name = part_name(format_, key)
             if name in parts(format_):
                 return format_, name
         raise NotFound("configuration key", key)

@@ -9,11 +9,11 @@ from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
 
-# How callers of other servers name parts of a configuration.
-PART_ALIASES = {
-    "maven_push_rules": "push_rules",
-    "docker_push_rules": "push_rules",
-    "package_retention": "retention",
+# How callers of other servers name parts of a configuration, and of which format, if of one only.
+_PART_ALIASES = {
+    "maven_push_rules": ("push_rules", "maven"),
+    "docker_push_rules": ("push_rules", "docker"),
+    "package_retention": ("retention", None),
 }
 
 DESCRIPTIONS = {
@@ -76,8 +76,14 @@ def joined(format_: IFormat, configs: Mapping[str, Any]) -> dict[str, Any]:
                 raise Invalid("a configuration is an object", f"/configs/{key}")
             whole.update(value)
         else:
-            whole[PART_ALIASES.get(key, key)] = value
+            whole[part_name(format_, key)] = value
     return whole
+
+
+def part_name(format_: IFormat, key: str) -> str:
+    """The name of a part of a format's configuration that callers may call otherwise; other keys stay as they are."""
+    name, only = _PART_ALIASES.get(key, (key, None))
+    return name if only in (None, format_.name) else key
 
 
 def is_whole(format_: IFormat, key: str) -> bool:

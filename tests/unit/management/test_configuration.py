@@ -137,3 +137,20 @@ async def test_the_parts_of_a_repository_are_listed_for_its_editors(stack: Stack
     assert keys[0] == "python"
     assert {"auth", "page", "policy"} <= set(keys)
     assert (await stack.api("GET", f"/repository/{made['id']}/configs", who=None)).status == 401
+
+
+@pytest_twisted.ensureDeferred
+async def test_push_rules_go_by_the_names_of_their_own_format_only(stack: Stack) -> None:
+    made = await stack.add_repository("images", format="docker")
+    path = f"/repository/{made['id']}/config"
+    rules = await stack.ok("GET", f"{path}/push_rules")
+    assert await stack.ok("GET", f"{path}/docker_push_rules") == rules
+    assert await stack.ok("PUT", f"{path}/docker_push_rules", rules) == rules
+    assert (await stack.api("GET", f"{path}/maven_push_rules")).status == 404
+    assert (await stack.api("PUT", f"{path}/maven_push_rules", rules)).status == 404
+    for key, status in (("docker_push_rules", 200), ("maven_push_rules", 404)):
+        for part in ("schema", "default", "description"):
+            assert (await stack.api("GET", f"/repository/config/{key}/{part}")).status == status, (key, part)
+    for key, status in (("docker_push_rules", 201), ("maven_push_rules", 422)):
+        body = {"name": key, "storage": "main", "configs": {"docker": {"type": "Hosted"}, key: rules}}
+        assert (await stack.api("POST", "/repository/new/docker", body)).status == status
