@@ -33,6 +33,7 @@ DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
 
 IMAGES = frozenset({OCI_IMAGE, DOCKER_IMAGE})
 INDEXES = frozenset({OCI_INDEX, DOCKER_LIST})
+MANIFESTS = frozenset({"manifest", "subject"})  # kinds of descriptors whose content is a manifest itself
 UNSPECIFIC = frozenset({"", "application/json", "application/octet-stream", "text/plain"})  # curl says such things
 
 _SCHEMA_1 = re.compile(r"application/vnd\.docker\.distribution\.manifest\.v1\+(json|prettyjws)")
@@ -187,6 +188,9 @@ def _descriptor(kind: str, value: Any) -> tuple[Reference, bool]:
     media_type, digest, size = value.get("mediaType"), value.get("digest"), value.get("size")
     if not isinstance(media_type, str) or _KIND.fullmatch(media_type) is None:
         raise Invalid(f"the {kind} of a manifest has no mediaType")
+    if kind in MANIFESTS and _MEDIA_TYPE.fullmatch(media_type) is None:
+        raise Invalid(f"mediaType of the {kind} of a manifest is a media type")
+    _check_annotations(value.get("annotations"))
     if not isinstance(digest, str):
         raise DigestInvalid(f"the {kind} of a manifest has no digest")
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
@@ -229,17 +233,20 @@ def _artifact_type(value: Mapping[str, Any], config: Any) -> str | None:
 
 def _annotations(value: Mapping[str, Any]) -> Mapping[str, str]:
     found = value.get("annotations")
+    size = _check_annotations(found)
+    if size > MOST_ANNOTATIONS and value.get("subject") is not None:  # lists of referrers repeat them
+        raise Invalid(f"annotations of a referrer are at most {MOST_ANNOTATIONS} bytes")
+    return found or {}
+
+
+def _check_annotations(found: Any) -> int:
+    """The size in bytes of the annotations of a manifest or descriptor, if there are any."""
     if found is None:
-        return {}
+        return 0
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
         raise Invalid("annotations of a manifest are texts by name")
-    if value.get("subject") is None:
-        return found  # nothing repeats them
     try:
-        size = sum(len(f"{name}{text}".encode()) for name, text in found.items())
+        return sum(len(f"{name}{text}".encode()) for name, text in found.items())
     except UnicodeEncodeError:
         # JSON can write half of a pair of surrogates, but no text in UTF-8 can hold it
         raise Invalid("annotations of a manifest are texts by name") from None
-    if size > MOST_ANNOTATIONS:
-        raise Invalid(f"annotations of a referrer are at most {MOST_ANNOTATIONS} bytes")
-    return found

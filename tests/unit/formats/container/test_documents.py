@@ -168,3 +168,22 @@ def test_a_manifest_of_many_values_is_refused_before_it_is_parsed(monkeypatch: p
     monkeypatch.setattr(documents, "_object", None)
     with pytest.raises(Invalid, match="the manifest has more than 30 values"):
         parse(image(more=[[]] * 30), "")
+
+
+@pytest.mark.parametrize("subject", [None, make_image().descriptor], ids=["without subject", "with subject"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"annotations": {"a": "\ud800"}},
+        {"annotations": {"\ud800": "a"}},
+        {"manifests": [make_image().descriptor | {"mediaType": "x"}]},
+        {"manifests": [make_image().descriptor | {"mediaType": "a/b; c=d"}]},
+        {"manifests": [make_image().descriptor | {"annotations": {"a": "\ud800"}}]},
+        {"manifests": [make_image().descriptor | {"annotations": {"a": 1}}]},
+    ],
+)
+def test_an_index_is_refused_for_the_same_with_and_without_a_subject(change: Any, subject: Any) -> None:
+    value = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [make_image().descriptor], "subject": subject}
+    assert parse(json.dumps(value).encode()).media_type == OCI_INDEX
+    with pytest.raises(Invalid):
+        parse(json.dumps({**value, **change}).encode())
