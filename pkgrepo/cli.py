@@ -141,10 +141,13 @@ def admin() -> None:
 def create_admin(sources: Sources, username: str, password_file: IO[str] | None, *, generate: bool) -> None:
     """Add an administrator."""
     config = sources.read()
+    try:
+        check_username(username)
+    except Invalid as error:
+        _end(str(error), EXIT_CODES[Invalid])
     password = _password(password_file, generate=generate)
 
     async def create(core: Core) -> None:
-        check_username(username)
         core.passwords.check(password, username=username)
         hashed = await core.passwords.hash(password)
         await core.catalog.write(

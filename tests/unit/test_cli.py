@@ -47,6 +47,13 @@ def test_an_init_where_nothing_can_be_written_is_one_line():
     assert result.stderr == "pkgrepo: nowhere/pkgrepo.toml cannot be used: No such file or directory\n"
 
 
+def test_a_name_that_the_api_would_refuse_is_refused(tmp_path):
+    result = run("-s", "data.dir=data", "admin", "create", "no/name", "--generate")
+    assert result.exit_code == 2
+    assert "a user name has 3 to 32 letters" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "command",
     [

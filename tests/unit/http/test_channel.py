@@ -473,20 +473,46 @@ def test_body_that_stops_after_a_quick_start_is_given_up() -> None:
     assert connection.answer().status == 408
 
 
+class SlowDisk(Gate):
+    """A handler that takes the body when it is told to."""
+
+    async def __call__(self, request: Request) -> Answer:
+        await super().__call__(request)
+        return Answer(body=b"".join([chunk async for chunk in request.body]))
+
+
 def test_client_is_not_blamed_for_a_slow_reader() -> None:
-    connection = Connection(Gate())
-    connection.send(put(1_000_000) + b"x" * HIGH_WATER)
+    disk = SlowDisk()
+    connection = Connection(disk)
+    connection.send(put(HIGH_WATER + 10) + b"x" * HIGH_WATER)
     connection.wait(300)
     assert connection.take() == b""
-    assert not connection.closed
+    disk.open()
+    connection.send(b"y" * 10)
+    answer = connection.answer()
+    assert (answer.status, answer.body[-12:]) == (200, b"xx" + b"y" * 10)
+
+
+def test_client_is_blamed_for_what_it_does_after_the_reader_was_slow() -> None:
+    disk = SlowDisk()
+    connection = Connection(disk)
+    connection.send(put(HIGH_WATER + 10) + b"x" * HIGH_WATER)
+    connection.wait(300)
+    disk.open()
+    connection.wait(60)
+    assert connection.answer().status == 408
 
 
 def test_client_is_not_blamed_while_it_waits_for_an_invitation() -> None:
-    connection = Connection(Gate())
-    connection.send(put(1_000_000, EXPECT))
+    disk = SlowDisk()
+    connection = Connection(disk)
+    connection.send(put(10, EXPECT))
     connection.wait(300)
     assert connection.take() == b""
-    assert not connection.closed
+    disk.open()
+    connection.send(b"y" * 10)
+    interim, answer = connection.answers()
+    assert (interim.status, answer.status, answer.body) == (100, 200, b"y" * 10)
 
 
 def test_client_is_not_blamed_while_the_server_stands_still() -> None:
