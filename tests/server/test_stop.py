@@ -1,0 +1,67 @@
+"""A stop while a client takes a file from a real port."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_twisted
+import requests
+from twisted.internet.defer import ensureDeferred
+from twisted.internet.threads import deferToThread
+
+from tests.support.http_server import read_to_end
+from tests.support.patience import PATIENCE_S
+from tests.support.pyprojects import make_wheel
+from tests.support.server import RunningServer, until
+
+pytestmark = pytest.mark.server
+
+FILENAME, DATA = make_wheel("big", "1.0", pad=32 * 1024 * 1024)  # more than the sockets of both ends hold
+REPOSITORY = {"name": "py", "format": "python"}
+
+
+def connect(server: RunningServer) -> socket.socket:
+    parts = urlsplit(server.url)
+    return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_S)
+
+
+def begin(server: RunningServer) -> socket.socket:
+    """Publish a file, and take the first bytes of it."""
+    path = f"/repositories/main/py/big/1.0/{FILENAME}"
+    assert requests.put(server.url + path, DATA, auth=server.admin, timeout=PATIENCE_S).status_code == 201
+    client = connect(server)
+    client.sendall(f"GET /repositories/main/py/packages/{FILENAME} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    assert client.recv(9) == b"HTTP/1.1 "
+    return client
+
+
+@pytest_twisted.ensureDeferred
+async def test_ports_close_first_and_a_transfer_goes_on_to_its_end(make_server: Any) -> None:
+    server = await make_server(bootstrap__repositories=[REPOSITORY], server__shutdown_grace=PATIENCE_S)
+    client = await deferToThread(begin, server)
+    idle = connect(server)
+    await until(lambda: len(server.service.assembly.site.channels) == 2)
+    stopping = ensureDeferred(server.stop())
+    # An idle connection is closed a second later: by then nothing has been waited for but the ports and the transfer.
+    assert await deferToThread(idle.recv, 1) == b""
+    with pytest.raises(ConnectionRefusedError):
+        connect(server)
+    assert not stopping.called
+    received = await deferToThread(read_to_end, client)
+    assert received.endswith(DATA)
+    await stopping
+    client.close()
+    idle.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_transfer_that_outlives_the_grace_is_cut(make_server: Any) -> None:
+    server = await make_server(bootstrap__repositories=[REPOSITORY], server__shutdown_grace=0)
+    client = await deferToThread(begin, server)
+    await server.stop()
+    with pytest.raises(ConnectionResetError):
+        await deferToThread(read_to_end, client)
+    client.close()
