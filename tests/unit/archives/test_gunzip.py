@@ -1,0 +1,101 @@
+"""Gzip streams: unpacked in pieces, joined, bounded, and refused when they are not what they should be."""
+
+import gzip
+import zlib
+
+import pytest
+
+from pkgrepo.archives import gunzip, limits
+from pkgrepo.archives.gunzip import MOST_STREAMS, PIECE, Gunzip
+from pkgrepo.archives.source import Source
+from pkgrepo.errors import Invalid
+
+DATA = bytes(range(256)) * 5000  # more than a piece
+
+
+def unpack(data: bytes) -> Gunzip:
+    return Gunzip(Source(data, "x.tgz"))
+
+
+def everything(stream: Gunzip) -> bytes:
+    return b"".join(iter(lambda: stream.read(100_000), b""))
+
+
+@pytest.mark.parametrize("count", [1, 4095, PIECE, PIECE + 1, len(DATA), len(DATA) + 1])
+def test_a_read_gives_as_many_bytes_as_were_asked_for(count: int) -> None:
+    stream = unpack(gzip.compress(DATA))
+    assert stream.read(count) == DATA[:count]
+    assert stream.read(10) == DATA[count : count + 10]
+
+
+def test_what_is_skipped_is_counted_and_not_given_out() -> None:
+    stream = unpack(gzip.compress(DATA))
+    assert stream.skip(PIECE + 7) == PIECE + 7
+    assert stream.read(5) == DATA[PIECE + 7 : PIECE + 12]
+    assert stream.skip(len(DATA)) == len(DATA) - PIECE - 12
+    assert (stream.read(1), stream.skip(1)) == (b"", 0)
+
+
+@pytest.mark.parametrize("padding", [0, 1, 511, PIECE + 3])
+def test_streams_one_after_the_other_are_one_and_zeros_are_padding(padding: int) -> None:
+    data = gzip.compress(b"one") + bytes(padding) + gzip.compress(b"two") + bytes(padding)
+    assert everything(unpack(data)) == b"onetwo"
+
+
+@pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1])
+def test_a_stream_may_begin_where_a_piece_ends(size: int) -> None:
+    first = gzip.compress(b"first")
+    first += bytes(size - len(first))  # the next stream's two first bytes come in one piece or in two
+    assert everything(unpack(first + gzip.compress(b"second"))) == b"firstsecond"
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "is truncated"),
+        (gzip.compress(DATA)[:-1], "is truncated"),
+        (gzip.compress(DATA)[:100], "is truncated"),
+        (b"PK\x03\x04 not gzip", "is damaged, or not a gzip archive"),
+        (gzip.compress(DATA)[:-6] + b"\0\0\0\0\0\0", "is damaged, or not a gzip archive"),
+        (gzip.compress(b"one") + b"more", "has data after the end of its gzip archive"),
+        (gzip.compress(b"one") + b"\x1f", "has data after the end of its gzip archive"),
+        (gzip.compress(b"one") + bytes(PIECE) + b"more", "has data after the end of its gzip archive"),
+        (zlib.compress(b"one"), "is damaged, or not a gzip archive"),
+    ],
+)
+def test_what_is_no_whole_gzip_file_is_refused(data: bytes, sentence: str) -> None:
+    with pytest.raises(Invalid, match=f"x.tgz {sentence}"):
+        everything(unpack(data))
+
+
+def test_so_many_streams_and_no_more() -> None:
+    empty = gzip.compress(b"")
+    assert everything(unpack(empty * MOST_STREAMS)) == b""
+    with pytest.raises(Invalid, match=f"more than {MOST_STREAMS} gzip streams"):
+        everything(unpack(empty * (MOST_STREAMS + 1)))
+
+
+def test_it_unpacks_to_as_much_as_it_may_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FREE_SIZE", len(DATA))
+    monkeypatch.setattr(limits, "MOST_RATIO", 1)
+    assert everything(unpack(gzip.compress(DATA))) == DATA
+    stream = unpack(gzip.compress(DATA) + gzip.compress(b"x"))
+    with pytest.raises(Invalid, match=f"unpack to more than {len(DATA)} bytes"):
+        stream.skip(len(DATA) + 1)
+
+
+def test_no_more_than_a_piece_is_unpacked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gunzip, "PIECE", 4096)
+    stream = unpack(gzip.compress(bytes(10**6)))
+    stream.read(1)
+    assert len(stream._ready) < 4096
+    assert stream.skip(10**6) == 10**6 - 1
+
+
+@pytest.mark.parametrize(
+    ("rest", "zeros"), [(b"", True), (bytes(PIECE * 2), True), (b"\1", False), (bytes(PIECE * 2) + b"\1", False)]
+)
+def test_whether_only_zeros_follow(rest: bytes, zeros: bool) -> None:
+    stream = unpack(gzip.compress(b"data" + rest))
+    stream.read(4)
+    assert stream.only_zeros_follow() is zeros

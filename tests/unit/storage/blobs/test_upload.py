@@ -1,0 +1,138 @@
+"""Uploads that are aborted while the disk is busy with them, and the order in which what they wrote becomes durable."""
+
+import threading
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.defer import CancelledError, Deferred
+
+from pkgrepo.storage.blobs.durability import Durability
+from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
+from pkgrepo.storage.pools import Pools
+from tests.support.blob_audit import files_below
+from tests.support.http_server import turn
+from tests.support.patience import PATIENCE_S
+
+
+class Recorder(Durability):
+    """Notes what is made durable and which names are there then; ``hold`` stops a thread in the next fsync of data."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__("never")
+        self.root = root
+        self.steps: list[tuple[str, str, int]] = []
+        self.reached, self.released = threading.Event(), threading.Event()
+        self.released.set()
+
+    def hold(self) -> None:
+        self.released.clear()
+
+    def sync_data(self, fd: int) -> None:
+        self._note("data", "")
+        self.reached.set()
+        assert self.released.wait(PATIENCE_S)
+
+    def sync_directory(self, path: Path) -> None:
+        self._note("shared", path.relative_to(self.root).as_posix())
+
+    def sync_own_directory(self, path: Path) -> None:
+        self._note("own", path.parent.relative_to(self.root).as_posix())
+
+    def _note(self, kind: str, path: str) -> None:
+        self.steps.append((kind, path, len(files_below(self.root / "uploads") + files_below(self.root / "blobs"))))
+
+
+@pytest.fixture(params=["nameless", "named"])
+def kind(request):
+    return request.param
+
+
+@pytest_twisted.async_yield_fixture
+async def store(tmp_path, kind):
+    pools = Pools(reactor)
+    pools.start()
+    found = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
+    await found.start()
+    found._nameless = found._nameless and kind == "nameless"
+    found._durability = Recorder(tmp_path)
+    yield found
+    found._durability.released.set()
+    await pools.stop()
+
+
+async def held(store, work):
+    """The work, once a thread is in its fsync."""
+    store._durability.hold()
+    working = Deferred.fromCoroutine(work)
+    while not store._durability.reached.is_set():
+        assert not working.called, "it did not sync its data"
+        await turn()
+    return working
+
+
+@pytest.mark.parametrize("size", [10, 900_000])
+@pytest.mark.parametrize("last", ["commit", "suspend"])
+@pytest_twisted.ensureDeferred
+async def test_an_upload_that_is_aborted_during_the_fsync_was_not_stored(store, tmp_path, last, size):
+    upload = store.begin()
+    upload.write(bytes(size))
+    ending = await held(store, getattr(upload, last)())
+    aborting = Deferred.fromCoroutine(upload.abort())
+    store._durability.released.set()
+    with pytest.raises(CancelledError):
+        await ending
+    await aborting
+    assert files_below(tmp_path / "uploads") == files_below(tmp_path / "blobs") == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_of_several_one_that_is_aborted_during_the_fsync_takes_the_others_along(store, tmp_path):
+    uploads = [store.begin() for _ in range(3)]
+    for number, upload in enumerate(uploads):
+        upload.write(bytes([number]) * 1000)
+        await upload.seal()
+    ending = await held(store, store.commit_together(uploads))
+    aborting = Deferred.fromCoroutine(uploads[1].abort())
+    store._durability.released.set()
+    with pytest.raises(CancelledError):
+        await ending
+    await aborting
+    assert files_below(tmp_path / "uploads") == files_below(tmp_path / "blobs") == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_suspended_upload_is_durable_with_its_names(store, kind):
+    upload = store.begin()
+    upload.write(b"first")
+    state = await upload.suspend()
+    steps = store._durability.steps
+    named_before = 1 if kind == "named" else 0
+    assert steps == [("data", "", named_before), ("own", "uploads", 1), ("shared", "uploads", 1)]
+    steps.clear()
+    upload = await store.resume(upload.id, state)
+    upload.write(b"second")
+    await upload.suspend()
+    assert steps == [("data", "", 1)]  # its names are
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_blob_is_durable_before_it_has_its_name_and_its_name_before_it_is_told(store, kind):
+    upload = store.begin()
+    upload.write(b"data")
+    info = await upload.commit()
+    folder = f"blobs/{info.sha256[:2]}"
+    assert store._durability.steps == [("data", "", 1 if kind == "named" else 0), ("shared", folder, 1)]
+
+
+@pytest_twisted.ensureDeferred
+async def test_of_several_all_are_durable_before_one_has_its_name(store):
+    uploads = [store.begin() for _ in range(3)]
+    for number, upload in enumerate(uploads):
+        upload.write(bytes([number]) * 1000)
+        await upload.seal()
+    await store.commit_together(uploads)
+    steps = store._durability.steps
+    assert [kind for kind, _, _ in steps] == ["data"] * 3 + ["shared"] * 3
+    assert {path for _, path, _ in steps[3:]} == {f"blobs/{each._sealed.sha256[:2]}" for each in uploads}
