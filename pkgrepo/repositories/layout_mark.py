@@ -4,13 +4,13 @@ The mark of a readable layout: whether it shows everything that the catalogs had
 It is for the day on which the catalog is gone. Each catalog speaks for itself, by its id: one that a lost catalog's
 storage was given to knows nothing of what that one had.
 
-==========================  ============================================
+==========================  ===================================================
 when                        what the mark says of the catalog
-==========================  ============================================
+==========================  ===================================================
 a server starts             open: changes may follow that are not shown
 a clean stop                closed, with how many changes are not shown
-it cannot be written        there is no mark
-==========================  ============================================
+it cannot be written        as before when a server stops; no mark when it starts
+==========================  ===================================================
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def write_statement(layout: ReadableLayout, catalog: str, statement: Statement, 
     Those of other catalogs stay while there are folders of repositories that this one does not know; ``known`` are the
     public ids of those that it does.
 
-    :raises OSError: it could not be written, and there is no mark now
+    :raises OSError: it could not be written
     """
     found = read_mark(layout)
     strange = any(owner_of(layout, folder) not in known for folder in layout.folders())
@@ -71,5 +71,6 @@ def write_statement(layout: ReadableLayout, catalog: str, statement: Statement, 
         layout.write(MARK, encode(LayoutMark(catalogs={**others, catalog: statement})))
         layout.sync(MARK)
     except OSError:
-        layout.remove(MARK)
+        if statement.missing is None:
+            layout.remove(MARK)  # what it says may become wrong
         raise

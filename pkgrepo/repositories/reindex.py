@@ -40,7 +40,6 @@ from .sidecar import (
 )
 from .stores import Stores
 
-PIECE = 1024 * 1024
 PAGE = 500
 
 
@@ -336,7 +335,7 @@ def _doubts(mark: LayoutMark | None, catalog: str | None) -> list[str]:
     for statement in (each for uid, each in mark.catalogs.items() if uid != catalog):
         at = f"{statement.at:%Y-%m-%d %H:%M:%S} UTC"
         if statement.missing is None:
-            doubts.append(f"a server that was started at {at} did not stop cleanly: its last changes may be missing")
+            doubts.append(f"the server that was started at {at} marked no clean stop: its last changes may be missing")
         elif statement.missing:
             doubts.append(f"{statement.missing} changes were not in the readable layout when a server stopped at {at}")
     return doubts

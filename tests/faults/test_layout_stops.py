@@ -76,6 +76,6 @@ def test_after_a_kill_reindex_says_what_may_be_missing(run, tmp_path):
     data.forget_catalog()
     done = pkgrepo(data, "reindex")
     assert done.returncode == 1
-    assert "did not stop cleanly: its last changes may be missing" in done.stderr
+    assert "marked no clean stop: its last changes may be missing" in done.stderr
     (back,) = data.rows("SELECT COUNT(*) FROM version")[0]
     assert (back == versions) or ("belong to nothing that was taken in" in done.stderr)

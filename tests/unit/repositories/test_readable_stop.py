@@ -94,7 +94,7 @@ async def test_a_server_that_did_not_stop_cleanly_is_told_of(world):
     await publish(world)
     again, restored = await lose_catalog(world)
     assert restored.versions == 0
-    assert "did not stop cleanly" in restored.problems[0]
+    assert "marked no clean stop" in restored.problems[0]
     assert restored.problems[1].startswith(f"{2 * len(WHEELS)} blobs of ")
     again.follower.stopService()
 
@@ -132,7 +132,7 @@ async def test_a_server_that_served_meanwhile_speaks_for_itself_alone(world):
     await again.follower.begin()
     await again.follower.finish(GRACE_S)
     third, restored = await lose_catalog(again)
-    assert "did not stop cleanly" in restored.problems[0]
+    assert "marked no clean stop" in restored.problems[0]
     third.follower.stopService()
 
 
