@@ -112,7 +112,10 @@ class Dispatcher:
             await self._admit(call, parameters)
             arguments: dict[str, Any] = dict(parameters)
             if route.body is not None:
-                arguments["body"] = parse_json(await request.body.read_all(BODY_LIMIT), route.body)
+                body = parse_json(await request.body.read_all(BODY_LIMIT), route.body)
+                if route.method == "PATCH" and not msgspec.to_builtins(body):
+                    raise Invalid("the body names nothing to change")
+                arguments["body"] = body
             value = await _run(call, handler, arguments)
             if route.audit and not call.audited:
                 self._trail.note(call.entry())

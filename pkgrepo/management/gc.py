@@ -47,6 +47,7 @@ class GarbageCollection:
         answer=Collection,
         query=(WAIT, DRY_RUN, UNTAGGED),
         audit="repository.gc",
+        further=((202, "It takes longer; Location is the job's address."),),
     )
     async def collect(self, call: Call, body: CollectionWish) -> Collection | Answer:
         """Uploads, reads and deletes go on meanwhile; the answer tells what stayed, why and until when."""

@@ -18,6 +18,19 @@ from .who import PUBLIC
 _PARAMETER = re.compile(r"<(?:path:)?([a-z]+)>")
 _REFERENCES = "#/components/schemas/{name}"
 
+# What every route may be answered with when something is wrong, and what those that change something may be beside.
+ALWAYS = {
+    400: "Malformed.",
+    401: "Wrong or no credentials.",
+    403: "Not allowed.",
+    404: "Not there, or not for the caller to know of.",
+    422: "Invalid; see errors.",
+    429: "Too many failed logins; see Retry-After.",
+    500: "Internal error; the log has the reason.",
+    503: "Not now: the repository is switched off, or a part of the server is not ready; see Retry-After.",
+}
+WHEN_CHANGING = {409: "Contradicts the present state.", 413: "Too large.", 507: "No room left."}
+
 PATH_PARAMETERS = {
     "repository": "The id of a repository, or storage%2Fname.",
     "package": "The name of a package, with slashes written as %2F.",
@@ -141,13 +154,15 @@ def _responses(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
         responses["204"] = {"description": "Done."}
     else:
         schema = {"type": "string"} if kind is None else schemas[repr(kind)]
-        responses[str(route.status)] = {
-            "description": "Made." if route.status == 201 else "Fine.",
-            "content": {route.media_type: {"schema": schema}},
-        }
-    wrong = {400: "Malformed.", 401: "Wrong or no credentials.", 403: "Not allowed.", 404: "Not there."}
-    if route.changes:
-        wrong |= {409: "Contradicts the present state.", 413: "Too large.", 422: "Invalid; see errors."}
+        fine = {route.status: "Made." if route.status == 201 else "Fine."} | dict(route.further)
+        for status, description in sorted(fine.items()):
+            responses[str(status)] = {
+                "description": description,
+                "content": {route.media_type: {"schema": schema}},
+            }
+    if route.method == "GET" and not route.paged:
+        responses["304"] = {"description": "What If-None-Match names is still so."}
+    wrong = {**ALWAYS, **(WHEN_CHANGING if route.changes else {})}
     if route.conditional:
         wrong[412] = "Changed since the ETag in If-Match."
     for status, description in sorted(wrong.items()):

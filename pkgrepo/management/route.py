@@ -78,7 +78,8 @@ class Route:
 
     ``path`` is below ``/api``, in Klein's form. ``audit`` names the action in the audit log: every route that changes
     something has one. With ``blank`` it takes Basic credentials without name and password for none. ``aliases`` are
-    further methods and paths, for callers of other servers.
+    further methods and paths, for callers of other servers. ``further`` are other statuses of success than ``status``,
+    with what each means.
     """
 
     method: Method
@@ -96,6 +97,7 @@ class Route:
     conditional: bool = False
     blank: bool = False
     aliases: tuple[tuple[str, str], ...] = ()
+    further: tuple[tuple[int, str], ...] = ()
 
     @property
     def addresses(self) -> Iterator[tuple[str, str]]:
@@ -138,6 +140,7 @@ class Table:
         conditional: bool = False,
         blank: bool = False,
         aliases: Sequence[tuple[str, str]] = (),
+        further: Sequence[tuple[int, str]] = (),
     ) -> Callable[[Handler], Handler]:
         """
         Make a route of ``async def handler(self, call[, body][, path parameters])``.
@@ -165,6 +168,7 @@ class Table:
                     conditional=conditional,
                     blank=blank,
                     aliases=tuple(aliases),
+                    further=tuple(further),
                 )
             )
             return handler

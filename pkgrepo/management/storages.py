@@ -69,6 +69,7 @@ class Storages:
         answer=StorageRecord,
         status=201,
         audit="storage.create",
+        further=((200, "It is there already, and the same."),),
         aliases=[("POST", "/storage/new/<type>")],
     )
     async def create(self, call: Call, body: NewStorage, type: str = "Local") -> Created | StorageRecord:

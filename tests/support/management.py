@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 from urllib.parse import quote
 
 from attrs import evolve, frozen
@@ -18,6 +21,7 @@ from twisted.python.failure import Failure
 from pkgrepo.assembly import Assembly
 from pkgrepo.auth.passwords import Passwords
 from pkgrepo.config.settings import Bootstrap
+from pkgrepo.management.app import ManagementApp
 from tests.support.auth import FAST
 from tests.support.http import parse_answers
 from tests.support.pyprojects import make_sdist, make_wheel
@@ -44,6 +48,27 @@ class Reply:
     def pointer(self) -> str:
         """Where the first thing stands that is wrong."""
         return str(self.json["errors"][0]["pointer"])
+
+
+@cache
+def _described() -> list[tuple[re.Pattern[str], Any]]:
+    """Operations by patterns of paths, those with the fewest parameters first."""
+    document = ManagementApp(MagicMock()).description.describe()  # nobody calls
+    paths = sorted(document["paths"].items(), key=lambda item: item[0].count("{"))
+    return [
+        (re.compile("/".join("[^/]+" if part[:1] == "{" else re.escape(part) for part in path.split("/"))), operations)
+        for path, operations in paths
+    ]
+
+
+def described_statuses(method: str, path: str) -> set[str] | None:
+    """The statuses that the description of the API names for a request, or None where it has no such operation."""
+    bare = path.partition("?")[0]
+    for pattern, operations in _described():
+        if pattern.fullmatch(bare):
+            found = operations.get(method.lower())
+            return None if found is None else set(found["responses"])
+    return None
 
 
 class ClosingTransport(StringTransport):
@@ -117,8 +142,11 @@ class Stack:
         return Reply(answer.status, answer.headers, answer.body)
 
     async def api(self, method: str, path: str, body: Any = None, **rest: Any) -> Reply:
-        """The same below ``/api``."""
-        return await self.call(method, f"/api{path}", body, **rest)
+        """The same below ``/api``; the status of the answer must be one that the description names."""
+        reply = await self.call(method, f"/api{path}", body, **rest)
+        named = described_statuses(method, path)
+        assert named is None or str(reply.status) in named, (method, path, reply.status, "is not in OpenAPI")
+        return reply
 
     async def ok(self, method: str, path: str, body: Any = None, **rest: Any) -> Any:
         """The JSON of an answer that must be a success."""

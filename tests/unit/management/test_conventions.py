@@ -225,5 +225,28 @@ async def test_links_begin_with_the_public_address(make_stack: Any) -> None:
         assert made["url"] == f"https://pkgs.example/base/repositories/main/{name}"
     link = (await stack.api("GET", "/repository?limit=1")).headers["link"]
     assert link.startswith("<https://pkgs.example/base/api/repository?")
-    allowed = await stack.api("PATCH", "/repository/main%2Fa", {}, headers={"Origin": "https://pkgs.example"})
+    ours = {"Origin": "https://pkgs.example"}
+    allowed = await stack.api("PATCH", "/repository/main%2Fa", {"description": "x"}, headers=ours)
     assert allowed.status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_change_of_nothing_is_no_change(stack: Stack) -> None:
+    await stack.add_repository()
+    await stack.ok("POST", "/project", {"key": "core"})
+    token = await stack.ok("POST", "/user/token", {"name": "x"})
+    before = await stack.ok("GET", "/user/me")
+    for path in (
+        "/user/me",
+        "/users/admin",
+        "/repository/main%2Fpy",
+        "/storage/main",
+        "/project/core",
+        f"/user/token/{token['id']}",
+    ):
+        for raw in (b"", b"{}", b" {} "):
+            reply = await stack.api("PATCH", path, raw=raw)
+            assert reply.status == 422, path
+            assert "nothing to change" in reply.json["detail"]
+        assert (await stack.api("PATCH", path, {"unheard_of": 1})).status == 422
+    assert await stack.ok("GET", "/user/me") == before

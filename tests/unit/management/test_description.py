@@ -35,6 +35,17 @@ def test_every_address_that_dispatches_is_described() -> None:
     assert len(served) > 80
 
 
+def test_every_status_that_the_dispatcher_gives_is_named() -> None:
+    document = ManagementApp(MagicMock()).description.describe()
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            named = set(operation["responses"])
+            assert {"400", "401", "403", "404", "422", "429", "500", "503"} <= named, (method, path)
+            assert {"409", "413", "507"} <= named or method == "get", (method, path)
+            conditional = any(each["name"] == "If-Match" for each in operation["parameters"])
+            assert ("412" in named) == conditional, (method, path)
+
+
 @pytest_twisted.ensureDeferred
 async def test_the_document_is_whole(stack: Stack) -> None:
     document = await stack.ok("GET", "/openapi.json", who=None)
