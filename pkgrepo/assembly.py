@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -346,7 +346,7 @@ class Assembly:
         flushers = (
             Flusher(uses.flush, FLUSH_EVERY_S, self._reactor),
             Flusher(trail.flush, audit_trail.FLUSH_S, self._reactor),
-            Flusher(trail.sum_up, audit_trail.SUM_S, self._reactor),
+            Flusher(trail.sum_up, audit_trail.SUM_S, self._reactor, last=trail.close),
         )
         for each in (core.follower, core.downloads, core.jobs, *flushers, housekeeping, quarantine, lag):
             each.setServiceParent(self._running)  # type: ignore[no-untyped-call]
@@ -377,12 +377,19 @@ class Assembly:
 
 
 class Flusher(Service):
-    """Has what gathers in memory written down every ``every_s`` seconds, and at the stop."""
+    """Has what gathers in memory written down every ``every_s`` seconds, and at the stop, then by ``last``."""
 
-    def __init__(self, flush: Callable[[], Awaitable[None]], every_s: float, reactor: Any) -> None:
-        self._flush = flush
+    def __init__(
+        self,
+        flush: Callable[[], Coroutine[Any, Any, None]],
+        every_s: float,
+        reactor: Any,
+        *,
+        last: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
+        self._last = last or flush
         self._every_s = every_s
-        self._loop = LoopingCall(self._run)
+        self._loop = LoopingCall(self._run, flush)
         self._loop.clock = reactor
 
     def startService(self) -> None:
@@ -394,16 +401,13 @@ class Flusher(Service):
         """Write what is left."""
         super().stopService()  # type: ignore[no-untyped-call]
         self._loop.stop()
-        return self._run()
+        return self._run(self._last)
 
-    def _run(self) -> Deferred[None]:
+    def _run(self, flush: Callable[[], Coroutine[Any, Any, None]]) -> Deferred[None]:
         # What fails now may work the next time.
-        return Deferred.fromCoroutine(self._write()).addErrback(
+        return Deferred.fromCoroutine(flush()).addErrback(
             lambda failure: log.failure("what gathered in memory could not be written", failure=failure)
         )
-
-    async def _write(self) -> None:
-        await self._flush()
 
 
 def _management_settings(config: Config) -> ManagementSettings:

@@ -7,7 +7,7 @@ row                            when it is written
 of a change                    in the change's transaction: both are durable, or neither happened
 of a login, a refusal, or a    noted in memory, written within ``FLUSH_S``; a crash loses those of that time. While
 failure, by a known caller     the catalog cannot be written they are kept, ``MOST_NOTED`` of them; a row "audit.lost"
-                               then counts the others
+                               then counts the others; a stop at such a time loses them, and the log says so
 of a refusal of an unknown     counted by action and outcome in memory; one row for each kind every ``SUM_S``, so that
 caller                         nobody fills the disk without credentials
 =============================  ====================================================================================
@@ -24,6 +24,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import msgspec
 from attrs import Factory, define, evolve, frozen
 from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
 
 from pkgrepo.concurrency.permits import Permits
 from pkgrepo.errors import StorageFailed, StorageFull
@@ -31,6 +32,8 @@ from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Actor
 from pkgrepo.repositories.clock import Clock, from_ms
 from pkgrepo.storage.catalog.audit import append_audit, cut, cut_detail
+
+log = Logger()
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -142,6 +145,13 @@ class AuditTrail:
         now_ms = self._clock.now_ms()
         self._noted += [each.row(now_ms) for each in sums.values()]
         await self.flush()
+
+    async def close(self) -> None:
+        """Write everything down for the last time; the log says how many rows that could not be."""
+        await self.sum_up()
+        left = len(self._noted) + self._lost
+        if left:
+            log.error("{count} rows of the audit log are lost: the catalog cannot be written", count=left)
 
     async def write(
         self, entry: Entry, command: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs

@@ -5,6 +5,7 @@ import json
 import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.logger import globalLogPublisher
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.management import audit_trail
@@ -117,6 +118,21 @@ def test_a_full_disk_keeps_rows_up_to_a_bound_and_tells_how_many_were_lost(scene
     assert [row.object for row in reversed(kept)] == [f"o{number}" for number in range(MOST_NOTED)]
     scene.do(scene.trail.flush())
     assert len(scene.rows()) == MOST_NOTED + 1
+
+
+def test_rows_that_a_stop_loses_are_told_of(scene):
+    events = []
+    globalLogPublisher.addObserver(events.append)
+    try:
+        scene.do(scene.trail.close())
+        assert events == []
+        scene.catalog.full = True
+        scene.trail.note(Entry(ADA, "login", "x"))
+        scene.trail.note(stranger())
+        scene.do(scene.trail.close())
+    finally:
+        globalLogPublisher.removeObserver(events.append)
+    assert [each["count"] for each in events] == [2]
 
 
 def test_what_is_kept_is_bounded_whatever_its_length(scene):
