@@ -34,7 +34,7 @@ from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.content import Files
 from pkgrepo.gateway.early import EarlyReads
 from pkgrepo.gateway.entry import FrontDoor
-from pkgrepo.gateway.hot import HotAnswers
+from pkgrepo.gateway.hot import Entry, HotAnswers
 from pkgrepo.gateway.images import ImageAddresses
 from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.services import Services
@@ -48,8 +48,10 @@ from pkgrepo.management import audit_trail
 from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.audit_trail import AuditTrail
 from pkgrepo.management.line_file import LineFile
+from pkgrepo.management.metrics import ServerFiles
 from pkgrepo.management.reactor_lag import ReactorLag
 from pkgrepo.management.request_figures import RequestFigures
+from pkgrepo.management.server_figures import ServerFigures
 from pkgrepo.management.services import ManagementServices, ManagementSettings
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
@@ -99,9 +101,8 @@ class Core:
             ping=config.container.ping,
             trusted_keys=config.container.trusted_keys,
         )
-        self.formats: dict[str, IFormat] = {
-            each.name: each for each in (self.containers, NpmFormat(config.npm.advisories), PythonFormat())
-        }
+        self.node = NpmFormat(config.npm.advisories)
+        self.formats: dict[str, IFormat] = {each.name: each for each in (self.containers, self.node, PythonFormat())}
         self.follower = LayoutFollower(
             catalog=self.catalog,
             registry=self.registry,
@@ -256,7 +257,8 @@ class Assembly:
         authorizer = Authorizer(catalog, anonymous=config.auth.anonymous)
         authenticator = Authenticator(catalog, portal, uses)
         access = Access(authenticator, authorizer, config.server.public_url)
-        hot = HotAnswers(ResponseCache(HOT_BYTES), core.clock)
+        cache: ResponseCache[Entry] = ResponseCache(HOT_BYTES)
+        hot = HotAnswers(cache, core.clock)
         services = Services(
             catalog=catalog,
             registry=core.registry,
@@ -308,7 +310,8 @@ class Assembly:
                 images=images,
                 trail=trail,
             ),
-            figures=(self._figures, lag) if config.metrics.enabled else None,
+            files=ServerFiles(database=config.database_path, audit=config.log.audit_file),
+            figures=(self._figures, lag, self._server_figures(cache)) if config.metrics.enabled else None,
         )
         branches = management.branches()
         branches["v2"] = core.containers.site(services, images, management.token_resource())
@@ -353,6 +356,14 @@ class Assembly:
         await core.follower.begin()
         self._running.startService()
         return password
+
+    def _server_figures(self, answers: ResponseCache[Entry]) -> ServerFigures:
+        certificate = self._certificate
+        return ServerFigures(
+            self.site,
+            {"answers": answers, "packuments": self.core.node.cache},
+            lambda: None if certificate is None else certificate.expires_at,
+        )
 
     def reload(self) -> None:
         """Take up what may change while the server runs: the certificate, for new connections."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from cryptography import x509
@@ -34,6 +35,7 @@ class ServerCertificate:
 
     L{reload} reads the files again; connections made from then on use the new certificate, older ones keep theirs. A
     pair that does not fit together changes nothing, since the two files are seldom replaced in one instant.
+    C{expires_at} is when the chain in use ends (aware UTC).
 
     :raises BadCertificate: the files cannot be used
     """
@@ -102,6 +104,7 @@ class ServerCertificate:
             context.set_alpn_select_callback(_select_protocol)
         except SSL.Error as error:
             raise BadCertificate(f"{self._key_path} is not the key of {self._certificate_path}") from error
+        self.expires_at: datetime = min(each.not_valid_after_utc for each in chain)
         return context
 
 

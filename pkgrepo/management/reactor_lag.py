@@ -9,6 +9,8 @@ from twisted.application.service import Service
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 
+from .metrics import Families, cumulated
+
 STEP_S = 0.5
 BOUNDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)  # seconds
 
@@ -44,12 +46,13 @@ class ReactorLag(Service):
         index = next((number for number, bound in enumerate(BOUNDS) if lag <= bound), len(BOUNDS))
         self._buckets[index] += 1
 
-    def collect(self) -> Iterator[Metric]:
-        """The family of figures, for Prometheus."""
-        cumulated, total = [], 0
-        for bound, count in zip((*map(str, BOUNDS), "+Inf"), self._buckets, strict=True):
-            total += count
-            cumulated.append((bound, float(total)))
-        family = HistogramMetricFamily("pkgrepo_reactor_lag_seconds", "How late calls of the reactor are.")
-        family.add_metric([], cumulated, self._sum)
-        yield family
+    def snapshot(self) -> Families:
+        """See L{Figures}."""
+        buckets, total_s = list(self._buckets), self._sum
+
+        def families() -> Iterator[Metric]:
+            family = HistogramMetricFamily("pkgrepo_reactor_lag_seconds", "How late calls of the reactor are.")
+            family.add_metric([], cumulated(BOUNDS, buckets), total_s)
+            yield family
+
+        return families

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from operator import itemgetter
 
-from attrs import Factory, define
+from attrs import Factory, define, evolve
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from pkgrepo.http.accesslog import CLIENT_LEFT
@@ -17,8 +18,11 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.site import AccessLog
 from pkgrepo.repositories.registry import Registry
 
+from .metrics import Families, cumulated
+
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)  # seconds
 AREAS = frozenset({"repositories", "api", "healthz", "readyz", "health", "metrics", "v2", "token", "problems"})
+READS = ("GET", "HEAD")
 METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"})
 
 _Key = tuple[str, str, int, str]
@@ -26,9 +30,10 @@ _Key = tuple[str, str, int, str]
 
 @define
 class _Figures:
-    """Requests that have method, area, status and format in common."""
+    """Requests that have method, area, status and format in common; ``hits`` were answered from memory."""
 
     count: int = 0
+    hits: int = 0
     sent: int = 0
     received: int = 0
     seconds: float = 0.0
@@ -49,7 +54,6 @@ class RequestFigures:
         self._formats: dict[str, str] = {}
         self._refused = 0
         self._login_failures = 0
-        self._cache: dict[str, int] = {}
 
     def request(self, request: Request) -> None:
         """A request is over."""
@@ -67,7 +71,7 @@ class RequestFigures:
         figures.seconds += elapsed
         figures.buckets[bisect_left(BOUNDS, elapsed)] += 1
         if request.cache:
-            self._cache[request.cache] = self._cache.get(request.cache, 0) + 1
+            figures.hits += 1
         if code == 401 and request.header(b"authorization") is not None:
             self._login_failures += 1
         if self._log is not None:
@@ -79,41 +83,11 @@ class RequestFigures:
         if self._log is not None:
             self._log.refused(client_address, status, sentence)
 
-    def collect(self) -> Iterator[Metric]:
-        """The families of figures, for Prometheus."""
-        labels = ["method", "area", "code", "format"]
-        total = CounterMetricFamily("pkgrepo_http_requests", "Requests answered.", labels=labels)
-        sent = CounterMetricFamily("pkgrepo_sent_bytes", "Bytes of bodies sent.", labels=["area", "format"])
-        received = CounterMetricFamily("pkgrepo_received_bytes", "Bytes of bodies received.", labels=["area", "format"])
-        seconds = HistogramMetricFamily(
-            "pkgrepo_http_request_seconds", "From the head of a request to the end of its answer.", labels=["area"]
-        )
-        volumes: dict[tuple[str, str], list[int]] = {}
-        times: dict[str, _Figures] = {}
-        for (method, area, code, format_), figures in sorted(self._figures.items()):
-            total.add_metric([method, area, str(code), format_], figures.count)
-            volume = volumes.setdefault((area, format_), [0, 0])
-            volume[0] += figures.sent
-            volume[1] += figures.received
-            whole = times.setdefault(area, _Figures())
-            whole.seconds += figures.seconds
-            whole.buckets = [a + b for a, b in zip(whole.buckets, figures.buckets, strict=True)]
-        for names, (out, into) in volumes.items():
-            sent.add_metric(list(names), out)
-            received.add_metric(list(names), into)
-        for area, whole in times.items():
-            seconds.add_metric([area], _cumulated(whole.buckets), whole.seconds)
-        yield from (total, sent, received, seconds)
-        yield CounterMetricFamily(
-            "pkgrepo_http_refused_heads", "Requests whose head could not be read.", value=self._refused
-        )
-        yield CounterMetricFamily(
-            "pkgrepo_login_failures", "Requests with credentials that were wrong.", value=self._login_failures
-        )
-        cache = CounterMetricFamily("pkgrepo_cache_requests", "Answers by cache verdict.", labels=["result"])
-        for verdict, count in sorted(self._cache.items()):
-            cache.add_metric([verdict], count)
-        yield cache
+    def snapshot(self) -> Families:
+        """See L{Figures}."""
+        counted = [(key, evolve(each, buckets=list(each.buckets))) for key, each in self._figures.items()]
+        refused, failures = self._refused, self._login_failures
+        return lambda: _families(counted, refused, failures)
 
     def _format_of(self, path: str) -> str:
         known = self._formats.get(path)
@@ -121,6 +95,41 @@ class RequestFigures:
             self._formats = {repository.path: repository.format for repository in self._registry.all()}
             known = self._formats.get(path, "")
         return known
+
+
+def _families(counted: list[tuple[_Key, _Figures]], refused: int, failures: int) -> Iterator[Metric]:
+    labels = ["method", "area", "code", "format"]
+    total = CounterMetricFamily("pkgrepo_http_requests", "Requests answered.", labels=labels)
+    seconds = HistogramMetricFamily(
+        "pkgrepo_http_request_seconds", "From the head of a request to the end of its answer.", labels=labels
+    )
+    sent = CounterMetricFamily("pkgrepo_sent_bytes", "Bytes of bodies sent.", labels=["area", "format"])
+    received = CounterMetricFamily("pkgrepo_received_bytes", "Bytes of bodies received.", labels=["area", "format"])
+    cache = CounterMetricFamily(
+        "pkgrepo_cache_requests", "Reads of repositories, by whether memory answered.", labels=["format", "result"]
+    )
+    volumes: dict[tuple[str, str], list[int]] = {}
+    verdicts: dict[str, list[int]] = {}
+    for (method, area, code, format_), figures in sorted(counted, key=itemgetter(0)):
+        names = [method, area, str(code), format_]
+        total.add_metric(names, figures.count)
+        seconds.add_metric(names, cumulated(BOUNDS, figures.buckets), figures.seconds)
+        volume = volumes.setdefault((area, format_), [0, 0])
+        volume[0] += figures.sent
+        volume[1] += figures.received
+        if format_ and method in READS:
+            verdict = verdicts.setdefault(format_, [0, 0])
+            verdict[0] += figures.hits
+            verdict[1] += figures.count - figures.hits
+    for names_, (out, into) in volumes.items():
+        sent.add_metric(list(names_), out)
+        received.add_metric(list(names_), into)
+    for format_, (hits, misses) in verdicts.items():
+        cache.add_metric([format_, "hit"], hits)
+        cache.add_metric([format_, "miss"], misses)
+    yield from (total, seconds, sent, received, cache)
+    yield CounterMetricFamily("pkgrepo_http_refused_heads", "Requests whose head could not be read.", value=refused)
+    yield CounterMetricFamily("pkgrepo_login_failures", "Requests with credentials that were wrong.", value=failures)
 
 
 def _method(request: Request) -> str:
@@ -131,12 +140,3 @@ def _method(request: Request) -> str:
 def _area(request: Request) -> str:
     word = request.raw_path[1:].partition(b"/")[0].decode("latin-1")
     return word if word in AREAS else "other"
-
-
-def _cumulated(buckets: list[int]) -> list[tuple[str, float]]:
-    found: list[tuple[str, float]] = []
-    total = 0
-    for bound, count in zip((*map(str, BOUNDS), "+Inf"), buckets, strict=True):
-        total += count
-        found.append((bound, total))
-    return found

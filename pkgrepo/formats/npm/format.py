@@ -11,6 +11,7 @@ from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.services import Services
+from pkgrepo.http.hot import ResponseCache
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
 from pkgrepo.repositories.index import Change, PackageIndex
@@ -19,7 +20,7 @@ from . import layout, names
 from .auditing import AdvisoryShelf
 from .configuration import schema, validate
 from .indexing import index_package
-from .packuments import Packuments
+from .packuments import Packument, Packuments
 from .routes import NpmSite
 from .semver import parse_version
 from .setup import snippets
@@ -39,6 +40,11 @@ class NpmFormat:
         """``advisories`` is an export of known vulnerabilities: a folder or a zip of OSV records."""
         self._packuments = Packuments()
         self._shelf = AdvisoryShelf(advisories)
+
+    @property
+    def cache(self) -> ResponseCache[Packument]:
+        """The documents of packages that are kept in memory."""
+        return self._packuments.kept
 
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See L{IFormat.validate}."""

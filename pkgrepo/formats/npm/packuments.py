@@ -56,7 +56,7 @@ class Packuments:
     """The packuments of every repository; one for the process, so that memory has one bound."""
 
     def __init__(self, cache_size: int = CACHE_SIZE) -> None:
-        self._kept: ResponseCache[Packument] = ResponseCache(cache_size)
+        self.kept: ResponseCache[Packument] = ResponseCache(cache_size)
         self._flight: SingleFlight[tuple[int, str, int, _Place], Document] = SingleFlight()
         self._renderer = Renderer()
 
@@ -81,7 +81,7 @@ class Packuments:
 
     def ready(self, repository: Repository, name: str, form: str, address: str, serial: int) -> Document | None:
         """The document if it is kept and of this serial, without waiting."""
-        kept = self._kept.get((repository.id, name))
+        kept = self.kept.get((repository.id, name))
         return kept.documents.get((form, address)) if kept is not None and kept.serial == serial else None
 
     async def _render(
@@ -95,14 +95,14 @@ class Packuments:
         )
         document = evolve(rendered, modified_s=package.modified_s)
         key = (repository.id, name)
-        kept = self._kept.get(key)
+        kept = self.kept.get(key)
         if kept is None or kept.serial < serial:
             kept = Packument(serial)
         if kept.serial == serial:
             if len(kept.documents) >= MOST_DOCUMENTS:
                 kept.documents.clear()
             kept.documents[place] = document
-            self._kept.put(key, kept, size=kept.size)
+            self.kept.put(key, kept, size=kept.size)
         return document
 
 

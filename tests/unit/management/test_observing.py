@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import builtins
+import json
+import os
+import re
 import shutil
+import threading
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import pytest_twisted
+from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.management import health
+from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog import layout_pending
 from pkgrepo.storage.catalog.layout_pending import Entry
+from tests.support.certificates import write_certificate
 from tests.support.management import Stack
 from tests.support.server import until
 
@@ -114,9 +124,115 @@ async def test_requests_are_counted_without_words_of_clients(stack: Stack) -> No
     assert found["pkgrepo_repository_packages", (("repo", "main/py"),)] == 1
     assert found["pkgrepo_repository_bytes", (("repo", "main/py"),)] > 500
     assert found["pkgrepo_disk_free_bytes", (("storage", "main"),)] > 0
-    assert found["pkgrepo_http_request_seconds_count", (("area", "repositories"),)] == 2
+    assert found["pkgrepo_http_request_seconds_count", tuple(labels.items())] == 1
+    below = tuple(sorted((labels | {"le": "+Inf"}).items()))
+    assert found["pkgrepo_http_request_seconds_bucket", below] == 1
     assert "special" not in str(found)
     assert "made-up" not in str(found)
+
+
+@pytest_twisted.ensureDeferred
+async def test_reads_from_memory_are_told_from_others(stack: Stack) -> None:
+    await stack.add_repository()
+    await stack.publish("main/py", "demo", "1.0")
+    for _ in range(3):
+        assert (await stack.call("GET", "/repositories/main/py/simple/demo/", who=None)).status == 200
+    found = await figures(stack)
+    counts = [found["pkgrepo_cache_requests_total", (("format", "python"), ("result", it))] for it in ("hit", "miss")]
+    assert counts == [2, 1]
+    assert found["pkgrepo_cache_lookups_total", (("cache", "answers"), ("result", "hit"))] == 2
+    assert found["pkgrepo_cache_entries", (("cache", "answers"),)] == 1
+    assert found["pkgrepo_cache_bytes", (("cache", "answers"),)] > 100
+
+
+@pytest_twisted.async_yield_fixture
+async def encrypted(make_stack: Any, tmp_path: Path) -> Any:
+    """A server with a certificate and a copy of its audit log, and something published."""
+    certificate, key = write_certificate(tmp_path)
+    stack: Stack = await make_stack(
+        tls__cert=str(certificate),
+        tls__key=str(key),
+        tls__reload="never",
+        log__audit_file=str(tmp_path / "audit.jsonl"),
+    )
+    await stack.add_repository()
+    await stack.publish("main/py", "demo", "1.0")
+    assert (await stack.call("GET", "/repositories/main/py/simple/demo/", who=None)).status == 200
+    yield stack
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_the_server_has_is_told(encrypted: Stack, tmp_path: Path) -> None:
+    found = await figures(encrypted)
+    certificate = x509.load_pem_x509_certificate((tmp_path / "server.crt").read_bytes())
+    assert found["pkgrepo_certificate_expiry_timestamp_seconds", ()] == certificate.not_valid_after_utc.timestamp()
+    database = encrypted.assembly.core.config.database_path
+    assert found["pkgrepo_file_bytes", (("file", "database"),)] == database.stat().st_size
+    assert found["pkgrepo_file_bytes", (("file", "wal"),)] > 0
+    assert found["pkgrepo_file_bytes", (("file", "audit"),)] == (tmp_path / "audit.jsonl").stat().st_size
+    assert found["pkgrepo_database_free_bytes", ()] > 0
+    main = (("storage", "main"),)
+    assert found["pkgrepo_disk_bytes", main] > found["pkgrepo_disk_free_bytes", main] > 0
+    assert found["pkgrepo_storage_active", main] == 1
+    assert (found["pkgrepo_http_requests_in_flight", ()], found["pkgrepo_connections", ()]) == (1, 1)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_that_does_not_answer_leaves_out_its_figures_only(stack: Stack, monkeypatch: Any) -> None:
+    def fail(_store: Any) -> Any:
+        raise StorageFailed("main")
+
+    monkeypatch.setattr(FilesystemBlobStore, "capacity", fail)
+    found = await figures(stack)
+    assert ("pkgrepo_disk_free_bytes", (("storage", "main"),)) not in found
+    assert found["pkgrepo_storage_active", (("storage", "main"),)] == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_reactor_asks_no_file_system_for_figures(stack: Stack, monkeypatch: Any) -> None:
+    asking: list[int] = []
+
+    def note(owner: Any, name: str) -> None:
+        function = getattr(owner, name)
+
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            asking.append(threading.get_ident())
+            return function(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, noting)
+
+    await figures(stack)  # whatever is read once only has been read
+    for owner, name in ((os, "stat"), (os, "statvfs"), (os, "listdir"), (builtins, "open")):
+        note(owner, name)
+    await figures(stack)
+    assert asking
+    assert threading.get_ident() not in asking
+
+
+@pytest_twisted.ensureDeferred
+async def test_every_figure_is_explained_and_the_dashboard_shows_no_other(encrypted: Stack) -> None:
+    await figures(encrypted)
+    reply = await encrypted.call("GET", "/metrics")
+    told = {}
+    for family in text_string_to_metric_families(reply.body.decode()):
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        told[family.name + ("_total" if family.type == "counter" else "")] = (family.type, labels)
+    text = resources.files("pkgrepo.management").joinpath("metrics.md").read_text()
+    rows = re.findall(r"(?m)^\| `(\w+)` \| (\w+) \| ([\w, ]*)\| .+ \|$", text)
+    explained = {name: (kind, {word.strip() for word in labels.split(",")} - {""}) for name, kind, labels in rows}
+    assert explained == told
+
+    dashboard = json.loads(resources.files("pkgrepo.management").joinpath("dashboard.json").read_text())
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            expression, legend = target["expr"], target["legendFormat"]
+            named = set(re.findall(r"\b(?:pkgrepo|process|python)_\w+", expression))
+            known = {name if name in told else re.sub(r"_(bucket|sum|count)$", "", name) for name in named}
+            assert named, panel["title"]
+            assert known <= told.keys(), panel["title"]
+            used = re.findall(r"(\w+)\s*(?:=~|!=|=)\s*\"", expression) + re.findall(r"{{(\w+)}}", legend)
+            used += [word.strip() for group in re.findall(r"by \(([^)]*)\)", expression) for word in group.split(",")]
+            assert set(used) <= {"le"}.union(*(told[name][1] for name in known)), panel["title"]
 
 
 @pytest_twisted.ensureDeferred

@@ -1,0 +1,60 @@
+"""Figures of connections, of the caches in memory, and of the certificate: read from their owners when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from pkgrepo.http.hot import ResponseCache
+from pkgrepo.http.site import Site
+
+from .metrics import Families
+
+
+class ServerFigures:
+    """
+    What the server's parts have now.
+
+    ``caches`` are those in memory, by the name that the figures have for them. ``expires_at`` tells when the
+    certificate in use ends (aware UTC), None without one.
+    """
+
+    def __init__(
+        self, site: Site, caches: Mapping[str, ResponseCache[Any]], expires_at: Callable[[], datetime | None]
+    ) -> None:
+        self._site = site
+        self._caches = caches
+        self._expires_at = expires_at
+
+    def snapshot(self) -> Families:
+        """See L{Figures}."""
+        connections, active, expires_at = len(self._site.channels), self._site.active, self._expires_at()
+        caches = [(name, each.hits, each.misses, each.size, len(each)) for name, each in self._caches.items()]
+
+        def families() -> Iterator[Metric]:
+            yield GaugeMetricFamily("pkgrepo_connections", "Open connections.", value=connections)
+            yield GaugeMetricFamily(
+                "pkgrepo_http_requests_in_flight", "Requests being received or answered.", value=active
+            )
+            certificate = GaugeMetricFamily(
+                "pkgrepo_certificate_expiry_timestamp_seconds", "When the certificate in use ends."
+            )
+            if expires_at is not None:
+                certificate.add_metric([], expires_at.timestamp())
+            yield certificate
+            lookups = CounterMetricFamily(
+                "pkgrepo_cache_lookups", "Look-ups in a cache in memory.", labels=["cache", "result"]
+            )
+            size = GaugeMetricFamily("pkgrepo_cache_bytes", "Memory that a cache takes.", labels=["cache"])
+            entries = GaugeMetricFamily("pkgrepo_cache_entries", "Entries of a cache.", labels=["cache"])
+            for name, hits, misses, bytes_, count in caches:
+                lookups.add_metric([name, "hit"], hits)
+                lookups.add_metric([name, "miss"], misses)
+                size.add_metric([name], bytes_)
+                entries.add_metric([name], count)
+            yield from (lookups, size, entries)
+
+        return families
