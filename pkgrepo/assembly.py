@@ -102,7 +102,8 @@ class Core:
             trusted_keys=config.container.trusted_keys,
         )
         self.node = NpmFormat(config.npm.advisories)
-        self.formats: dict[str, IFormat] = {each.name: each for each in (self.containers, self.node, PythonFormat())}
+        self.python = PythonFormat()
+        self.formats: dict[str, IFormat] = {each.name: each for each in (self.containers, self.node, self.python)}
         self.follower = LayoutFollower(
             catalog=self.catalog,
             registry=self.registry,
@@ -361,7 +362,7 @@ class Assembly:
         certificate = self._certificate
         return ServerFigures(
             self.site,
-            {"answers": answers, "packuments": self.core.node.cache},
+            {"answers": answers, "packuments": self.core.node.cache, "pages": self.core.python.cache},
             lambda: None if certificate is None else certificate.expires_at,
         )
 

@@ -1,8 +1,8 @@
 """
 Index documents of one package, kept up to date inside the transaction that changes it.
 
-A format stores a fragment per file or version and splices its documents from them, so that a change costs one
-fragment and a join, whatever the number of versions.
+A format stores a fragment per file or version; its documents are spliced from them when somebody asks (see
+``splicing``), so that a change costs one fragment, whatever the number of versions.
 """
 
 from __future__ import annotations
@@ -66,19 +66,6 @@ class PackageIndex:
     def remove_fragment(self, kind: str, sort: bytes, key: str) -> None:
         """Take one part out."""
         documents.remove_fragment(self.tx, self.package.id, kind, sort, key)
-
-    def fragments(self, kind: str) -> list[bytes]:
-        """The parts of a document, in order."""
-        return documents.read_fragments(self.tx, self.package.id, kind)
-
-    def put_document(self, kind: str, content_type: str, body: bytes) -> None:
-        """Replace a document of this package by new bytes."""
-        document = render(content_type, body, self.package.serial)
-        documents.put_document(self.tx, self.package.repository_id, kind, self.package.key, document, self.now_ms)
-
-    def remove_document(self, kind: str) -> None:
-        """The package has no such document any more."""
-        documents.remove_document(self.tx, self.package.repository_id, kind, self.package.key)
 
 
 class Indexer(Protocol):

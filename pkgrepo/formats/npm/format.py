@@ -11,6 +11,7 @@ from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.spliced_documents import KeptDocuments
 from pkgrepo.http.hot import ResponseCache
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
@@ -20,7 +21,7 @@ from . import layout, names
 from .auditing import AdvisoryShelf
 from .configuration import schema, validate
 from .indexing import index_package
-from .packuments import Packument, Packuments
+from .packuments import make_packuments
 from .routes import NpmSite
 from .semver import parse_version
 from .setup import snippets
@@ -38,11 +39,11 @@ class NpmFormat:
 
     def __init__(self, advisories: Path | None = None) -> None:
         """``advisories`` is an export of known vulnerabilities: a folder or a zip of OSV records."""
-        self._packuments = Packuments()
+        self._packuments = make_packuments()
         self._shelf = AdvisoryShelf(advisories)
 
     @property
-    def cache(self) -> ResponseCache[Packument]:
+    def cache(self) -> ResponseCache[KeptDocuments]:
         """The documents of packages that are kept in memory."""
         return self._packuments.kept
 

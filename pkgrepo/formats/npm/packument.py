@@ -17,6 +17,8 @@ from typing import Any, Final
 import msgspec
 from attrs import Factory, frozen
 
+from pkgrepo.repositories.splicing import BASE, Spliced
+
 from . import names
 
 FULL: Final = "npm.full"
@@ -25,10 +27,6 @@ TIME: Final = "npm.time"
 
 FULL_TYPE: Final = "application/json"
 SHORT_TYPE: Final = "application/vnd.npm.install-v1+json"
-
-# Stands for the repository's address, without a slash at the end. JSON has no bare control characters, so that
-# nothing that was published can look like it; and one byte is found four times as fast as several.
-BASE: Final = b"\x00"
 
 # The format's own set. "bundledDependencies" is a spelling that manifests have and clients know.
 _SHORT_FIELDS: Final = (
@@ -82,19 +80,6 @@ class Top:
     readme_filename: str = ""
     maintainers: Sequence[Mapping[str, str]] = ()
     users: Sequence[str] = ()
-
-
-@frozen
-class Spliced:
-    """A document in its parts; L{BASE} is still in them."""
-
-    head: bytes
-    fragments: Sequence[bytes]
-    tail: bytes = b"}}"
-
-    def joined(self) -> bytes:
-        """The document in one piece."""
-        return b"".join((self.head, b",".join(self.fragments), self.tail))
 
 
 def full_fragment(manifest: Mapping[str, Any], deprecated: str = "") -> bytes:

@@ -9,17 +9,18 @@ from attrs import evolve
 from pkgrepo.errors import NotFound
 from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control, sends_all
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.negotiate import best_encoding, best_media_type
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Package, Repository, Version
+from pkgrepo.repositories.splicing import BASE
 from pkgrepo.storage.catalog import documents, files, packages, repositories, tags, versions
 
 from . import names, semver
 from .layout import bundle_path, tarball_path
-from .packument import BASE, FULL, FULL_TYPE, SHORT, SHORT_TYPE, version_document
-from .packuments import Packuments
+from .packument import FULL, FULL_TYPE, SHORT, SHORT_TYPE, version_document
 from .paths import TarballPath
 from .provenance import attestations_document
 from .refusals import version_not_found
@@ -30,7 +31,7 @@ _OFFERS = (FULL_TYPE.encode(), SHORT_TYPE.encode())
 class Reading:
     """The read side of one hosted repository; callers have been let in already."""
 
-    def __init__(self, services: Services, repository: Repository, packuments: Packuments) -> None:
+    def __init__(self, services: Services, repository: Repository, packuments: SplicedDocuments) -> None:
         self._services = services
         self._repository = repository
         self._packuments = packuments

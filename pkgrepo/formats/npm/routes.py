@@ -17,6 +17,7 @@ from pkgrepo.gateway.klein import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.receive import check_length
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.dispatch import answering, refuse_unrouted
 from pkgrepo.http.request import Request
@@ -29,7 +30,6 @@ from .auditing import AdvisoryShelf
 from .changes import DocumentChange
 from .changing import Changing, read_change, verb_of_change
 from .envelope import read_name, read_publication
-from .packuments import Packuments
 from .paths import ApiPath, PackagePath, Path, RootPath, TarballPath, VersionPath, read_path
 from .publishing import Publications
 from .reading import Reading, find_selected
@@ -51,7 +51,7 @@ class NpmSite:
     app = app
 
     def __init__(
-        self, services: Services, repository: Repository, packuments: Packuments, shelf: AdvisoryShelf
+        self, services: Services, repository: Repository, packuments: SplicedDocuments, shelf: AdvisoryShelf
     ) -> None:
         self._services = services
         self._repository = repository

@@ -9,13 +9,15 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.spliced_documents import KeptDocuments
+from pkgrepo.http.hot import ResponseCache
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
 from pkgrepo.repositories.index import Change, PackageIndex
 
 from . import layout
 from .configuration import schema, validate
-from .indexing import index_project
+from .indexing import index_project, make_index
 from .names import normalise, parse_version
 from .routes import PythonSite
 from .setup import snippets
@@ -27,6 +29,14 @@ class PythonFormat:
 
     name = "python"
     aliases = ("pypi", "pip")
+
+    def __init__(self) -> None:
+        self._index = make_index()
+
+    @property
+    def cache(self) -> ResponseCache[KeptDocuments]:
+        """The pages in memory, for figures."""
+        return self._index.kept
 
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See L{IFormat.validate}."""
@@ -45,7 +55,7 @@ class PythonFormat:
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return PythonSite(services, repository).resource()
+        return PythonSite(services, repository, self._index).resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""

@@ -1,17 +1,21 @@
 """
-The simple index of one project, kept up to date with every change.
+The fragments of a project's pages, kept up to date with every change.
 
-Each file has one fragment in each of the two forms of its project's page; a change renders the fragments it touches
-and joins the rest.
+Each file has one fragment in each of the two forms of its project's page. The pages are joined when somebody asks: a
+publish costs the same whatever the number of versions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pkgrepo.errors import Conflict
+from pkgrepo.errors import Conflict, NotFound
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Package, Version, VersionState
 from pkgrepo.repositories.index import Change, PackageIndex
+from pkgrepo.repositories.splicing import Spliced
+from pkgrepo.storage.catalog import documents, packages, versions
 
 from . import pages
 from .layout import companion_of
@@ -20,11 +24,18 @@ JSON_PAGE = "simple.json"
 HTML_PAGE = "simple.html"
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 HTML_TYPE = "text/html; charset=utf-8"
+CONTENT_TYPES = {JSON_PAGE: JSON_TYPE, HTML_PAGE: HTML_TYPE}
+CACHE_SIZE = 128 * 1024 * 1024  # bytes of pages in all codings
+
+
+def make_index() -> SplicedDocuments:
+    """The pages of every project in every repository."""
+    return SplicedDocuments(read_page, CONTENT_TYPES, cache_size=CACHE_SIZE, zstd=True)
 
 
 def index_project(index: PackageIndex, change: Change) -> None:
     """
-    Bring a project's pages up to date.
+    Bring the fragments of a project's pages up to date.
 
     :raises Conflict: a version would have two source distributions
     """
@@ -39,7 +50,6 @@ def index_project(index: PackageIndex, change: Change) -> None:
             entry = file_entry(file, version)
             index.put_fragment(JSON_PAGE, version.sort, entry.filename, pages.file_fragment_json(entry))
             index.put_fragment(HTML_PAGE, version.sort, entry.filename, pages.file_fragment_html(entry))
-    _render(index)
 
 
 def file_entry(file: File, version: Version) -> pages.FileEntry:
@@ -66,17 +76,22 @@ def is_quarantined(package: Package) -> bool:
     return package.meta.get("status") == "quarantined"
 
 
-def _render(index: PackageIndex) -> None:
-    meta = index.package.meta
-    status, reason = meta.get("status", "active"), meta.get("status_reason")
-    hidden = is_quarantined(index.package)
-    common = {"status": status, "reason": reason}
-    versions = [] if hidden else index.version_texts()
-    json_parts = [] if hidden else index.fragments(JSON_PAGE)
-    html_parts = [] if hidden else index.fragments(HTML_PAGE)
-    name, serial = index.package.key, index.package.serial
-    index.put_document(JSON_PAGE, JSON_TYPE, pages.project_page_json(name, serial, versions, json_parts, **common))
-    index.put_document(HTML_PAGE, HTML_TYPE, pages.project_page_html(name, serial, versions, html_parts, **common))
+def read_page(reader: Reader, repository_id: int, project: str, kind: str) -> tuple[Spliced, Package]:
+    """A page of a project in its parts, and the project, in one consistent view. :raises NotFound: no such project"""
+    package = packages.find_package(reader, repository_id, project)
+    if package is None:
+        raise NotFound("project", project)
+    hidden = is_quarantined(package)
+    splice = pages.project_page_json if kind == JSON_PAGE else pages.project_page_html
+    spliced = splice(
+        package.key,
+        package.serial,
+        [] if hidden else versions.version_texts(reader, package.id),
+        [] if hidden else documents.read_fragments(reader, package.id, kind),
+        status=package.meta.get("status", "active"),
+        reason=package.meta.get("status_reason"),
+    )
+    return spliced, package
 
 
 def _forget(index: PackageIndex, version: Version | None, file: File) -> None:

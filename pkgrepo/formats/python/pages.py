@@ -15,6 +15,8 @@ from typing import Any, Literal
 import msgspec
 from attrs import frozen
 
+from pkgrepo.repositories.splicing import Spliced
+
 from .names import collapse
 
 API_VERSION = "1.4"
@@ -99,13 +101,13 @@ def project_page_json(
     name: str,
     serial: int,
     versions: Sequence[str],
-    fragments: Iterable[bytes],
+    fragments: Sequence[bytes],
     *,
     status: str = "active",
     reason: str | None = None,
     tracks: Sequence[str] = (),
     alternate_locations: Sequence[str] = (),
-) -> bytes:
+) -> Spliced:
     """A project's page from its files' fragments; ``name`` is the project's key, ``versions`` those that have files."""
     meta: dict[str, Any] = {"api-version": API_VERSION, "_last-serial": serial}
     if tracks:
@@ -115,20 +117,20 @@ def project_page_json(
         head["alternate-locations"] = list(alternate_locations)
     head["project-status"] = {"status": status, "reason": reason} if reason else {"status": status}
     head["versions"] = list(versions)
-    return b"".join((_encode(head)[:-1], b',"files":[', b",".join(fragments), b"]}"))
+    return Spliced(head=_encode(head)[:-1] + b',"files":[', fragments=fragments, tail=b"]}")
 
 
 def project_page_html(
     name: str,
     serial: int,
     versions: Sequence[str],  # noqa: ARG001 - the HTML form has no place for them
-    fragments: Iterable[bytes],
+    fragments: Sequence[bytes],
     *,
     status: str = "active",
     reason: str | None = None,
     tracks: Sequence[str] = (),
     alternate_locations: Sequence[str] = (),
-) -> bytes:
+) -> Spliced:
     """The same in HTML."""
     metas = [("pypi:repository-version", API_VERSION), ("pypi:project-status", status)]
     if reason:
@@ -138,20 +140,28 @@ def project_page_html(
     return _html_page(f"Links for {name}", serial, metas, fragments)
 
 
-def project_list_json(serial: int, names: Iterable[str]) -> bytes:
-    """The list of all projects, by the names that people gave them."""
-    head = _encode({"meta": {"api-version": API_VERSION, "_last-serial": serial}})
-    items = (b'{"name":%b}' % _encode(name) for name in names)
-    return b"".join((head[:-1], b',"projects":[', b",".join(items), b"]}"))
+def listed_json(names: Iterable[str]) -> bytes:
+    """Some projects in a row as the list of all has them, by the names that people gave them."""
+    return b",".join(b'{"name":%b}' % _encode(name) for name in names)
 
 
-def project_list_html(serial: int, names: Iterable[str]) -> bytes:
+def listed_html(names: Iterable[str]) -> bytes:
     """The same in HTML, linked to the projects' pages."""
-    anchors = (f'<a href="{quote(collapse(name))}/">{escape(name)}</a><br>'.encode() for name in names)
-    return _html_page("Simple index", serial, [("pypi:repository-version", API_VERSION)], anchors)
+    return "\n".join(f'<a href="{quote(collapse(name))}/">{escape(name)}</a><br>' for name in names).encode()
 
 
-def _html_page(title: str, serial: int, metas: Iterable[tuple[str, str]], lines: Iterable[bytes]) -> bytes:
+def project_list_json(serial: int, fragments: Sequence[bytes]) -> Spliced:
+    """The list of all projects, from rows of them (L{listed_json})."""
+    head = _encode({"meta": {"api-version": API_VERSION, "_last-serial": serial}})
+    return Spliced(head=head[:-1] + b',"projects":[', fragments=fragments, tail=b"]}")
+
+
+def project_list_html(serial: int, fragments: Sequence[bytes]) -> Spliced:
+    """The same in HTML (L{listed_html})."""
+    return _html_page("Simple index", serial, [("pypi:repository-version", API_VERSION)], fragments)
+
+
+def _html_page(title: str, serial: int, metas: Iterable[tuple[str, str]], lines: Sequence[bytes]) -> Spliced:
     head = [
         "<!DOCTYPE html>",
         "<html>",
@@ -162,6 +172,7 @@ def _html_page(title: str, serial: int, metas: Iterable[tuple[str, str]], lines:
         "</head>",
         "<body>",
         f"<h1>{escape(title)}</h1>",
+        "",
     ]
-    tail = ["</body>", "</html>", f"<!--SERIAL {serial}-->", ""]
-    return b"\n".join(("\n".join(head).encode(), *lines, "\n".join(tail).encode()))
+    tail = [*([""] if lines else []), "</body>", "</html>", f"<!--SERIAL {serial}-->", ""]
+    return Spliced("\n".join(head).encode(), lines, "\n".join(tail).encode(), separator=b"\n")

@@ -14,12 +14,13 @@ from pkgrepo.gateway.content import (
     sends_all,
 )
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Package, Repository, Version
 from pkgrepo.repositories.index import render
-from pkgrepo.storage.catalog import documents, files, packages, repositories, versions
+from pkgrepo.storage.catalog import files, packages, repositories, versions
 
 from . import pages
 from .indexing import HTML_PAGE, HTML_TYPE, JSON_PAGE, JSON_TYPE, is_quarantined
@@ -36,51 +37,37 @@ HTML_LIST = "list.html"
 class Reading:
     """The read side of one hosted repository; callers have been let in already."""
 
-    def __init__(self, services: Services, repository: Repository) -> None:
+    def __init__(self, services: Services, repository: Repository, index: SplicedDocuments) -> None:
         self._services = services
         self._repository = repository
+        self._index = index
 
-    def page(self, request: Request, project: str) -> Answer:
+    async def page(self, request: Request, project: str) -> Answer:
         """
         The page of a project, in the form and coding that the client prefers.
 
         :raises NotFound: no such project
         """
-        catalog, repository = self._services.catalog, self._repository
+        catalog, repository, index = self._services.catalog, self._repository, self._index
         generation = catalog.generation()
-        forms: dict[str, Document] = {}
+        wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
+        document = await index.get(catalog, self._services.pools, repository, project, _form(wanted), "")
 
-        def load(kind: str) -> Document:
-            if kind not in forms:
-                document = catalog.look(documents.find_document, repository.id, kind, project)
-                if document is None:
-                    raise NotFound("project", project)
-                forms[kind] = document
-            return forms[kind]
-
-        def negotiate(again: Request) -> Answer:
+        def negotiate(again: Request) -> Answer | None:
             wanted = choose_page_type(again.header(b"accept"), _format_parameter(again))
-            document = load(JSON_PAGE if wanted == JSON_TYPE.encode() else HTML_PAGE)
-            return self._page_answer(again, document, wanted)
+            ready = index.ready(repository, project, _form(wanted), "", document.serial)
+            return None if ready is None else self._page_answer(again, ready, wanted)
 
-        def fresh() -> bool:
-            return all(
-                catalog.look(documents.document_etag, repository.id, kind, project) == (document.etag, document.serial)
-                for kind, document in forms.items()
-            )
-
-        answer = negotiate(request)
-        size = 3 * sum(len(document.body) for document in forms.values())
         self._services.hot.keep(
             request,
             repository,
             package=project,
             negotiate=negotiate,
-            fresh=fresh,
-            size=size,
+            fresh=lambda: catalog.look(packages.package_serial, repository.id, project) == document.serial,
+            size=2 * len(document.body),
             generation=generation,
         )
-        return answer
+        return self._page_answer(request, document, wanted)
 
     async def project_list(self, request: Request) -> Answer:
         """The list of all projects."""
@@ -274,6 +261,10 @@ class Reading:
         return answer if answer.content_type == content_type else _retyped(answer, content_type)
 
 
+def _form(content_type: bytes) -> str:
+    return JSON_PAGE if content_type == JSON_TYPE.encode() else HTML_PAGE
+
+
 def _retyped(answer: Answer, content_type: bytes) -> Answer:
     return evolve(answer, content_type=content_type)
 
@@ -285,11 +276,17 @@ def _format_parameter(request: Request) -> str | None:
 
 
 def _build_json_list(reader: Reader, repository_id: int, serial: int) -> Document:
-    return render(JSON_TYPE, pages.project_list_json(serial, _listed(reader, repository_id)), serial)
+    names = _listed(reader, repository_id)
+    return render(
+        JSON_TYPE, pages.project_list_json(serial, [pages.listed_json([each]) for each in names]).joined(), serial
+    )
 
 
 def _build_html_list(reader: Reader, repository_id: int, serial: int) -> Document:
-    return render(HTML_TYPE, pages.project_list_html(serial, _listed(reader, repository_id)), serial)
+    names = _listed(reader, repository_id)
+    return render(
+        HTML_TYPE, pages.project_list_html(serial, [pages.listed_html([each]) for each in names]).joined(), serial
+    )
 
 
 def _listed(reader: Reader, repository_id: int) -> list[str]:

@@ -17,6 +17,7 @@ from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.klein import new_app
 from pkgrepo.gateway.receive import check_length, receive_body
 from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.dispatch import answering, refuse_unrouted
 from pkgrepo.http.request import Request
@@ -61,10 +62,10 @@ class PythonSite:
 
     app = app
 
-    def __init__(self, services: Services, repository: Repository) -> None:
+    def __init__(self, services: Services, repository: Repository, index: SplicedDocuments) -> None:
         self._services = services
         self._repository = repository
-        self._reading = Reading(services, repository)
+        self._reading = Reading(services, repository, index)
         self._uploads = Uploads(services, repository)
         self._changing = Changing(services, repository)
 
@@ -104,7 +105,7 @@ class PythonSite:
         slash = request.raw_path.endswith(b"/")
         if project != key or not slash:
             return _moved(request, (b"../" if slash else b"") + key.encode("ascii") + b"/")
-        return self._reading.page(request, key)
+        return await self._reading.page(request, key)
 
     @app.route("/packages/<project>/<version>/<filename>", methods=GET)
     @app.route("/<project>/<version>/<filename>", methods=GET)

@@ -12,12 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pkgrepo.errors import Conflict, FileBurned, FileExists
 from pkgrepo.formats.python import pages
-from pkgrepo.formats.python.indexing import HTML_PAGE, JSON_PAGE, file_entry
+from pkgrepo.formats.python.indexing import HTML_PAGE, JSON_PAGE, file_entry, read_page
 from pkgrepo.formats.python.layout import companion_of
 from pkgrepo.model import SYSTEM, VersionState
-from pkgrepo.repositories.index import render
 from pkgrepo.repositories.remove import remove_files, set_package_meta, set_version_state
-from pkgrepo.storage.catalog import documents, files, packages, repositories, versions
+from pkgrepo.storage.catalog import files, packages, repositories, versions
 from tests.support.pyprojects import make_sdist, make_wheel
 from tests.support.repositories import InlinePools, World, now
 
@@ -39,20 +38,24 @@ def rendered(world, package):
     common = {"status": package.meta.get("status", "active"), "reason": package.meta.get("status_reason")}
     key, serial = package.key, package.serial
     return {
-        JSON_PAGE: pages.project_page_json(key, serial, texts, map(pages.file_fragment_json, entries), **common),
-        HTML_PAGE: pages.project_page_html(key, serial, texts, map(pages.file_fragment_html, entries), **common),
+        JSON_PAGE: pages.project_page_json(key, serial, texts, [*map(pages.file_fragment_json, entries)], **common),
+        HTML_PAGE: pages.project_page_html(key, serial, texts, [*map(pages.file_fragment_html, entries)], **common),
     }
 
 
-def kept(world):
-    """Every document of the repository, by package and kind."""
-    sql = "SELECT key, kind, body, gzip, zstd, etag, serial, content_type FROM document"
-    return {(row[0], row[1]): row[2:] for row in world.catalog.look(lambda reader: reader.all(sql))}
+def spliced(world):
+    """The pages of every project as they are made from their fragments, by project and kind."""
+    keys = [row[0] for row in world.catalog.look(lambda reader: reader.all("SELECT key FROM package"))]
+    return {
+        (key, kind): world.catalog.look(read_page, world.repository.id, key, kind)[0].joined()
+        for key in keys
+        for kind in (JSON_PAGE, HTML_PAGE)
+    }
 
 
 def everything(world):
     """What readers see, but for serials."""
-    found = {where: SERIALS.sub(b"", row[0]) for where, row in kept(world).items()}
+    found = {where: SERIALS.sub(b"", body) for where, body in spliced(world).items()}
     found["names"] = world.catalog.look(packages.package_names, world.repository.id)
     return found
 
@@ -127,12 +130,8 @@ class Orders(RuleBasedStateMachine):
         expected = {}
         for package in {p.id: p for p, _ in self.present}.values():
             for kind, body in rendered(self.world, package).items():
-                document = self.world.catalog.look(documents.find_document, self.world.repository.id, kind, package.key)
-                fresh = render(document.content_type, body, package.serial)
-                expected[package.key, kind] = (
-                    fresh.body, fresh.gzip, fresh.zstd, fresh.etag, fresh.serial, fresh.content_type,
-                )  # fmt: skip
-        assert kept(self.world) == expected
+                expected[package.key, kind] = body.joined()
+        assert spliced(self.world) == expected
 
     @invariant()
     def figures_are_a_count_from_scratch(self):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pkgrepo.formats.npm import packument
 from pkgrepo.formats.npm.packument import BASE, Spliced, Top
-from pkgrepo.formats.npm.rendering import Renderer
+from pkgrepo.repositories.splicing import Renderer
 
 AT = datetime(2026, 3, 4, 5, 6, 7, 89_999, UTC)
 URL = "https://host.example/prefix/repositories/main/npm"

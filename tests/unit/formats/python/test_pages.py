@@ -131,7 +131,7 @@ def test_version_in_a_url_is_encoded() -> None:
 
 def test_json_page_joins_fragments() -> None:
     fragments = [pages.file_fragment_json(ENTRY), pages.file_fragment_json(BARE)]
-    page = decode(pages.project_page_json("demo-pkg", 42, ["1.0", "1.1"], fragments))
+    page = decode(pages.project_page_json("demo-pkg", 42, ["1.0", "1.1"], fragments).joined())
     assert page == {
         "meta": {"api-version": "1.4", "_last-serial": 42},
         "name": "demo-pkg",
@@ -148,12 +148,12 @@ def test_pages_carry_status_and_places() -> None:
         "tracks": ["https://a.example/simple/demo/"],
         "alternate_locations": ["https://b.example/simple/demo/", "https://c.example/?a=1&b=2"],
     }
-    value = decode(pages.project_page_json("demo", 1, [], [], **extra))
+    value = decode(pages.project_page_json("demo", 1, [], [], **extra).joined())
     assert value["project-status"] == {"status": "deprecated", "reason": extra["reason"]}
     assert value["meta"]["tracks"] == extra["tracks"]
     assert value["alternate-locations"] == extra["alternate_locations"]
     assert value["files"] == []
-    metas = Page(pages.project_page_html("demo", 1, [], [], **extra)).metas
+    metas = Page(pages.project_page_html("demo", 1, [], [], **extra).joined()).metas
     assert metas[1:] == [
         ("pypi:repository-version", "1.4"),
         ("pypi:project-status", "deprecated"),
@@ -164,16 +164,18 @@ def test_pages_carry_status_and_places() -> None:
 
 
 def test_html_page_lists_its_files() -> None:
-    page = pages.project_page_html("demo-pkg", 42, ["1.0"], [pages.file_fragment_html(e) for e in (ENTRY, BARE)])
+    fragments = [pages.file_fragment_html(each) for each in (ENTRY, BARE)]
+    page = pages.project_page_html("demo-pkg", 42, ["1.0"], fragments).joined()
     assert page.startswith(b"<!DOCTYPE html>\n")
     assert [text for _, text in Page(page).anchors] == [ENTRY.filename] * 2
 
 
 def test_project_lists_show_names_as_given_and_link_their_keys() -> None:
     names = ["Demo.Pkg", "zope.interface", "simple"]
-    value = decode(pages.project_list_json(7, names))
+    value = decode(pages.project_list_json(7, [pages.listed_json(names[:2]), pages.listed_json(names[2:])]).joined())
     assert value == {"meta": {"api-version": "1.4", "_last-serial": 7}, "projects": [{"name": name} for name in names]}
-    anchors = Page(pages.project_list_html(7, names)).anchors
+    listed = [pages.listed_html(names[:2]), pages.listed_html(names[2:])]
+    anchors = Page(pages.project_list_html(7, listed).joined()).anchors
     assert [(attributes["href"], text) for attributes, text in anchors] == [
         ("demo-pkg/", "Demo.Pkg"),
         ("zope-interface/", "zope.interface"),
@@ -182,5 +184,5 @@ def test_project_lists_show_names_as_given_and_link_their_keys() -> None:
 
 
 def test_empty_lists_are_valid() -> None:
-    assert decode(pages.project_list_json(0, []))["projects"] == []
-    assert Page(pages.project_list_html(0, [])).anchors == []
+    assert decode(pages.project_list_json(0, []).joined())["projects"] == []
+    assert Page(pages.project_list_html(0, []).joined()).anchors == []

@@ -1,0 +1,118 @@
+"""
+Index documents as they are served: spliced from their fragments when first asked for after a change, then kept.
+
+==============  =======================================================  ==========================================
+what            is kept by                                               until
+==============  =======================================================  ==========================================
+fragments       the catalog, written with every change of a version      the version is gone
+documents       memory, by package, form and address of the repository   the package changes, or room is needed
+==============  =======================================================  ==========================================
+
+A publish so costs the same whatever the number of versions. Reading the fragments, joining and compressing them
+happens in threads, once however many wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from attrs import Factory, define, evolve
+
+from pkgrepo.concurrency.flight import SingleFlight
+from pkgrepo.errors import NotFound
+from pkgrepo.http.hot import ResponseCache
+from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.model import Document, Package, Repository
+from pkgrepo.repositories.splicing import Renderer, Spliced
+from pkgrepo.storage.catalog import packages
+from pkgrepo.storage.pools import Pools
+
+MOST_DOCUMENTS: Final = 8  # of one package: two forms under as many addresses as a server is known by
+
+ReadSpliced = Callable[[Reader, int, str, str], tuple[Spliced, Package]]  # from repository, package's key and form
+
+_Place = tuple[str, str]  # form, and address of the repository
+
+
+@define
+class KeptDocuments:
+    """The documents of one package as of one change of it."""
+
+    serial: int
+    documents: dict[_Place, Document] = Factory(dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return sum(len(each.body) + len(each.gzip or b"") + len(each.zstd or b"") for each in self.documents.values())
+
+
+class SplicedDocuments:
+    """
+    The documents of one format in every repository; one for the process, so that memory has one bound.
+
+    ``read`` gives a form of a package's document in its parts with the package, in one consistent view, and raises
+    NotFound where there is none; ``content_types`` are by form. With ``zstd`` documents are compressed that way, too.
+    ``kept`` is what is in memory.
+    """
+
+    def __init__(
+        self, read: ReadSpliced, content_types: Mapping[str, str], *, cache_size: int, zstd: bool = False
+    ) -> None:
+        self._read = read
+        self._content_types = content_types
+        self._zstd = zstd
+        self.kept: ResponseCache[KeptDocuments] = ResponseCache(cache_size)
+        self._flight: SingleFlight[tuple[int, str, int, _Place], Document] = SingleFlight()
+        self._renderer = Renderer()
+
+    async def get(
+        self, catalog: ICatalog, pools: Pools, repository: Repository, name: str, form: str, address: str
+    ) -> Document:
+        """
+        A document as of now, for the repository at this address.
+
+        :raises NotFound: there is no such package
+        """
+        serial: int | None = catalog.look(packages.package_serial, repository.id, name)
+        if serial is None:
+            raise NotFound("package", name)
+        found = self.ready(repository, name, form, address, serial)
+        if found is not None:
+            return found
+        place = (form, address)
+        return await self._flight.run(
+            (repository.id, name, serial, place), lambda: self._render(catalog, pools, repository, name, place)
+        )
+
+    def ready(self, repository: Repository, name: str, form: str, address: str, serial: int) -> Document | None:
+        """The document if it is kept and of this serial, without waiting."""
+        kept = self.kept.get((repository.id, name))
+        return kept.documents.get((form, address)) if kept is not None and kept.serial == serial else None
+
+    async def _render(
+        self, catalog: ICatalog, pools: Pools, repository: Repository, name: str, place: _Place
+    ) -> Document:
+        form, address = place
+        spliced, package = await catalog.scan(self._read, repository.id, name, form)
+        serial = package.serial
+        rendered = await pools.cpu(
+            self._renderer.render,
+            spliced,
+            address,
+            content_type=self._content_types[form],
+            serial=serial,
+            zstd=self._zstd,
+        )
+        document = evolve(rendered, modified_s=package.modified_s)
+        key = (repository.id, name)
+        kept = self.kept.get(key)
+        if kept is None or kept.serial < serial:
+            kept = KeptDocuments(serial)
+        if kept.serial == serial:
+            if len(kept.documents) >= MOST_DOCUMENTS:
+                kept.documents.clear()
+            kept.documents[place] = document
+            self.kept.put(key, kept, size=kept.size)
+        return document
