@@ -222,10 +222,12 @@ class IAuthenticator(Interface):
     def recall(header: bytes) -> Identity | None:
         """The identity behind an Authorization header that was verified a moment ago, without waiting; else None."""
 
-    def authenticate(header: bytes | None, address: str, client: str = "") -> Awaitable[Identity]:
+    def authenticate(
+        header: bytes | None, address: str, client: str = "", *, counted: bool = True
+    ) -> Awaitable[Identity]:
         """
         The identity behind an Authorization header value (None: anonymous) from an address; ``client`` is its
-        User-Agent.
+        User-Agent. It is ``counted`` as a use of the token, unless the same request is asked about again.
 
         :raises AuthenticationFailed: wrong credentials; :raises TooManyAttempts: too many wrong ones lately
         """

@@ -87,9 +87,13 @@ class Authenticator:
             self._uses.note(identity.token_id)
         return identity
 
-    async def authenticate(self, header: bytes | None, address: str, client: str = "") -> Identity:
+    async def authenticate(
+        self, header: bytes | None, address: str, client: str = "", *, counted: bool = True
+    ) -> Identity:
         """
         The identity behind an Authorization header (None: anonymous) from an address; ``client`` is its User-Agent.
+
+        It is ``counted`` as a use of the token, unless the same request is asked about again.
 
         :raises AuthenticationFailed: wrong credentials, or from an address that their token does not allow
         :raises TooManyAttempts: too many wrong passwords lately
@@ -100,10 +104,10 @@ class Authenticator:
         self._forget_if_moved()
         found = self._remembered.get(digest)
         if found is not None and self._clock() < found.until:
-            return self._enter(found.identity, address, client)
+            return self._enter(found.identity, address, client, counted=counted)
         serial = self._watch.current()
         identity = await self._establish(parse_authorization(header, address), (digest, address))
-        identity = self._enter(identity, address, client)
+        identity = self._enter(identity, address, client, counted=counted)
         self._remember(digest, identity, serial)
         return identity
 
@@ -130,10 +134,10 @@ class Authenticator:
         assert isinstance(identity, Identity)
         return identity
 
-    def _enter(self, identity: Identity, address: str, client: str) -> Identity:
+    def _enter(self, identity: Identity, address: str, client: str, *, counted: bool = True) -> Identity:
         if identity.limits is not None and not address_allowed(identity.limits, address):
             raise AuthenticationFailed
-        if identity.token_id is not None:
+        if counted and identity.token_id is not None:
             self._uses.note(identity.token_id, address, client)
         return identity
 

@@ -13,33 +13,16 @@ from datetime import UTC, datetime
 from attrs import evolve
 
 from pkgrepo.errors import Forbidden
-from pkgrepo.model import Action, Identity, Repository, RepositoryType, User, UserKind, Visibility
+from pkgrepo.model import Action, Identity, Repository, User, UserKind
 
+from .placeholders import make_placeholder
 from .rules import Standing, decide
 
 _NO_NAME = "\0"  # only patterns for every name match it
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 # A private repository that is made later, in which default actions count at once.
-FUTURE = Repository(
-    id=0,
-    uid="",
-    storage_id=0,
-    storage_name=_NO_NAME,
-    name=_NO_NAME,
-    format="",
-    type=RepositoryType.HOSTED,
-    visibility=Visibility.PRIVATE,
-    active=True,
-    description="",
-    config={},
-    settings={},
-    serial=0,
-    bytes_used=0,
-    package_count=0,
-    created_at=_EPOCH,
-    updated_at=_EPOCH,
-)
+FUTURE = make_placeholder(0, _NO_NAME, _NO_NAME)
 
 # Somebody who is to be added, and was given nothing yet.
 NEWCOMER = User(

@@ -49,9 +49,11 @@ class Access:
         if origin.decode("latin-1") not in ours:
             raise Refusal(403, "a page of another site must not change anything here", "cross_site")
 
-    async def identify(self, request: Request, *, blank: bool = False) -> Identity:
+    async def identify(self, request: Request, *, blank: bool = False, counted: bool = True) -> Identity:
         """
         The caller; with ``blank`` nobody stands behind a Basic header with an empty name and password.
+
+        It is ``counted`` as a use of a token, unless the request is asked about again.
 
         :raises AuthenticationFailed, TooManyAttempts: the credentials are wrong, or guessed at
         :raises Refusal: a page of another site uses what a browser remembers
@@ -61,7 +63,8 @@ class Access:
             return ANONYMOUS
         self.check_origin(request)
         client = (request.header(b"user-agent") or b"").decode("latin-1")
-        identity: Identity = await self._authenticator.authenticate(header, request.client_address, client)
+        address = request.client_address
+        identity: Identity = await self._authenticator.authenticate(header, address, client, counted=counted)
         request.principal = identity.username
         return identity
 

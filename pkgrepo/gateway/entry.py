@@ -107,7 +107,7 @@ class FrontDoor:
         if mount is not None:
             return _inside(request, mount, place[2])
         try:
-            identity = await self._access.identify(request)
+            identity = await self._access.identify(request, counted=False)  # the format asks again
             if found is None or not self._access.knows(identity, found.repository):
                 raise unknown(identity, unquote("/".join(part.decode("latin-1") for part in place[:2])))
         except TooManyAttempts as error:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from urllib.parse import unquote
 
 from attrs import frozen
 from twisted.web.resource import IResource
 
+from pkgrepo.auth.placeholders import make_placeholder
 from pkgrepo.auth.rules import NO_REPOSITORY
 from pkgrepo.interfaces import IFormat
-from pkgrepo.model import Repository, RepositoryType, Visibility
+from pkgrepo.model import Repository
 
 from .services import Services
 
 PREFIX = b"/repositories/"
 
 _NAME = re.compile(rb"[A-Za-z0-9_-]{1,100}")  # of storages and repositories, none of which is longer
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def split(raw_path: bytes) -> tuple[bytes, bytes, bytes] | None:
@@ -81,25 +80,7 @@ class Mounts:
         found = self._find(place[0], place[1])
         if found is not None and found.format is format_ and found.repository.path == f"{storage}/{name}":
             return found
-        phantom = Repository(
-            id=NO_REPOSITORY,
-            uid="",
-            storage_id=NO_REPOSITORY,
-            storage_name=storage,
-            name=name,
-            format=format_.name,
-            type=RepositoryType.HOSTED,
-            visibility=Visibility.PRIVATE,
-            active=True,
-            description="",
-            config={},
-            settings={},
-            serial=0,
-            bytes_used=0,
-            package_count=0,
-            created_at=_EPOCH,
-            updated_at=_EPOCH,
-        )
+        phantom = make_placeholder(NO_REPOSITORY, storage, name, format_.name)
         return Mount(repository=phantom, format=format_, resource=format_.resource(phantom, self._services))
 
     def _find(self, storage: bytes, name: bytes) -> Mount | None:

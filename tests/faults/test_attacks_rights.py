@@ -352,3 +352,19 @@ async def test_a_page_of_another_site_logs_nobody_in(make_stack: Any, origin: st
         for path in ("/api/auth/token", "/token", "/v2/token"):
             asked = await stack.call("POST", path, raw=b"grant_type=password&" + form, who=None, headers=fields)
             assert asked.status == status, path
+
+
+@pytest.mark.parametrize("visibility", ["public", "private"])
+@pytest_twisted.ensureDeferred
+async def test_a_request_counts_as_one_use_of_its_token(tmp_path: Path, visibility: str) -> None:
+    stack = Stack(tmp_path)
+    await stack.start()
+    await stack.add_repository(visibility=visibility)
+    made = await stack.ok("POST", "/user/token", {"name": "x"})
+    for _ in range(3):
+        assert (await stack.call("GET", "/repositories/main/py/simple/none/", who=made["token"])).status == 404
+    await stack.stop()  # which writes the uses down
+    again = Stack(tmp_path)
+    await again.start()
+    assert (await again.ok("GET", f"/user/token/{made['id']}"))["uses"] == 3
+    await again.stop()

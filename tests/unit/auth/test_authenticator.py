@@ -361,6 +361,7 @@ async def test_uses_are_counted_recalled_or_not_and_written_together(scene):
     scene.clock.advance(5)
     scene.authenticator.recall(header)
     scene.authenticator.recall(header)
+    await scene.authenticator.authenticate(header, HOME, "pip/26", counted=False)
     assert scene.catalog.look(get_token, token.id).uses == 0
     await scene.uses.flush()
     found = scene.catalog.look(get_token, token.id)
