@@ -44,6 +44,15 @@ class ImageAddress:
     image: str
 
 
+@frozen
+class _Choice:
+    """The default repository, and the names of all storages in lower case, as of a serial of the configuration."""
+
+    serial: int
+    default: Repository | None
+    storages: frozenset[str]
+
+
 class ImageAddresses:
     """
     Finds the repository behind the name of an image.
@@ -55,7 +64,7 @@ class ImageAddresses:
     def __init__(self, registry: Registry, *, default: str = "", hosts: Iterable[str] = ()) -> None:
         self._registry = registry
         self._setting = default
-        self._found: tuple[int, Repository | None] = (-1, None)
+        self._chosen = _Choice(-1, None, frozenset())
         self._hosts = {host.lower(): path for host, _, path in (each.partition("=") for each in hosts)}
 
     def find(self, authority: bytes | None, name: str) -> ImageAddress | None:
@@ -82,14 +91,14 @@ class ImageAddresses:
         """The default repository of a host; None where there is none, or the host stands for one itself."""
         if self.of_host(authority) is not None:
             return None
-        return self._choose() if self._setting == AUTO else self._find(self._setting)
+        return self._choose().default if self._setting == AUTO else self._find(self._setting)
 
     @property
     def lasting_default(self) -> str:
         """The path of the repository that stays the default whatever others are added; empty without one."""
         if self._setting != AUTO:
             return self._setting
-        chosen = self._choose()
+        chosen = self._choose().default
         return chosen.path if chosen is not None and is_marked(chosen) else ""
 
     def explain(self, name: str, visible: Callable[[Repository], bool]) -> str:
@@ -130,16 +139,15 @@ class ImageAddresses:
         found = self.find(request.authority, unquote(raw[len(PREFIX) :].decode("latin-1")))
         return None if found is None else found.repository
 
-    def _choose(self) -> Repository | None:
+    def _choose(self) -> _Choice:
         """The default repository where the setting leaves that to the repositories."""
-        serial, chosen = self._found
-        if serial != self._registry.serial:
+        serial = self._registry.serial
+        if serial != self._chosen.serial:
             every = self._containers()
-            marked = [each for each in every if is_marked(each)]
-            candidates = marked or every
-            chosen = candidates[0] if len(candidates) == 1 else None
-            self._found = (self._registry.serial, chosen)
-        return chosen
+            candidates = [each for each in every if is_marked(each)] or every
+            storages = frozenset(each.name.casefold() for each in self._registry.storages())
+            self._chosen = _Choice(serial, candidates[0] if len(candidates) == 1 else None, storages)
+        return self._chosen
 
     def _containers(self) -> list[Repository]:
         return [each for each in self._registry.all() if each.format == FORMAT]
@@ -147,7 +155,7 @@ class ImageAddresses:
     def _means_another(self, name: str) -> bool:
         """Whether a name looks like that of an image of a repository that is not there, or of none in one that is."""
         storage, _, rest = name.partition("/")
-        if all(each.name.casefold() != storage.casefold() for each in self._registry.storages()):
+        if storage.casefold() not in self._choose().storages:
             return False
         return "/" in rest or self._find(f"{storage}/{rest}") is not None
 

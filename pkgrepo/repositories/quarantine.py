@@ -75,7 +75,8 @@ class QuarantineWatch(Rounds):
     Looks every minute for what waited in vain.
 
     ``catch_up`` holds the signatures that an image has against the keys that are trusted now: one may be listed only
-    since its signature came. ``keys_of`` names these keys, or is None where nothing has to be signed.
+    since its signature came. It is False when that fails. ``keys_of`` names these keys, or is None where nothing has to
+    be signed.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class QuarantineWatch(Rounds):
         catalog: ICatalog,
         registry: Registry,
         publisher: Publisher,
-        catch_up: Callable[[Repository, str], Awaitable[None]],
+        catch_up: Callable[[Repository, str], Awaitable[bool]],
         keys_of: Callable[[Repository], Keys],
         clock: Clock,
         reactor: IReactorTime,
@@ -119,7 +120,8 @@ class QuarantineWatch(Rounds):
             await self._publisher.change(wait_longer, repository)
             return
         for image in await self._catalog.scan(trust.waiting_images, repository.id, self._clock.now_ms()):
-            await self._catch_up(repository, image)
+            if not await self._catch_up(repository, image):
+                return  # one that was signed must not be dropped because its storage fails
         dropped = 0
         while count := await self._publisher.change(drop_expired, repository):
             dropped += count

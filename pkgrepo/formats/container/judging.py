@@ -55,19 +55,19 @@ class Judging:
         }
         return Judgement(trusted.ids, trusted.key_set, {subject: found for subject, found in signed.items() if found})
 
-    async def catch_up(self, repository: Repository, image: str) -> None:
+    async def catch_up(self, repository: Repository, image: str) -> bool:
         """
         Hold the signatures of an image against keys that were listed after they came.
 
-        When that fails, what was known to be trusted is still, and the next reader tries again.
+        False when that fails: what was known to be trusted is still, and the next reader tries again.
         """
         trusted = self._keyring.trusted(repository)
         state = self._services.catalog.look(signatures.find_key_set, repository.id, image)
         if trusted is None or state is None:
-            return
+            return True
         keys, key_set, (package_id, before) = trusted.keys, trusted.key_set, state
         if before == key_set:
-            return
+            return True
 
         async def judge() -> None:
             catalog, found = self._services.catalog, []
@@ -83,9 +83,11 @@ class Judging:
         try:
             await self._running.run((package_id, key_set), judge)
         except StorageFull:  # which the catalog has logged
-            pass
+            return False
         except StorageFailed:
             log.failure("signatures in {repository} could not be looked at", repository=repository.path)
+            return False
+        return True
 
     async def _stored_signers(
         self, repository: Repository, image: str, digest: str, subject: str, keys: tuple[TrustedKey, ...]

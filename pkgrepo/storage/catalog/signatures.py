@@ -108,9 +108,10 @@ def derive_trust(tx: Transaction, package_id: int, digest: str, trusted: Collect
     row = tx.one("SELECT id FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
     if row is None:
         return TrustChange()
-    before = _borne(tx, row[0])
-    lost = before.difference(_deserved(tx, package_id, digest))
-    settled = False
+    before, deserved, settled = _borne(tx, row[0]), _deserved(tx, package_id, digest), False
+    if not before and not deserved:
+        return TrustChange()
+    lost = before - deserved
     if lost:
         family = _family(tx, package_id, digest)
         for manifest_id, _ in family:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import pytest_twisted
 
+from pkgrepo.errors import StorageFull
+from pkgrepo.gateway.content import Files
 from tests.support.image_layouts import lose_catalog, reindex, tags, top, verify
 from tests.support.images import Image, make_image, make_index
 from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature_tag
@@ -217,3 +219,22 @@ async def test_what_waits_has_its_whole_window_again_after_reindex_and_can_be_si
     await again.registry.catch_up()
     assert tags(top(again.registry))["v1"] == image.digest
     assert not (await verify(again.registry)).problems
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_dropped_while_signatures_cannot_be_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, image = Signer(), make_image()
+    await world.registry.push(image, "v1")
+    await world.sign(image, key)
+    await world.configure(KEY, key)
+
+    async def fail(*_: object) -> bytes:
+        raise StorageFull("main")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "read", fail)
+        await world.later(3601)
+    await world.later(60)
+    assert await world.seen("v1") == image.digest
