@@ -48,7 +48,6 @@ from pkgrepo.management import audit_trail
 from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.audit_trail import AuditTrail
 from pkgrepo.management.line_file import LineFile
-from pkgrepo.management.metrics import ServerFiles
 from pkgrepo.management.reactor_lag import ReactorLag
 from pkgrepo.management.request_figures import RequestFigures
 from pkgrepo.management.server_figures import ServerFigures
@@ -311,7 +310,6 @@ class Assembly:
                 images=images,
                 trail=trail,
             ),
-            files=ServerFiles(database=config.database_path, audit=config.log.audit_file),
             figures=(self._figures, lag, self._server_figures(cache)) if config.metrics.enabled else None,
         )
         branches = management.branches()
@@ -364,6 +362,8 @@ class Assembly:
             self.site,
             {"answers": answers, "packuments": self.core.node.cache, "pages": self.core.python.cache},
             lambda: None if certificate is None else certificate.expires_at,
+            database=self._config.database_path,
+            audit=self._config.log.audit_file,
         )
 
     def reload(self) -> None:

@@ -20,7 +20,7 @@ from .dispatch import Dispatcher, SegmentResource
 from .gc import GarbageCollection
 from .health import HealthChecks
 from .jobs import BackgroundJobs
-from .metrics import Figures, Metrics, ServerFiles
+from .metrics import Figures, Metrics
 from .openapi import Description
 from .packages import Packages
 from .problems import ERRORS, problem_page
@@ -69,15 +69,11 @@ class ManagementApp:
     """
     Everything below ``/api``, and the small addresses around it.
 
-    ``figures`` are further sources for ``/metrics``, beside the sizes of ``files``; without any, there is no such
-    address.
+    ``figures`` are further sources for ``/metrics``; without any, there is no such address.
     """
 
-    def __init__(
-        self, services: ManagementServices, files: ServerFiles, figures: Iterable[Figures] | None = None
-    ) -> None:
+    def __init__(self, services: ManagementServices, figures: Iterable[Figures] | None = None) -> None:
         self._services = services
-        self._files = files
         self._figures = figures
         self.dispatcher = Dispatcher(services)
         for family in FAMILIES:
@@ -97,7 +93,7 @@ class ManagementApp:
             "problems": _problems(),
         }
         if self._figures is not None:
-            branches["metrics"] = _single(Metrics(self._services, self._files, self._figures).answer)
+            branches["metrics"] = _single(Metrics(self._services, self._figures).answer)
         return branches
 
     def token_resource(self) -> IResource:

@@ -9,9 +9,7 @@ figure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import accumulate
-from pathlib import Path
 from typing import Protocol
 
 from attrs import frozen
@@ -27,7 +25,6 @@ from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Repository, Storage
 from pkgrepo.storage.catalog.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.repositories import all_repositories
-from pkgrepo.storage.room import free_and_total
 
 from .services import ManagementServices
 from .who import WATCHERS
@@ -44,14 +41,6 @@ class Figures(Protocol):
         """Copy what was counted, in the reactor thread; what is returned makes the families of it in any thread."""
 
 
-@frozen
-class ServerFiles:
-    """Files of the server whose sizes are told: the database, and the copy of the audit log if there is one."""
-
-    database: Path
-    audit: Path | None = None
-
-
 @frozen(eq=False)
 class _State(Collector):
     """What is gauged when somebody asks, beside what was counted before."""
@@ -66,9 +55,8 @@ class _State(Collector):
 class Metrics:
     """Answers ``/metrics``, for system managers and tokens with the scope ``metrics``."""
 
-    def __init__(self, services: ManagementServices, files: ServerFiles, counted: Iterable[Figures]) -> None:
+    def __init__(self, services: ManagementServices, counted: Iterable[Figures]) -> None:
         self._services = services
-        self._files = files
         self._counted = tuple(counted)
 
     async def answer(self, request: Request) -> Answer:
@@ -81,7 +69,7 @@ class Metrics:
         stores = [(each, services.stores.opened(each.id)) for each in services.registry.storages()]
         version = services.settings.version
         families: list[Families] = [
-            lambda: _server(version, self._files),
+            lambda: _build(version),
             lambda: _repositories(repositories),
             lambda: _storages(stores),
             lambda: _layout([each for each, _ in stores], behind),
@@ -105,21 +93,10 @@ def _render(families: Sequence[Families]) -> bytes:
     return generate_latest(registry)
 
 
-def _server(version: str, files: ServerFiles) -> Iterator[Metric]:
+def _build(version: str) -> Iterator[Metric]:
     build = GaugeMetricFamily("pkgrepo_build_info", "What runs here.", labels=["version"])
     build.add_metric([version], 1)
     yield build
-    sizes = GaugeMetricFamily("pkgrepo_file_bytes", "Size of a file of the server.", labels=["file"])
-    named = {"database": files.database, "wal": Path(f"{files.database}-wal"), "audit": files.audit}
-    for name, path in named.items():
-        size = None if path is None else _size(path)
-        if size is not None:
-            sizes.add_metric([name], size)
-    yield sizes
-    free = GaugeMetricFamily("pkgrepo_database_free_bytes", "Room left on the file system of the database.")
-    with suppress(OSError):  # a figure that cannot be had is left out
-        free.add_metric([], free_and_total(files.database.parent)[0])
-    yield free
 
 
 def _repositories(repositories: Iterable[Repository]) -> Iterator[Metric]:
@@ -158,10 +135,3 @@ def _layout(storages: Iterable[Storage], found: Backlog) -> Iterator[Metric]:
     for storage in storages:
         failed.add_metric([storage.name], found.failed.get(storage.id, 0))
     yield failed
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None

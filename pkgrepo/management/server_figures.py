@@ -1,15 +1,18 @@
-"""Figures of connections, of the caches in memory, and of the certificate: read from their owners when asked."""
+"""Figures of connections, of the caches in memory, of the certificate, and of the sizes of the server's files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from pkgrepo.http.hot import ResponseCache
 from pkgrepo.http.site import Site
+from pkgrepo.storage.room import free_and_total
 
 from .metrics import Families
 
@@ -19,15 +22,23 @@ class ServerFigures:
     What the server's parts have now.
 
     ``caches`` are those in memory, by the name that the figures have for them. ``expires_at`` tells when the
-    certificate in use ends (aware UTC), None without one.
+    certificate in use ends (aware UTC), None without one. ``audit`` is the copy of the audit log, if there is one.
     """
 
     def __init__(
-        self, site: Site, caches: Mapping[str, ResponseCache[Any]], expires_at: Callable[[], datetime | None]
+        self,
+        site: Site,
+        caches: Mapping[str, ResponseCache[Any]],
+        expires_at: Callable[[], datetime | None],
+        *,
+        database: Path,
+        audit: Path | None,
     ) -> None:
         self._site = site
         self._caches = caches
         self._expires_at = expires_at
+        self._database = database
+        self._audit = audit
 
     def snapshot(self) -> Families:
         """See L{Figures}."""
@@ -56,5 +67,19 @@ class ServerFigures:
                 size.add_metric([name], bytes_)
                 entries.add_metric([name], count)
             yield from (lookups, size, entries)
+            yield from self._files()
 
         return families
+
+    def _files(self) -> Iterator[Metric]:
+        sizes = GaugeMetricFamily("pkgrepo_file_bytes", "Size of a file of the server.", labels=["file"])
+        named = {"database": self._database, "wal": Path(f"{self._database}-wal"), "audit": self._audit}
+        for name, path in named.items():
+            with suppress(OSError):  # a figure that cannot be had is left out
+                if path is not None:
+                    sizes.add_metric([name], path.stat().st_size)
+        yield sizes
+        free = GaugeMetricFamily("pkgrepo_database_free_bytes", "Room left on the file system of the database.")
+        with suppress(OSError):
+            free.add_metric([], free_and_total(self._database.parent)[0])
+        yield free
