@@ -245,7 +245,7 @@ def verify(sources: Sources, *, repair: bool) -> None:
             progress=make_progress(),
             repair=repair,
         ).run()
-        for problem in report.problems:
+        for problem in (*report.notes, *report.problems):
             click.echo(problem, err=True)
         click.echo(
             f"{report.blobs} blobs of {report.size} bytes: {report.missing} missing, {report.damaged} damaged; "

@@ -7,9 +7,10 @@ Whatever exists already is left as it is, so that a configuration file may stay 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twisted.logger import Logger
 
@@ -65,12 +66,14 @@ async def ensure_storages(core: Core, config: Config, *, take_over: bool = False
         for name, path in (declared | present).items():
             if await core.pools.disk(find_storage_id, path) is not None:
                 await core.pools.disk(core.folders.take_over, name, path)
+    plain = {each.name for each in config.bootstrap.storages if not each.readable_layout}
     for name, path in declared.items():
         if core.catalog.look(storages.find_storage, name) is not None:
             continue
         found = await core.pools.disk(find_storage_id, path)
         uid = await core.pools.disk(core.folders.make, name, path)
-        await core.catalog.write(_add_storage, name, core.folders.spell(path), uid, core.clock.now_ms())
+        settings = {"path": core.folders.spell(path), **({"readable_layout": False} if name in plain else {})}
+        await core.catalog.write(_add_storage, name, settings, uid, core.clock.now_ms())
         if found is not None and not take_over:
             log.warn(
                 "storage {name} at {path} is of an earlier catalog; pkgrepo reindex takes in what it holds",
@@ -88,9 +91,9 @@ def declared_storages(config: Config) -> dict[str, Path]:
     return wanted
 
 
-def _add_storage(tx: Transaction, name: str, path: str, uid: str, now_ms: int) -> None:
+def _add_storage(tx: Transaction, name: str, settings: Mapping[str, Any], uid: str, now_ms: int) -> None:
     if storages.find_storage(tx, name) is None:  # or another process was faster
-        storages.add_storage(tx, name=name, kind="Local", settings={"path": path}, now_ms=now_ms, uid=uid)
+        storages.add_storage(tx, name=name, kind="Local", settings=settings, now_ms=now_ms, uid=uid)
 
 
 async def _ensure_admin(core: Core, config: Config) -> str | None:

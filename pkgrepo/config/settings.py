@@ -211,6 +211,12 @@ class BootstrapStorage:
     name: str = setting(NAME, REQUIRED, "its name")
     type: str = setting(choice("Local"), "Local", "its kind")
     path: Path | None = setting(path(), None, "its folder; unset means storages/<name> below data.dir")
+    readable_layout: bool = setting(
+        boolean(),
+        True,
+        "false: no files under readable names, which saves a few directory entries for each version; if the database "
+        "is lost, pkgrepo reindex cannot bring back what the storage holds",
+    )
 
 
 @frozen

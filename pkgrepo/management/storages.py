@@ -16,6 +16,7 @@ from pkgrepo.errors import AlreadyExists, Conflict, Invalid, NotFound, PkgrepoEr
 from pkgrepo.gateway.images import check_hides_nothing
 from pkgrepo.interfaces import IBlobStore, ICatalog
 from pkgrepo.model import Storage
+from pkgrepo.repositories.layout_mark import NO_LAYOUT
 from pkgrepo.storage.catalog import storages
 from pkgrepo.storage.catalog.blobs import usage
 
@@ -79,13 +80,15 @@ class Storages:
         path = self._path(body)
         present = self._catalog.look(storages.find_storage, body.name)
         if present is not None:
-            if self._folders.folder(present) != path:
+            if self._folders.folder(present) != path or present.readable_layout != _readable(body):
                 raise AlreadyExists("storage", body.name)
             return await self._shown(present)
         await self._check_path(path, None)
         uid = str(uuid4())
         settings = await self._make(body.name, path, uid)
-        entry = call.entry(body.name, {"path": str(path)})
+        if not _readable(body):
+            settings["readable_layout"] = False
+        entry = call.entry(body.name, {**settings, "path": str(path)})
         storage = await call.write(
             entry, storages.add_storage, name=body.name, kind="Local", settings=settings, now_ms=call.now_ms, uid=uid
         )
@@ -123,12 +126,18 @@ class Storages:
         path = body.path if body.path is not UNSET else (body.settings.path if body.settings is not UNSET else None)
         if path is not None and self._folders.locate(path) != self._folders.folder(storage):
             changes["settings"] = await self._moved(storage, Path(path), before)
+        readable = None if body.settings is UNSET else body.settings.readable_layout
+        if readable is not None and readable != storage.readable_layout:
+            changes["settings"] = {**changes.get("settings", storage.settings), "readable_layout": readable}
         if changes:
             entry = call.entry(storage.name, changes)
             try:
                 storage = await call.write(entry, storages.update_storage, storage.id, now_ms=call.now_ms, **changes)
             finally:
                 self._services.stores.forget(storage.id)
+            for repository in self._services.registry.all():
+                if repository.storage_id == storage.id:
+                    self._services.observer(repository)
         return await self._shown(storage)
 
     @table.route(
@@ -203,16 +212,16 @@ class Storages:
         given = body.path or body.settings.path or (body.config.settings.path if body.config else None)
         return self._folders.locate(f"storages/{body.name}" if given is None else given)
 
-    async def _moved(self, storage: Storage, path: Path, before: StorageRecord) -> dict[str, str]:
+    async def _moved(self, storage: Storage, path: Path, before: StorageRecord) -> dict[str, Any]:
         """The settings with the new path, once the folder there has been opened; whatever is wrong with it raises."""
         self._check_unused(storage)
         if before.usage.blobs:
             raise Conflict(f"storage {storage.name!r} holds {before.usage.blobs} blobs, so its path cannot change")
         path = self._folders.data / path
         await self._check_path(path, storage)
-        return await self._make(storage.name, path, storage.uid)
+        return {**storage.settings, **await self._make(storage.name, path, storage.uid)}
 
-    async def _make(self, name: str, path: Path, uid: str) -> dict[str, str]:
+    async def _make(self, name: str, path: Path, uid: str) -> dict[str, Any]:
         """The settings of a storage whose folder was made; whatever is wrong with that raises."""
         try:
             await self._services.pools.disk(self._folders.make, name, path, uid)
@@ -264,17 +273,23 @@ class Storages:
         return Usage(bytes=size, blobs=blobs, free_bytes=free, total_bytes=total)
 
     def _record(self, storage: Storage, usage: Usage) -> StorageRecord:
-        settings = {**storage.settings, "path": self._folders.folder(storage)}
+        folder = str(self._folders.folder(storage))
         return StorageRecord(
             id=storage.uid,
             name=storage.name,
             type=storage.kind,
-            settings={key: str(value) for key, value in settings.items()},
+            settings={"path": folder, "readable_layout": storage.readable_layout},
             active=storage.active,
             created_at=storage.created_at,
             updated_at=storage.updated_at,
             usage=usage,
+            warnings=[] if storage.readable_layout else [NO_LAYOUT],
         )
+
+
+def _readable(body: NewStorage) -> bool:
+    settings = (body.settings, *((body.config.settings,) if body.config else ()))
+    return all(each.readable_layout is not False for each in settings)
 
 
 def _unusable(error: PkgrepoError | OSError) -> Exception:

@@ -47,6 +47,11 @@ class Storage:
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def readable_layout(self) -> bool:
+        """Whether its files are shown under readable names, too, from which a lost catalog can be built again."""
+        return bool(self.settings.get("readable_layout", True))
+
 
 @frozen
 class Repository:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.interfaces import Transaction
@@ -11,6 +12,9 @@ from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.catalog import storages
 from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.presence import Presence
+from pkgrepo.storage.readable import ReadableLayout
+
+from .layout_mark import read_mark
 
 
 def adopt_named(tx: Transaction, folders: StorageFolders, named: Mapping[str, Path], now_ms: int) -> None:
@@ -112,5 +116,8 @@ def _check_unused(folder: Path) -> None:
 
 def _add(tx: Transaction, folders: StorageFolders, name: str, path: Path, uid: str, now_ms: int) -> None:
     folders.take_over(name, path)
-    settings = {"path": folders.spell(path)}
+    settings: dict[str, Any] = {"path": folders.spell(path)}
+    mark = read_mark(ReadableLayout(path / "repositories", path / "blobs"))
+    if mark is not None and not mark.kept:
+        settings["readable_layout"] = False
     storages.add_storage(tx, name=name, kind="Local", settings=settings, now_ms=now_ms, uid=uid)

@@ -23,10 +23,11 @@ import msgspec
 from pkgrepo.errors import Invalid
 from pkgrepo.storage.readable import ReadableLayout
 
-from .removed import owner_of
+from .removed import folders_of, owner_of
 from .sidecar import decode, encode
 
 MARK = ".layout.json"
+NO_LAYOUT = "no readable layout is kept, so pkgrepo reindex cannot bring back what the storage holds: copy the database"
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,10 +37,11 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     missing: int | None = None
 
 
-class LayoutMark(msgspec.Struct, frozen=True, kw_only=True):
-    """The statements of catalogs by their ids."""
+class LayoutMark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The statements of catalogs by their ids; not ``kept`` where the storage is to have no readable layout."""
 
     catalogs: dict[str, Statement] = {}
+    kept: bool = True
 
 
 def read_mark(layout: ReadableLayout) -> LayoutMark | None:
@@ -49,6 +51,17 @@ def read_mark(layout: ReadableLayout) -> LayoutMark | None:
         return None if data is None else decode(data, LayoutMark, MARK)
     except Invalid:
         return None
+
+
+def end_layout(layout: ReadableLayout, uids: Collection[str]) -> None:
+    """
+    Keep no readable layout any more: the folders of the repositories with these public ids go, and the mark says it.
+
+    :raises OSError: some of it is still there
+    """
+    layout.write(MARK, encode(LayoutMark(kept=False)))
+    for folder in folders_of(layout, uids):
+        layout.discard(folder)
 
 
 def write_statement(layout: ReadableLayout, catalog: str, statement: Statement, known: Collection[str]) -> None:

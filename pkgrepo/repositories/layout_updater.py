@@ -138,7 +138,7 @@ class LayoutUpdater:
             return None  # both were removed at this moment
         store = await self._stores.of(storage)
         layout = self._layout_of(store)
-        if format_ is None or layout is None:
+        if format_ is None or layout is None or not storage.readable_layout:
             return None
         if repository.format in self._image_formats:
             return ImageLayoutWriter(layout, repository)

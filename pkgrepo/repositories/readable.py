@@ -35,14 +35,14 @@ from twisted.python.failure import Failure
 
 from pkgrepo.errors import NotFound, StorageFailed, StorageFull
 from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat
-from pkgrepo.model import Repository
+from pkgrepo.model import Repository, Storage
 from pkgrepo.storage.catalog import events, layout_pending, settings
 from pkgrepo.storage.catalog.events import Event
 from pkgrepo.storage.catalog.layout_pending import Backlog, Entry
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
 
-from .layout_mark import Statement, write_statement
+from .layout_mark import MARK, Statement, end_layout, read_mark, write_statement
 from .layout_updater import FAILURES, LayoutUpdater, reason_of
 from .registry import Registry
 from .removed import discard_folder
@@ -193,7 +193,7 @@ class LayoutFollower(Service):
         catalog = await self._catalog.write(settings.ensure_server_uid) if found is None else found
         known = {repository.uid for repository in self._registry.all()}
         at = datetime.now(UTC)
-        for storage in self._registry.storages():
+        for storage in (each for each in self._registry.storages() if each.readable_layout):
             missing = None if backlog is None else backlog.behind + backlog.failed.get(storage.id, 0)
             if missing:
                 log.warn(
@@ -273,6 +273,9 @@ class LayoutFollower(Service):
         serial = self._registry.serial
         if serial == self._configuration:
             return
+        for storage in self._registry.storages():
+            await self._switch(storage)
+        self._retry = self._retry or _Retry()  # packages of a storage whose layout was switched on are pending
         failed: dict[Entry, str] = {}
         for repository in self._registry.all():
             await self._show_repository(repository, failed)
@@ -281,6 +284,26 @@ class LayoutFollower(Service):
             self._report(failed)
             self._retry_later()
         self._configuration = serial
+
+    async def _switch(self, storage: Storage) -> None:
+        """See that a storage without a readable layout has none, and that the mark of another does not say so."""
+        try:
+            layout = self.layout_of(await self._stores.of(storage))
+            mark = None if layout is None else await self._pools.disk(read_mark, layout)
+            if layout is None or storage.readable_layout == (mark is None or mark.kept):
+                return
+            known = {each.uid for each in self._registry.all() if each.storage_id == storage.id}
+            if storage.readable_layout:
+                await self._pools.disk(layout.remove, MARK)
+            else:
+                await self._pools.disk(end_layout, layout, known)
+        except FAILURES as error:
+            log.warn(
+                "the readable layout of {storage} could not be switched on or off, which the next start tries again: "
+                "{reason}",
+                storage=storage.name,
+                reason=reason_of(error),
+            )
 
     async def _show_repository(self, repository: Repository, failed: dict[Entry, str]) -> None:
         reason = await self._updater.show_repository(repository)

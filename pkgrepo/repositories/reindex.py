@@ -21,7 +21,7 @@ from .image_layout import INDEX, ImagePlaces
 from .image_restore import BATCH, restore_manifests, restore_tags
 from .image_sidecar import IMAGE, MANIFESTS, BlobEntry, ImageSidecar, ManifestSidecar
 from .index import Change, Indexer, PackageIndex
-from .layout_mark import LayoutMark, read_mark
+from .layout_mark import NO_LAYOUT, LayoutMark, read_mark
 from .progress import Progress
 from .publish import Release, publish_release
 from .readable import LayoutFollower
@@ -137,7 +137,9 @@ class Reindexer:
         """Say what may be missing: by the layout's mark, and by the bytes that nothing names."""
         count, size = await self._nameless(storage, store)
         bytes_ = f"{count} blobs of {size} bytes in storage {storage.name} belong to nothing that was taken in"
-        doubts = _doubts(mark, self._catalog.look(settings.server_uid))
+        if not storage.readable_layout and not count:
+            return
+        doubts = _doubts(mark, self._catalog.look(settings.server_uid)) if storage.readable_layout else [NO_LAYOUT]
         self._restored.problems += [f"{storage.name}: {doubt}" for doubt in doubts]
         if count and doubts:
             self._restored.problems.append(

@@ -22,6 +22,7 @@ from pkgrepo.storage.pools import Pools
 from .blob_copies import BlobRepair
 from .clock import Clock, from_ms
 from .image_layout import ImageLayoutWriter
+from .layout_mark import NO_LAYOUT
 from .layout_updater import FAILURES, reason_of
 from .layout_writer import LayoutWriter, Plan
 from .progress import Progress
@@ -41,7 +42,10 @@ USERS = 20  # files, and images, that are asked for the bytes of a blob
 
 @define
 class Report:
-    """What was found. ``problems`` are sentences, one for each thing that is wrong and was not mended."""
+    """
+    What was found. ``problems`` are sentences, one for each thing that is wrong and was not mended; ``notes`` are about
+    what is as it was wanted, and is a risk.
+    """
 
     blobs: int = 0
     size: int = 0
@@ -51,6 +55,7 @@ class Report:
     layout_changes: int = 0
     mended: int = 0
     problems: list[str] = Factory(list)
+    notes: list[str] = Factory(list)
 
 
 class Verifier:
@@ -91,6 +96,8 @@ class Verifier:
     async def run(self) -> Report:
         """Everything that was found, storage by storage and repository by repository."""
         for storage in self._registry.storages():
+            if not storage.readable_layout:
+                self._report.notes.append(f"{storage.name}: {NO_LAYOUT}")
             await self._attempt(f"storage {storage.name!r}", self._check_storage(storage))
         for repository in self._registry.all():
             await self._attempt(repository.path, self._check_layout(repository))

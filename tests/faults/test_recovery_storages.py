@@ -9,7 +9,7 @@ from pkgrepo.storage.known import NAME
 from tests.support.audit import Data, pkgrepo
 from tests.support.index import PASSWORD, USER
 from tests.support.patience import PATIENCE_S
-from tests.support.processes import twistd_process
+from tests.support.processes import restarts, twistd_process
 from tests.support.pyprojects import make_sdist
 from tests.support.wire import Wire
 
@@ -73,3 +73,25 @@ def test_storages_are_found_again(run, tmp_path):
     assert (named.returncode, "took in 1 repositories" in named.stdout) == (0, True), named.stderr
     server = run()
     assert Wire(f"{server.url}/repositories/remote/py").get(f"/packages/demo/1.0/{FILE[0]}").body == FILE[1]
+
+
+def test_a_storage_without_a_readable_layout_is_told_of_when_the_catalog_is_lost(tmp_path):
+    data = Data(tmp_path / "data")
+    declared = (
+        '[[bootstrap.storages]]\nname = "plain"\nreadable_layout = false\n'
+        '[[bootstrap.repositories]]\nname = "py"\nstorage = "plain"\nformat = "python"\n'
+    )
+    with restarts(tmp_path, declared) as start:
+        server = start()
+        py = Wire(f"{server.url}/repositories/plain/py", (USER, PASSWORD))
+        assert py.put(f"/demo/1.0/{FILE[0]}", FILE[1]).status == 201
+        server.stop()
+    store = data.folder / "storages" / "plain"
+    assert [each.name for each in (store / "repositories").iterdir() if each.is_dir() and each.name != ".tmp"] == []
+    checked = pkgrepo(data, "verify")
+    assert (checked.returncode, "plain: no readable layout is kept" in checked.stderr) == (0, True), checked.stderr
+    data.forget_catalog()
+    done = pkgrepo(data, "reindex")
+    assert (done.returncode, "plain: no readable layout is kept" in done.stderr) == (1, True), done.stderr
+    assert f"1 blobs of {len(FILE[1])} bytes in storage plain belong to nothing" in done.stderr
+    assert data.rows("SELECT json_extract(settings, '$.readable_layout') FROM storage WHERE name = 'plain'") == [(0,)]

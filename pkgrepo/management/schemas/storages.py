@@ -13,9 +13,14 @@ from .base import Body, Name
 
 
 class StorageSettings(Body):
-    """Where a storage of type Local keeps its files: a folder, by default storages/<name> below the data folder."""
+    """
+    Where a storage of type Local keeps its files: a folder, by default storages/<name> below the data folder.
+
+    Without readable_layout they are not shown under readable names, from which a lost database can be built again.
+    """
 
     path: str | None = None
+    readable_layout: bool | None = None
 
 
 class OldStorageConfig(Body):
@@ -37,7 +42,7 @@ class NewStorage(Body):
 
 
 class StorageChange(Body):
-    """What may be changed of a storage; the path only while nothing is stored there."""
+    """What may be changed of a storage; the path only while nothing is stored there, readable_layout at any time."""
 
     name: Name | UnsetType = UNSET
     active: bool | UnsetType = UNSET
@@ -55,16 +60,17 @@ class Usage(Record):
 
 
 class StorageRecord(Record):
-    """A place for bytes."""
+    """A place for bytes; the warnings are sentences about what its settings put at risk."""
 
     id: str
     name: str
     type: str
-    settings: dict[str, str]
+    settings: dict[str, str | bool]
     active: bool
     created_at: datetime
     updated_at: datetime
     usage: Usage
+    warnings: list[str] = []
 
     @classmethod
     def measured(cls) -> frozenset[str]:

@@ -125,6 +125,12 @@ def add_packages(tx: Transaction, repository_ids: Sequence[int]) -> None:
         )
 
 
+def forget_packages(tx: Transaction, repository_ids: Sequence[int]) -> None:
+    """Forget what is pending of repositories that are not shown any more."""
+    for repository_id in repository_ids:
+        tx.execute("DELETE FROM layout_pending WHERE repository_id = ?", (repository_id,))
+
+
 def _put(tx: Transaction, failed: Mapping[Entry, str]) -> None:
     for each, reason in failed.items():
         tx.execute(

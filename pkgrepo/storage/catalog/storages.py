@@ -12,6 +12,7 @@ from pkgrepo.errors import AlreadyExists, Conflict, NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Storage
 
+from . import layout_pending
 from .columns import at, dump, load
 from .settings import config_changed
 
@@ -78,11 +79,12 @@ def add_storage(
 
 def update_storage(tx: Transaction, storage_id: int, *, now_ms: int, **changes: Unpack[StorageChanges]) -> Storage:
     """
-    Change the named fields.
+    Change the named fields. What a readable layout that is switched on has to show is noted as pending.
 
     :raises NotFound: no such storage; :raises AlreadyExists: the new name is taken
     """
-    after = evolve(get_storage(tx, storage_id), **changes)
+    before = get_storage(tx, storage_id)
+    after = evolve(before, **changes)
     key = storage_key(after.name)
     if tx.one("SELECT 1 FROM storage WHERE key = ? AND id <> ?", (key, storage_id)) is not None:
         raise AlreadyExists("storage", after.name)
@@ -90,6 +92,9 @@ def update_storage(tx: Transaction, storage_id: int, *, now_ms: int, **changes: 
         "UPDATE storage SET name = ?, key = ?, settings = ?, active = ?, updated_at = ? WHERE id = ?",
         (after.name, key, dump(after.settings), int(after.active), now_ms, storage_id),
     )
+    if after.readable_layout != before.readable_layout:
+        ids = [row[0] for row in tx.all("SELECT id FROM repository WHERE storage_id = ?", (storage_id,))]
+        (layout_pending.add_packages if after.readable_layout else layout_pending.forget_packages)(tx, ids)
     config_changed(tx)
     return get_storage(tx, storage_id)
 

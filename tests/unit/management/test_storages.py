@@ -19,7 +19,7 @@ async def test_a_storage_gets_a_folder_below_the_data(stack: Stack) -> None:
     reply = await stack.api("POST", "/storage", {"name": "second", "type": "Local"})
     assert reply.status == 201
     made = reply.json
-    assert made["settings"] == {"path": str(stack.folder / "data" / "storages" / "second")}
+    assert made["settings"] == {"path": str(stack.folder / "data" / "storages" / "second"), "readable_layout": True}
     assert (stack.folder / "data" / "storages" / "second" / "blobs").is_dir()
     assert made["usage"]["bytes"] == made["usage"]["blobs"] == 0
     assert made["usage"]["free_bytes"] > 0
@@ -42,7 +42,7 @@ async def test_the_older_form_works(stack: Stack) -> None:
     path = str(stack.folder / "given")
     body = {"name": "given", "config": {"type": "Local", "settings": {"path": path}}}
     made = await stack.ok("POST", "/storage/new/local", body)
-    assert made["settings"] == {"path": path}
+    assert made["settings"] == {"path": path, "readable_layout": True}
 
 
 @pytest.mark.parametrize("path", ["data/storages/main", "data/storages", "data/storages/main/below"])
@@ -94,7 +94,7 @@ async def test_a_storage_moves_only_while_nothing_lives_there(stack: Stack) -> N
     await stack.ok("POST", "/storage", {"name": "second"})
     path = str(stack.folder / "moved")
     moved = await stack.ok("PATCH", "/storage/second", {"path": path, "name": "third"})
-    assert (moved["name"], moved["settings"]) == ("third", {"path": path})
+    assert (moved["name"], moved["settings"]) == ("third", {"path": path, "readable_layout": True})
     made = await stack.add_repository(storage="third")
     refused = await stack.api("PATCH", "/storage/third", {"settings": {"path": path + "2"}})
     assert (refused.status, refused.json["detail"]) == (409, "storage 'third' is used by third/py")

@@ -156,7 +156,7 @@ async def test_changes_that_gathered_are_shown_by_one_call_in_a_thread(world, mo
 
     monkeypatch.setattr(world.pools, "disk", counting)
     await world.follow()
-    assert calls == ["show_repository", "_show"]
+    assert calls == ["read_mark", "show_repository", "_show"]
     assert [path for path in world.shown() if path.endswith(".whl")] == [
         f"py/{name}/1.{number}/{name}-1.{number}-py3-none-any.whl" for name in ("demo", "other") for number in range(5)
     ]
