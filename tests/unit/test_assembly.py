@@ -57,6 +57,16 @@ async def test_downloads_are_written_at_the_stop(stopped: Any) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_lines_of_the_access_log_are_written_at_the_stop(tmp_path: Path, capfdbinary: Any) -> None:
+    stack = Stack(tmp_path, log__access=True)
+    await stack.start()
+    reply = await stack.call("GET", "/healthz", who=None)
+    await stack.stop()
+    (line,) = (line for line in capfdbinary.readouterr().out.splitlines() if b"/healthz" in line)
+    assert reply.headers["x-request-id"].encode() in line
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_start_removes_the_rows_of_the_audit_log_that_are_too_old(tmp_path: Path) -> None:
     days = 86_400_000  # milliseconds
     first = Stack(tmp_path)
