@@ -13,6 +13,7 @@ from twisted.internet.task import Clock
 
 from pkgrepo.assembly import Flusher
 from pkgrepo.model import SYSTEM
+from pkgrepo.repositories.quarantine import QuarantineWatch
 from pkgrepo.storage.catalog.audit import append_audit, list_audit
 from tests.support.management import Stack
 from tests.support.server import no_failures, until
@@ -84,6 +85,44 @@ async def test_a_start_removes_the_rows_of_the_audit_log_that_are_too_old(tmp_pa
         assert catalog.look(list_audit, action="6 days ago")
     finally:
         await second.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stop_breaks_off_jobs_and_notes_that(tmp_path: Path) -> None:
+    stack = Stack(tmp_path)
+    await stack.start()
+    core = stack.assembly.core
+
+    async def endless() -> dict[str, Any]:
+        await Deferred()
+        return {}
+
+    uid = await core.jobs.begin("test", "key", {}, endless)
+    await stack.stop()
+    again = Stack(tmp_path)
+    await again.start()
+    try:
+        job = again.assembly.core.jobs.find(uid)
+        assert job is not None
+        assert job.state == "failed"
+    finally:
+        await again.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_waits_for_signatures_is_looked_through_from_the_start_on(tmp_path: Path, monkeypatch: Any) -> None:
+    rounds: list[QuarantineWatch] = []
+
+    async def note(watch: QuarantineWatch) -> None:
+        rounds.append(watch)
+
+    monkeypatch.setattr(QuarantineWatch, "round", note)
+    stack = Stack(tmp_path)
+    await stack.start()
+    try:
+        assert len(rounds) == 1
+    finally:
+        await stack.stop()
 
 
 class Written:
