@@ -45,7 +45,7 @@ class Access:
         origin = request.header(b"origin")
         if origin is None or request.method in SAFE_METHODS:
             return
-        ours = {"/".join(url.split("/")[:3]) for url in (self._public_url, request.base_url)}
+        ours = {"/".join(url.split("/")[:3]) for url in (self._public_url, request.base_url) if url}
         if origin.decode("latin-1") not in ours:
             raise Refusal(403, "a page of another site must not change anything here", "cross_site")
 

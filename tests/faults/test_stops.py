@@ -9,12 +9,11 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
-from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
-from pkgrepo.formats.container.sessions import ASK_S
+from pkgrepo.formats.container import sessions
 from tests.support.images import Registry
-from tests.support.management import ClosingTransport, Stack, reactor
+from tests.support.management import ClosingTransport, Stack
 from tests.support.pyprojects import make_wheel
 from tests.support.server import no_failures, turn
 
@@ -99,7 +98,16 @@ async def test_what_arrived_of_a_layer_is_kept(make_stack: Any, turns: int) -> N
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_waited_for_an_upload_of_somebody_else_has_left_it_alone(make_stack: Any) -> None:
+async def test_who_waited_for_an_upload_of_somebody_else_has_left_it_alone(
+    make_stack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: list[Deferred[None]] = []  # for the upload to be free, until it is asked again
+
+    def wait(*_: object) -> Deferred[None]:
+        waiting.append(Deferred())
+        return waiting[-1]
+
+    monkeypatch.setattr(sessions, "deferLater", wait)
     stack = await make_stack()
     started = await Registry(stack).start()
     path = started.headers["location"]
@@ -108,20 +116,18 @@ async def test_who_waited_for_an_upload_of_somebody_else_has_left_it_alone(make_
     while not core.catalog.look(lambda r: r.one("SELECT 1 FROM upload WHERE lease_by IS NOT NULL")):
         await turn()
     second = begin(stack, "PATCH", path, b"more", 4)
-    await core.catalog.write(lambda _tx: None)  # it has found the upload in other hands
-    await turn()
+    while not waiting:
+        await turn()
     for each in (first, second):
         each.connectionLost(Failure(ConnectionDone()))
     await stack.stop()
-    await asked_again()
+    assert len(waiting) == 1
+    waiting[0].callback(None)
+    await turn()
+    assert len(waiting) == 1
     stack = await make_stack()
     assert (await Registry(stack).go_on(started, "GET")).headers["range"] == "0-299999"
     await stack.stop()
-
-
-def asked_again() -> Deferred[None]:
-    """Fires once whoever waits for an upload has looked whether it is free."""
-    return deferLater(reactor, 2 * ASK_S)
 
 
 @pytest.mark.parametrize("turns", TURNS)

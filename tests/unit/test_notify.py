@@ -73,5 +73,17 @@ def test_without_a_manager_nothing_happens(environ):
     assert clock.getDelayedCalls() == []
 
 
-def test_a_manager_that_went_away_stops_nothing(tmp_path):
-    Notifier({"NOTIFY_SOCKET": str(tmp_path / "gone")}, clock=Clock()).ready("serving")
+def test_a_manager_that_went_away_stops_nothing_and_hears_all_when_it_is_back(tmp_path):
+    name, clock = str(tmp_path / "notify"), Clock()
+    notifier = Notifier({"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "10000000"}, clock=clock)
+    notifier.ready("serving")
+    clock.pump([5, 5])
+    assert len(clock.getDelayedCalls()) == 1  # the signs of life go on
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+        line.bind(name)
+        line.setblocking(False)
+        clock.pump([5])
+        assert line.recv(4096) == b"WATCHDOG=1"
+    notifier.stopping()
+    notifier.stopped()
+    assert clock.getDelayedCalls() == []

@@ -6,6 +6,7 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,4 +103,16 @@ async def test_a_reader_that_takes_nothing_is_cut_off() -> None:
     with socket.create_connection(server.address, timeout=PATIENCE_S) as client:
         client.sendall(GET % b"")
         await pages.gone
+        assert not server.site.channels
+        received = await blocking(drain, client)
+    assert 0 < received < len(BODY)
     await server.stop()
+
+
+def drain(client: socket.socket) -> int:
+    """How many bytes still come until the connection is closed or reset."""
+    count = 0
+    with suppress(ConnectionResetError):
+        while data := client.recv(1024 * 1024):
+            count += len(data)
+    return count

@@ -84,6 +84,9 @@ def test_a_name_can_be_burned_again(catalog):
     for _ in range(2):
         file = put(catalog, "a", b"x", partial(files.add_file, reuse=True))
         catalog.do(files.remove_file, file, actor=ALICE, tombstone=True, now_ms=NOW)
+        assert find(catalog, "a") is None
+        with pytest.raises(FileBurned):
+            put(catalog, "a", b"x")
 
 
 def test_a_removed_file_without_tombstone_leaves_a_free_name(catalog):

@@ -1,0 +1,146 @@
+"""Who asks, from where, and what they are told when they may not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
+from pkgrepo.gateway.access import Access, actor_of, unknown
+from pkgrepo.http.answers import Refusal
+from pkgrepo.model import ANONYMOUS, Action, Visibility
+from tests.support.auth import PASSWORD, Scene, basic
+
+OURS = "http://registry.example"
+
+
+class Asked:
+    """A request: its method, its fields and where it came from."""
+
+    def __init__(self, method: bytes = b"GET", base_url: str = OURS, **fields: bytes) -> None:
+        self.method = method
+        self.base_url = base_url
+        self.client_address = "192.0.2.7"
+        self.request_id = "the-request"
+        self.principal = ""
+        self.repository = ""
+        self._fields = {name.replace("_", "-").encode(): value for name, value in fields.items()}
+
+    def header(self, name: bytes) -> bytes | None:
+        return self._fields.get(name)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    found = Scene()
+    found.user("alice")
+    return found
+
+
+@pytest.fixture
+def access(scene: Scene) -> Access:
+    return Access(scene.authenticator, scene.authorizer)
+
+
+ALICE = basic("alice", PASSWORD)
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_names_nobody_is_anonymous_at_once(access: Access) -> None:
+    asked: Any = Asked(b"PUT", origin=b"https://elsewhere.example")
+    assert access.recall(asked) is ANONYMOUS
+    assert await access.identify(asked) is ANONYMOUS
+    assert asked.principal == ""
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_caller_is_known_and_then_known_without_waiting(access: Access) -> None:
+    asked: Any = Asked(authorization=ALICE)
+    assert access.recall(asked) is None
+    identity = await access.identify(asked)
+    assert (identity.username, asked.principal) == ("alice", "alice")
+    assert access.recall(asked) == identity
+    with pytest.raises(AuthenticationFailed):
+        await access.identify(Asked(authorization=basic("alice", "wrong")))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("method", "origin", "public_url", "passes"),
+    [
+        (b"POST", None, "", True),
+        (b"POST", OURS, "", True),
+        (b"POST", "https://public.example", "https://public.example/packages", True),
+        (b"POST", OURS, "https://public.example", True),
+        (b"GET", "https://elsewhere.example", "", True),
+        (b"HEAD", "https://elsewhere.example", "", True),
+        (b"POST", "https://elsewhere.example", "", False),
+        (b"PUT", "https://elsewhere.example", "", False),
+        (b"DELETE", "https://elsewhere.example", "", False),
+        (b"OPTIONS", "https://elsewhere.example", "", False),
+        (b"POST", OURS + ".elsewhere.example", "", False),
+        (b"POST", OURS + ":81", "", False),
+        (b"POST", OURS.replace("http:", "https:"), "", False),
+        (b"POST", "null", "", False),
+        (b"POST", "", "", False),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_pages_of_other_sites_change_nothing(
+    scene: Scene, method: bytes, origin: str | None, public_url: str, passes: bool
+) -> None:
+    access = Access(scene.authenticator, scene.authorizer, public_url)
+    fields = {} if origin is None else {"origin": origin.encode()}
+    asked: Any = Asked(method, authorization=ALICE, **fields)
+    if passes:
+        assert (await access.identify(asked)).username == "alice"
+        return
+    with pytest.raises(Refusal) as refused:
+        await access.identify(asked)
+    assert (refused.value.status, asked.principal, scene.threads.calls) == (403, "", 0)
+
+
+@pytest_twisted.ensureDeferred
+async def test_admission_names_the_repository_and_the_rule(scene: Scene, access: Access) -> None:
+    repository = scene.repository(visibility=Visibility.PUBLIC)
+    alice: Any = Asked(authorization=ALICE)
+    assert (await access.admit(alice, Action.READ, repository)).username == "alice"
+    assert alice.repository == "main/r1"
+    with pytest.raises(Forbidden, match=r"'alice' may not .*'demo' in main/r1"):
+        await access.admit(alice, Action.WRITE, repository, "demo")
+    nobody: Any = Asked()
+    assert (await access.admit(nobody, Action.READ, repository)).anonymous
+    with pytest.raises(AuthenticationRequired):
+        await access.admit(nobody, Action.WRITE, repository)
+    assert nobody.repository == "main/r1"  # for the log, also of who was refused
+
+
+@pytest_twisted.ensureDeferred
+async def test_that_a_repository_is_switched_off_is_told_to_those_only_who_may(scene: Scene, access: Access) -> None:
+    repository = evolve(scene.repository(visibility=Visibility.PRIVATE), active=False)
+    scene.user("root", admin=True)
+    admin: Any = Asked(authorization=basic("root", PASSWORD))
+    with pytest.raises(RepositoryInactive):
+        await access.admit(admin, Action.READ, repository)
+    with pytest.raises(Forbidden):
+        await access.admit(Asked(authorization=ALICE), Action.READ, repository)  # type: ignore[arg-type]
+    with pytest.raises(AuthenticationRequired):
+        await access.admit(Asked(), Action.READ, repository)  # type: ignore[arg-type]
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_unknown_repository_is_no_reason_to_log_in_for_who_has(access: Access) -> None:
+    identity = await access.identify(Asked(authorization=ALICE))  # type: ignore[arg-type]
+    assert isinstance(unknown(identity, "main/x"), NotFound)
+    error = unknown(ANONYMOUS, "main/x")
+    assert isinstance(error, AuthenticationRequired)
+    assert "main/x" in str(error)
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_actor_has_the_address_and_the_request(access: Access) -> None:
+    asked: Any = Asked(authorization=ALICE)
+    actor = actor_of(asked, await access.identify(asked))
+    assert (actor.name, actor.address, actor.request_id) == ("alice", "192.0.2.7", "the-request")
