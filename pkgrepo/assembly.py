@@ -54,7 +54,6 @@ from pkgrepo.management.server_figures import ServerFigures
 from pkgrepo.management.services import ManagementServices, ManagementSettings
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
-from pkgrepo.repositories.derived import DerivedDocuments
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.gc import GarbageCollector
 from pkgrepo.repositories.housekeeping import Housekeeping
@@ -263,7 +262,6 @@ class Assembly:
             catalog=catalog,
             registry=core.registry,
             publisher=core.publisher,
-            derived=DerivedDocuments(catalog, self._reactor),
             pools=core.pools,
             clock=core.clock,
             access=access,

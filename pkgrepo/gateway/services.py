@@ -8,7 +8,6 @@ from pkgrepo.auth.accounts import Accounts
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.derived import DerivedDocuments
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.publish import Publisher
 from pkgrepo.repositories.registry import Registry
@@ -27,7 +26,6 @@ class Services:
     catalog: ICatalog
     registry: Registry
     publisher: Publisher
-    derived: DerivedDocuments
     pools: Pools
     clock: Clock
     access: Access

@@ -58,12 +58,20 @@ class Renderer:
         self._lock = threading.Lock()
 
     def render(
-        self, spliced: Spliced, base_url: str, *, content_type: str, serial: int, zstd: bool = False
+        self,
+        spliced: Spliced,
+        base_url: str,
+        *,
+        content_type: str,
+        serial: int,
+        zstd: bool = False,
+        group_size: int = LARGEST_GROUP,
     ) -> Document:
         """
         The document as it is served under ``base_url``, the repository's address without a slash at the end.
 
-        That is empty for documents that do not tell it. With ``zstd`` there is that form, too.
+        That is empty for documents that do not tell it. With ``zstd`` there is that form, too. A group ends at
+        ``group_size`` bytes, if it did not before.
         A large one takes tens of milliseconds, and belongs into a thread.
         """
         base = _escape(base_url)
@@ -71,7 +79,7 @@ class Renderer:
         packed: list[bytes] = []
         crc = 0
         validator = hashlib.sha256(base)
-        for group in _groups(spliced):
+        for group in _groups(spliced, group_size):
             digest = hashlib.sha256(group).digest()
             validator.update(digest)
             text = group.replace(BASE, base) if base else group
@@ -112,7 +120,7 @@ def _escape(base_url: str) -> bytes:
     return msgspec.json.encode(base_url)[1:-1]
 
 
-def _groups(spliced: Spliced) -> Iterator[bytes]:
+def _groups(spliced: Spliced, group_size: int) -> Iterator[bytes]:
     yield spliced.head
     group: list[bytes] = []
     size = 0
@@ -122,7 +130,7 @@ def _groups(spliced: Spliced) -> Iterator[bytes]:
         size += len(fragment)
         if index != last:
             group.append(spliced.separator)
-            if _ends(fragment) or size >= LARGEST_GROUP:
+            if _ends(fragment) or size >= group_size:
                 yield b"".join(group)
                 group, size = [], 0
     yield b"".join((*group, spliced.tail))

@@ -19,6 +19,7 @@ from . import layout
 from .configuration import schema, validate
 from .indexing import index_project, make_index
 from .names import normalise, parse_version
+from .project_lists import ProjectLists
 from .routes import PythonSite
 from .setup import snippets
 
@@ -32,6 +33,7 @@ class PythonFormat:
 
     def __init__(self) -> None:
         self._index = make_index()
+        self._lists = ProjectLists()
 
     @property
     def cache(self) -> ResponseCache[KeptDocuments]:
@@ -55,7 +57,7 @@ class PythonFormat:
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return PythonSite(services, repository, self._index).resource()
+        return PythonSite(services, repository, self._index, self._lists).resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""

@@ -17,30 +17,29 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
-from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Package, Repository, Version
 from pkgrepo.repositories.index import render
 from pkgrepo.storage.catalog import files, packages, repositories, versions
 
-from . import pages
-from .indexing import HTML_PAGE, HTML_TYPE, JSON_PAGE, JSON_TYPE, is_quarantined
+from .indexing import HTML_PAGE, JSON_PAGE, JSON_TYPE
 from .info import info_answer, read_figures
 from .layout import companion_of, file_path, split_companion
 from .metadata_document import read_document
 from .names import parse_filename, parse_version
 from .negotiation import choose_page_type
-
-JSON_LIST = "list.json"
-HTML_LIST = "list.html"
+from .project_lists import ProjectLists
 
 
 class Reading:
     """The read side of one hosted repository; callers have been let in already."""
 
-    def __init__(self, services: Services, repository: Repository, index: SplicedDocuments) -> None:
+    def __init__(
+        self, services: Services, repository: Repository, index: SplicedDocuments, lists: ProjectLists
+    ) -> None:
         self._services = services
         self._repository = repository
         self._index = index
+        self._lists = lists
 
     async def page(self, request: Request, project: str) -> Answer:
         """
@@ -71,25 +70,22 @@ class Reading:
 
     async def project_list(self, request: Request) -> Answer:
         """The list of all projects."""
-        repository, derived = self._repository, self._services.derived
-        generation = self._services.catalog.generation()
+        catalog, repository, lists = self._services.catalog, self._repository, self._lists
+        generation = catalog.generation()
         wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
-        as_json = wanted == JSON_TYPE.encode()
-        kind, build = (JSON_LIST, _build_json_list) if as_json else (HTML_LIST, _build_html_list)
-        document = await derived.get(repository, kind, build)
-        forms = {kind: document}
+        kind = _form(wanted)
+        document = await lists.get(catalog, self._services.pools, repository, kind)
 
         def negotiate(again: Request) -> Answer | None:
             wanted = choose_page_type(again.header(b"accept"), None)
-            ready = forms.get(JSON_LIST if wanted == JSON_TYPE.encode() else HTML_LIST)
-            return None if ready is None else self._page_answer(again, ready, wanted)
+            return self._page_answer(again, document, wanted) if _form(wanted) == kind else None
 
         self._services.hot.keep(
             request,
             repository,
             package=None,
             negotiate=negotiate,
-            fresh=lambda: derived.ready(repository, kind) is document,
+            fresh=lambda: lists.ready(catalog, repository, kind) is document,
             size=2 * len(document.body),
             generation=generation,
         )
@@ -273,23 +269,3 @@ def _format_parameter(request: Request) -> str | None:
     values = request.args.get(b"format") if request.raw_query else None
     # No media type has a blank: people write its plus as it is, which reads as one in a query.
     return values[0].decode("latin-1").replace(" ", "+") if values else None
-
-
-def _build_json_list(reader: Reader, repository_id: int, serial: int) -> Document:
-    names = _listed(reader, repository_id)
-    return render(
-        JSON_TYPE, pages.project_list_json(serial, [pages.listed_json([each]) for each in names]).joined(), serial
-    )
-
-
-def _build_html_list(reader: Reader, repository_id: int, serial: int) -> Document:
-    names = _listed(reader, repository_id)
-    return render(
-        HTML_TYPE, pages.project_list_html(serial, [pages.listed_html([each]) for each in names]).joined(), serial
-    )
-
-
-def _listed(reader: Reader, repository_id: int) -> list[str]:
-    """The names of all projects but the quarantined ones (PEP 792)."""
-    kept_out = {each.key for each in packages.packages_with_meta(reader, repository_id) if is_quarantined(each)}
-    return [name for key, name in packages.package_names(reader, repository_id) if key not in kept_out]

@@ -25,6 +25,7 @@ from pkgrepo.model import Action, Identity, Repository
 
 from .changing import Changing
 from .names import FileName, normalise, parse_filename, parse_version
+from .project_lists import ProjectLists
 from .reading import Reading
 from .receiving import TEXT_BUDGET, FormReceiver
 from .refusals import ERRORS
@@ -62,10 +63,12 @@ class PythonSite:
 
     app = app
 
-    def __init__(self, services: Services, repository: Repository, index: SplicedDocuments) -> None:
+    def __init__(
+        self, services: Services, repository: Repository, index: SplicedDocuments, lists: ProjectLists
+    ) -> None:
         self._services = services
         self._repository = repository
-        self._reading = Reading(services, repository, index)
+        self._reading = Reading(services, repository, index, lists)
         self._uploads = Uploads(services, repository)
         self._changing = Changing(services, repository)
 
