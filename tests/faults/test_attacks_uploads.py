@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,16 @@ from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 
 from tests.support.http import parse_answers
+from tests.support.images import make_index
 from tests.support.management import ClosingTransport, Stack
+from tests.support.npmpkgs import make_publish, make_tarball
 from tests.support.pyprojects import make_wheel
 from tests.support.server import no_failures
 from tests.support.wire import BOUNDARY, form_body
 
 Change = Callable[[Stack], Awaitable[Any]]
-REPOSITORY = "/repository/main%2Fpy"
+REPOSITORIES = ("py", "node", "images")
+KINDS = ("python", "form", "npm", "blob", "manifest")
 
 
 @pytest_twisted.async_yield_fixture
@@ -28,29 +33,46 @@ async def stack(tmp_path: Path) -> Any:
     await running.start()
     with no_failures():
         await running.add_repository()
+        await running.add_repository("node", format="npm")
+        await running.add_repository("images", format="docker")
         await running.add_user("alice")
-        await running.grant("alice", "main/py", "read", "write")
+        granted = [{"repository": f"main/{name}", "actions": ["read", "write"]} for name in REPOSITORIES]
+        await running.ok("PUT", "/users/alice/permissions", {"repositories": granted})
         yield running
         await running.stop()
 
 
-async def upload_around(stack: Stack, change: Change, *, who: str, form: bool) -> int:
-    """The status of an upload in the middle of whose body something is changed."""
+def upload(kind: str) -> tuple[str, str, str, bytes]:
+    """Method, path, media type and body of an upload of this kind, of some 50 KB."""
     filename, data = make_wheel("demo", "1.0", pad=50_000)
-    method, path, kind = "PUT", f"/packages/demo/1.0/{filename}", "application/octet-stream"
-    if form:
-        method, path = "POST", "/legacy/"
-        kind = f"multipart/form-data; boundary={BOUNDARY}"
-        data = form_body([(":action", "file_upload"), ("name", "demo"), ("content", filename, data)])
+    if kind == "python":
+        return "PUT", f"/repositories/main/py/packages/demo/1.0/{filename}", "application/octet-stream", data
+    if kind == "form":
+        form = form_body([(":action", "file_upload"), ("name", "demo"), ("content", filename, data)])
+        return "POST", "/repositories/main/py/legacy/", f"multipart/form-data; boundary={BOUNDARY}", form
+    if kind == "npm":
+        body = make_publish("demo", "1.0.0", tarball=make_tarball("demo", "1.0.0", pad=50_000))
+        return "PUT", "/repositories/main/node/demo", "application/json", body
+    if kind == "blob":
+        digest = hashlib.sha256(data).hexdigest()
+        path = f"/v2/main/images/app/blobs/uploads/?digest=sha256:{digest}"
+        return "POST", path, "application/octet-stream", data
+    manifest = make_index([], annotations={"padding": "x" * 50_000})
+    return "PUT", "/v2/main/images/app/manifests/v1", manifest.media_type, manifest.manifest
+
+
+async def upload_around(stack: Stack, change: Change, *, who: str, kind: str) -> int:
+    """The status of an upload in the middle of whose body something is changed."""
+    method, path, media_type, data = upload(kind)
     transport = ClosingTransport()
     channel = stack.assembly.site.buildProtocol(None)
     channel.makeConnection(transport)
     head = (
-        f"{method} /repositories/main/py{path} HTTP/1.1",
+        f"{method} {path} HTTP/1.1",
         "Host: a",
         "Connection: close",
         f"Authorization: {stack.authorization(who)}",
-        f"Content-Type: {kind}",
+        f"Content-Type: {media_type}",
         f"Content-Length: {len(data)}",
     )
     channel.dataReceived("\r\n".join((*head, "", "")).encode() + data[:40_000])
@@ -62,15 +84,18 @@ async def upload_around(stack: Stack, change: Change, *, who: str, form: bool) -
 
 
 async def switch_off(stack: Stack) -> None:
-    await stack.ok("PATCH", REPOSITORY, {"active": False})
+    for name in REPOSITORIES:
+        await stack.ok("PATCH", f"/repository/main%2F{name}", {"active": False})
 
 
 async def delete(stack: Stack) -> None:
-    await stack.ok("DELETE", f"{REPOSITORY}?confirm=py")
+    for name in REPOSITORIES:
+        await stack.ok("DELETE", f"/repository/main%2F{name}?confirm={name}")
 
 
 async def purge(stack: Stack) -> None:
-    await stack.ok("DELETE", f"{REPOSITORY}?confirm=py&purge=true")
+    for name in REPOSITORIES:
+        await stack.ok("DELETE", f"/repository/main%2F{name}?confirm={name}&purge=true")
 
 
 async def switch_user_off(stack: Stack) -> None:
@@ -89,34 +114,50 @@ def copies(stack: Stack) -> int:
     return sum(path.is_file() for path in (stack.folder / "data" / "storages" / "main" / "blobs").rglob("*"))
 
 
-@pytest.mark.parametrize("form", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("change", "status"),
     [(switch_off, {503}), (delete, {404}), (purge, {404}), (switch_user_off, {401, 403}), (take_grant, {403})],
 )
 @pytest_twisted.ensureDeferred
 async def test_nothing_is_published_where_it_must_not_be_any_more(
-    stack: Stack, change: Change, status: set[int], form: bool
+    stack: Stack, change: Change, status: set[int], kind: str
 ) -> None:
-    assert await upload_around(stack, change, who="alice", form=form) in status
+    assert await upload_around(stack, change, who="alice", kind=kind) in status
     assert copies(stack) == 0
 
 
-@pytest.mark.parametrize("form", [False, True])
+@pytest.mark.parametrize("kind", ["python", "form", "npm"])
 @pytest_twisted.ensureDeferred
-async def test_nothing_is_published_with_a_token_that_was_revoked_meanwhile(stack: Stack, form: bool) -> None:
+async def test_nothing_is_published_with_a_token_that_was_revoked_meanwhile(stack: Stack, kind: str) -> None:
     made = await stack.ok("POST", "/user/token", {"name": "ci"}, who="alice")
 
     async def revoke(_: Stack) -> None:
         await stack.ok("DELETE", f"/user/token/{made['id']}", who="alice")
 
-    assert await upload_around(stack, nothing, who=made["token"], form=form) < 300
-    assert await upload_around(stack, revoke, who=made["token"], form=form) == 401
+    assert await upload_around(stack, nothing, who=made["token"], kind=kind) < 300
+    assert await upload_around(stack, revoke, who=made["token"], kind=kind) == 401
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_storage_that_is_switched_off_takes_no_uploads(stack: Stack) -> None:
     await stack.ok("PATCH", "/storage/main", {"active": False})
-    assert await upload_around(stack, nothing, who="alice", form=False) == 503
+    assert await upload_around(stack, nothing, who="alice", kind="python") == 503
     await stack.ok("PATCH", "/storage/main", {"active": True})
-    assert await upload_around(stack, nothing, who="alice", form=False) == 201
+    assert await upload_around(stack, nothing, who="alice", kind="python") == 201
+
+
+@pytest.mark.parametrize("kind", ["blob", "manifest"])
+@pytest_twisted.ensureDeferred
+async def test_a_push_whose_bearer_token_ends_while_the_body_comes_is_taken(
+    stack: Stack, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = "service=pkgrepo&scope=repository:main/images/app:pull,push"
+    bearer = (await stack.call("GET", f"/v2/token?{scope}", who="alice")).json["token"]
+    early: Any = stack.assembly.site.early
+    authorizer = early._access._authorizer
+
+    async def a_day_passes(_: Stack) -> None:
+        monkeypatch.setattr(authorizer, "_clock", lambda: time.time() + 86_400)
+
+    assert await upload_around(stack, a_day_passes, who=bearer, kind=kind) == 201

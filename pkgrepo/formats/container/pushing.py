@@ -24,6 +24,7 @@ from .evidence import is_evidence
 from .limits import MANIFEST_SIZE, MOST_TAGS
 from .names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
 from .refusals import VERSION
+from .rules import PushGate
 from .trust import Trust
 
 IN_THREAD = 16 * 1024  # bytes; what is shorter takes 4 ms at most, and as a rule less than the way to a thread
@@ -34,9 +35,10 @@ _ETAG = re.compile(r'"([^"]*)"|(\*)')
 class Pushing:
     """Takes manifests in; callers have been let in already, and the push rules asked."""
 
-    def __init__(self, services: Services, trust: Trust) -> None:
+    def __init__(self, services: Services, trust: Trust, gate: PushGate) -> None:
         self._services = services
         self._trust = trust
+        self._gate = gate
 
     async def put(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
         """
@@ -48,6 +50,7 @@ class Pushing:
         digest, tags = _wanted(request, reference)
         content_type = (request.header(b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
         data = await self._read(request)
+        self._gate.confirm(request, identity, target)
         if digest is not None and not digest.matches(data):
             raise DigestInvalid(f"the manifest is not the content of {digest}")
         rules = policy(target.repository)

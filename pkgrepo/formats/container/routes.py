@@ -81,15 +81,15 @@ class RegistrySite:
         self._ping = ping
         self._token = token
         self._admission = Admission(services, addresses, service)
-        self._gate = PushGate(services)
+        self._gate = PushGate(services, self._admission)
         trust = Trust(services, self._admission, keyring)
         self._lists = Lists(services, addresses, self._admission, trust)
         manifests, pushing, blobs = (
             Manifests(services, self._admission, trust),
-            Pushing(services, trust),
+            Pushing(services, trust, self._gate),
             Blobs(services, self._admission),
         )
-        uploads = Uploads(services, Mounting(services, addresses))
+        uploads = Uploads(services, Mounting(services, addresses), self._gate)
         self._handlers: dict[tuple[Kind, str], Handler] = {
             (Kind.MANIFEST, "GET"): manifests.get,
             (Kind.MANIFEST, "HEAD"): manifests.get,

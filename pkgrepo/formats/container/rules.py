@@ -6,20 +6,38 @@ Refusals are 403 with a sentence, which clients print: 400 makes some try other 
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
-from pkgrepo.model import Identity, TokenKind
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Identity, TokenKind
 from pkgrepo.storage.catalog.tokens import find_token
 
-from .admission import Target
+from .admission import Admission, Target
 from .configuration import push_rules
 
 
 class PushGate:
     """Holds a push against the rules of its repository; callers may write as far as permissions go."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, admission: Admission) -> None:
         self._services = services
+        self._admission = admission
+
+    def confirm(self, request: Request, identity: Identity, target: Target) -> None:
+        """
+        Let a push end that was let in before its body came, which may have taken hours.
+
+        Permissions and rules are asked again, and not whether the credentials still hold: a bearer token lives for
+        minutes, and clients cannot send a body a second time.
+
+        :raises Refusal: the caller may not write any more; :raises RepositoryInactive: it was switched off
+        """
+        if identity.limits is not None:
+            identity = evolve(identity, limits=evolve(identity.limits, expires_at=None))
+        self._admission.require(request, identity, target, Action.WRITE)
+        self.check(identity, target)
 
     def check(self, identity: Identity, target: Target) -> None:
         """

@@ -36,6 +36,7 @@ from .mounting import Mounting
 from .names import HEX_LENGTHS, Digest, DigestInvalid, parse_digest
 from .ranges import parse_chunk_range, render_received
 from .refusals import VERSION
+from .rules import PushGate
 from .sessions import Sessions, check_length, check_start, pour, to_the_end, unknown
 
 PIECE = 1024 * 1024  # bytes hashed at once
@@ -45,9 +46,10 @@ EMPTY = {algorithm: hashlib.new(algorithm, b"").hexdigest() for algorithm in HEX
 class Uploads:
     """Takes blobs in; callers have been let in already, and the push rules asked."""
 
-    def __init__(self, services: Services, mounting: Mounting) -> None:
+    def __init__(self, services: Services, mounting: Mounting, gate: PushGate) -> None:
         self._services = services
         self._mounting = mounting
+        self._gate = gate
         self._sessions = Sessions(services)
 
     async def start(self, request: Request, target: Target, identity: Identity, _rest: str) -> Answer:
@@ -63,7 +65,7 @@ class Uploads:
         if text:
             digest = parse_digest(text)
             if not request.body_is_empty or EMPTY[digest.algorithm] == digest.hex:
-                return await self._take_whole(request, target, digest)
+                return await self._take_whole(request, target, identity, digest)
             hint = digest.algorithm
         else:
             hint = parameter(request, "digest-algorithm")
@@ -115,7 +117,7 @@ class Uploads:
         session = self._find(target, identity, uid)
         digest = parse_digest(parameter(request, "digest"))
         self._check_head(request, target, session)
-        await to_the_end(self._finish(request, target, uid, digest))
+        await to_the_end(self._finish(request, target, identity, uid, digest))
         return created(target, digest)
 
     async def cancel(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
@@ -126,7 +128,7 @@ class Uploads:
 
     # Below
 
-    async def _take_whole(self, request: Request, target: Target, digest: Digest) -> Answer:
+    async def _take_whole(self, request: Request, target: Target, identity: Identity, digest: Digest) -> Answer:
         services = self._services
         async with services.publisher.stage(target.repository) as staged:
             blob = await receive_body(
@@ -136,6 +138,7 @@ class Uploads:
                 algorithms=() if digest.algorithm == "sha256" else (digest.algorithm,),
                 expected={digest.algorithm: digest.hex},
             )
+            self._gate.confirm(request, identity, target)
             await self._link(request, target, staged, blob, digest, None)
         return created(target, digest)
 
@@ -156,7 +159,7 @@ class Uploads:
             raise lost
         return position
 
-    async def _finish(self, request: Request, target: Target, uid: str, digest: Digest) -> None:
+    async def _finish(self, request: Request, target: Target, identity: Identity, uid: str, digest: Digest) -> None:
         wanted = parse_chunk_range(request.header(b"content-range"))
         async with (
             self._sessions.hold(uid, request) as (session, holder),
@@ -173,6 +176,7 @@ class Uploads:
                 await self._roll_back(upload)
                 check_length(wanted, upload.offset - session.position)
             try:
+                self._gate.confirm(request, identity, target)
                 blob = await self._commit(staged, upload, session, digest)
             except BaseException:
                 await self._sessions.end(uid)

@@ -53,6 +53,7 @@ def test_what_was_published_is_told_of_as_it_is(published: Registry, publisher: 
     served = published.ask("GET", f"{plain(publisher)}/-/{plain(publisher)}-1.0.0.tgz").content
     assert version["dist"]["shasum"] == hashlib.sha1(served).hexdigest()
     assert version["keywords"] == ["x"]
+    assert document["readme"].strip() == f"# {plain(publisher)}"
     assert not {key for key in version if key.startswith("_")} - {
         "_id",
         "_npmUser",
