@@ -24,7 +24,7 @@ def references(value: Any) -> set[str]:
 
 
 def test_every_address_that_dispatches_is_described() -> None:
-    management = ManagementApp(MagicMock())  # nobody calls
+    management = ManagementApp(MagicMock(), MagicMock())  # nobody calls
     document = management.description.describe()
     served = set()
     for rule in management.dispatcher.app.url_map.iter_rules():
@@ -36,7 +36,7 @@ def test_every_address_that_dispatches_is_described() -> None:
 
 
 def test_every_status_that_the_dispatcher_gives_is_named() -> None:
-    document = ManagementApp(MagicMock()).description.describe()
+    document = ManagementApp(MagicMock(), MagicMock()).description.describe()
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             named = set(operation["responses"])
