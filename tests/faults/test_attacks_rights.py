@@ -368,3 +368,23 @@ async def test_a_request_counts_as_one_use_of_its_token(tmp_path: Path, visibili
     await again.start()
     assert (await again.ok("GET", f"/user/token/{made['id']}"))["uses"] == 3
     await again.stop()
+
+
+@pytest.mark.parametrize("scope", ["", "repository:main/node:pull,push"])
+@pytest_twisted.ensureDeferred
+async def test_a_bearer_token_reaches_no_account_by_way_of_npm(stack: Stack, scope: str) -> None:
+    await stack.add_repository("node", format="npm", visibility="private")
+    made = await stack.ok("POST", "/user/token", {"name": "x"})
+    token = await bearer(stack, "admin", scope)
+    base = "/repositories/main/node/-/npm/v1"
+    for method, path, body in (
+        ("GET", "/user", None),
+        ("POST", "/user", {"email": "thief@evil.example"}),
+        ("POST", "/user", {"password": {"old": PASSWORD, "new": "known to the thief"}}),
+        ("GET", "/tokens", None),
+        ("POST", "/tokens", {"password": PASSWORD}),
+        ("DELETE", f"/tokens/token/{made['id']}", None),
+    ):
+        assert (await stack.call(method, base + path, body, who=token)).status == 403, (method, path)
+    assert (await stack.ok("GET", "/user/me"))["email"] == ""
+    assert [each["revoked_at"] for each in (await stack.ok("GET", "/user/token"))["items"]] == [None]

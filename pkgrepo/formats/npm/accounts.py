@@ -116,8 +116,10 @@ class OwnAccount:
         return json_answer({"username": identity.username}, headers=NO_STORE)
 
     async def profile(self, request: Request) -> Answer:
-        """The caller's own data."""
-        return json_answer(_profile(self._accounts.user(await self._known(request))), headers=NO_STORE)
+        """The caller's own data. :raises Forbidden: the caller used a bearer token"""
+        identity = await self._known(request)
+        _check_no_bearer(identity)
+        return json_answer(_profile(self._accounts.user(identity)), headers=NO_STORE)
 
     async def change_profile(self, request: Request) -> Answer:
         """
@@ -148,8 +150,9 @@ class OwnAccount:
         Let pass who logged in with a password, or with a token that may change every package of a repository.
 
         :raises Forbidden: a token that is handed out for installing, or for one package, must not reach its owner's
-            account
+            account, nor must a bearer token
         """
+        _check_no_bearer(identity)
         limits = identity.limits
         if limits is None:
             return
@@ -164,6 +167,12 @@ class OwnAccount:
         if identity.anonymous:
             raise AuthenticationRequired
         return identity
+
+
+def _check_no_bearer(identity: Identity) -> None:
+    """:raises Forbidden: the caller used a bearer token, which was got for packages"""
+    if identity.via == "bearer":
+        raise Forbidden("a bearer token is for packages, and not for its owner's account")
 
 
 def _is_id(stated: object, username: str) -> bool:
