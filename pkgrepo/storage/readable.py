@@ -17,7 +17,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,22 +87,20 @@ class ReadableLayout:
         """
         source = f"{self._blobs}/{locator}"
         target = self._path(path)
-        temporary = self._temporary()
-        try:
-            self._into(os.link, source, temporary)
-        except OSError as error:
-            if error.errno not in (errno.EMLINK, errno.EPERM, errno.EXDEV):
-                raise
-            self._into(shutil.copyfile, source, temporary)
-            os.chmod(temporary, 0o444)
-        self._into(os.replace, temporary, target)
+        with self._temporary_for(target) as temporary:
+            try:
+                self._into(os.link, source, temporary)
+            except OSError as error:
+                if error.errno not in (errno.EMLINK, errno.EPERM, errno.EXDEV):
+                    raise
+                self._into(shutil.copyfile, source, temporary)
+                os.chmod(temporary, 0o444)
 
     def write(self, path: str, data: bytes) -> None:
         """Put a document under ``path``, whole or not at all."""
         target = self._path(path)
-        temporary = self._temporary()
-        self._into(_write, data, temporary)
-        self._into(os.replace, temporary, target)
+        with self._temporary_for(target) as temporary:
+            self._into(_write, data, temporary)
 
     def sync(self, path: str) -> None:
         """Wait until a document is durable, with its name."""
@@ -231,6 +229,18 @@ class ReadableLayout:
 
     def _temporary(self) -> str:
         return f"{self.root}/{TEMPORARY}/{os.urandom(8).hex()}"
+
+    @contextmanager
+    def _temporary_for(self, target: str) -> Iterator[str]:
+        """Somewhere to make what is put at ``target`` after the block; nothing of it stays when that fails."""
+        temporary = self._temporary()
+        try:
+            yield temporary
+            self._into(os.replace, temporary, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
 
     def _into(self, act: Callable[[Any, Any], None], source: str | bytes, target: str | Path) -> None:
         """Make something at ``target``, and the directories above it only when they turn out to be missing."""

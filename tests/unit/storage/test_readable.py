@@ -1,11 +1,12 @@
 """Files under readable names: whole, linked, and below their root."""
 
+import errno
 import os
 
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.storage.readable import ReadableLayout, shorten
+from pkgrepo.storage.readable import TEMPORARY, ReadableLayout, shorten
 
 
 @pytest.fixture
@@ -75,6 +76,20 @@ def test_other_errors_are_told(layout, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     with pytest.raises(PermissionError):
         layout.link("ab/one", "py/demo/1.0/file")
+
+
+@pytest.mark.parametrize("make", [lambda it: it.write("a/b", b"x" * 100), lambda it: it.link("ab/one", "a/b")])
+@pytest.mark.parametrize("failing", ["replace", "makedirs"])
+def test_what_cannot_be_put_in_its_place_leaves_no_temporary(layout, monkeypatch, make, failing):
+    layout.write("first", b"")  # makes the folder of temporaries
+
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(os, failing, fail)
+    with pytest.raises(OSError, match="no space"):
+        make(layout)
+    assert list((layout.root / TEMPORARY).iterdir()) == []
 
 
 def test_removing_takes_empty_directories_along_and_nothing_else(layout):
