@@ -13,6 +13,7 @@ import stat
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
@@ -74,8 +75,13 @@ def main(context: click.Context, file: Path | None, assignments: tuple[str, ...]
 
 @main.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path("pkgrepo.toml"))
-def init(path: Path) -> None:
+@click.option("--systemd", is_flag=True, help="Write nothing; print the units for systemd.")
+def init(path: Path, *, systemd: bool) -> None:
     """Write a configuration file with every setting, its default and its meaning."""
+    if systemd:
+        for unit in sorted(files("pkgrepo").joinpath("systemd").iterdir(), key=lambda each: each.name):
+            click.echo(f"# /etc/systemd/system/{unit.name}\n{unit.read_text('utf-8')}")
+        return
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(template())

@@ -48,9 +48,13 @@ def assert_serves(server: ServerProcess) -> None:
 
 def test_the_wheel_serves_from_a_clean_environment(checkout, tmp_path):
     wheels, venv = tmp_path / "wheels", tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "build", "--wheel", "--outdir", wheels, checkout], check=True)
+    # Builds the source distribution first and the wheel from it, so that what the wheel has is in both.
+    subprocess.run([sys.executable, "-m", "build", "--outdir", wheels, checkout], check=True)
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    subprocess.run([venv / "bin" / "pip", "install", "--quiet", *wheels.iterdir()], check=True)
+    subprocess.run([venv / "bin" / "pip", "install", "--quiet", *wheels.glob("*.whl")], check=True)
+    units = subprocess.run([venv / "bin" / "pkgrepo", "init", "--systemd"], check=True, capture_output=True, text=True)
+    for unit in (ROOT / "pkgrepo" / "systemd").iterdir():
+        assert unit.read_text() in units.stdout
     (tmp_path / "pkgrepo.toml").write_text('[data]\ndir = "data"\n')
     twistd = [str(venv / "bin" / "twistd"), "--nodaemon", "--pidfile=", "pkgrepo", "--config", "../pkgrepo.toml"]
     assert_serves(serve(twistd, tmp_path / "run"))

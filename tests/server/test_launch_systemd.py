@@ -135,7 +135,9 @@ def test_the_units_are_valid_and_confined(tmp_path):
         pytest.skip("systemd-analyze is not on the path")
     for name in ("pkgrepo.service", "pkgrepo.socket"):
         # The program of the example need not exist here.
-        text = Path(ROOT, "bin", name).read_text().replace("/opt/pkgrepo/bin/twistd", shutil.which("env"))
+        text = (
+            Path(ROOT, "pkgrepo", "systemd", name).read_text().replace("/opt/pkgrepo/bin/twistd", shutil.which("env"))
+        )
         (tmp_path / name).write_text(text)
     service = str(tmp_path / "pkgrepo.service")
     verified = analyze("verify", service, str(tmp_path / "pkgrepo.socket"))

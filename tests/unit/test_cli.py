@@ -34,6 +34,14 @@ def test_a_valid_configuration_is_said_to_be_valid():
     assert run("check-config").stdout == "the configuration is valid\n"
 
 
+def test_init_prints_the_units_and_writes_nothing(tmp_path):
+    result = run("init", "--systemd")
+    assert result.exit_code == 0
+    for section in ("[Service]", "[Socket]", "# /etc/systemd/system/pkgrepo.socket\n"):
+        assert section in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_a_start_would_find_is_told_too():
     result = run("-s", "server.listen=tpc:1", "-s", 'bootstrap.repositories=[{name="a", format="b"}]', "check-config")
     assert result.exit_code == 2
