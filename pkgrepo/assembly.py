@@ -24,6 +24,7 @@ from pkgrepo.auth.permissions import Authorizer
 from pkgrepo.auth.realm import make_portal
 from pkgrepo.auth.throttle import Throttle
 from pkgrepo.auth.tokens import hide_tokens
+from pkgrepo.auth.unlocks import NewUnlocks
 from pkgrepo.auth.uses import FLUSH_EVERY_S, TokenUses
 from pkgrepo.config import Config
 from pkgrepo.descriptors import is_out_of_descriptors
@@ -243,7 +244,7 @@ class Assembly:
         password = await first_start.prepare(core, config)
         secret = await catalog.write(settings.ensure_secret, "bearer_secret")
         uses = TokenUses(catalog)
-        throttle = Throttle(limit=config.limits.login_failures)
+        throttle = Throttle(limit=config.limits.login_failures, unlocks=NewUnlocks(catalog))
         bearer = BearerTokens(catalog, SigningKeys.single(secret))
         portal = make_portal(
             catalog,

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.resources import files
+from ipaddress import ip_address
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
@@ -27,7 +28,7 @@ from pkgrepo.auth.usernames import check_username
 from pkgrepo.config import Config, ConfigError, explain, read_config, template
 from pkgrepo.console import make_progress
 from pkgrepo.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, PkgrepoError
-from pkgrepo.storage.catalog import identity
+from pkgrepo.storage.catalog import identity, login_unlocks
 
 if TYPE_CHECKING:
     from pkgrepo.assembly import Core
@@ -185,6 +186,33 @@ def reset_password(sources: Sources, username: str, password_file: IO[str] | Non
         click.echo(f"{username} has a new password" + _shown(password, generate=generate))
 
     run_offline(config, reset)
+
+
+@admin.command("unlock")
+@click.argument("username", required=False, default="")
+@click.option("--address", default="", help="Also, or only, lift what blocks an IP address and its network.")
+@click.pass_obj
+def unlock(sources: Sources, username: str, address: str) -> None:
+    """Lift what blocks logins after too many wrong passwords; a server that runs heeds it at the next login."""
+    config = sources.read()
+    check_catalog(config)
+    if not username and not address:
+        raise click.UsageError("name a user, or an address with --address")
+    if address:
+        try:
+            address = str(ip_address(address))
+        except ValueError as error:
+            _end(str(error), 2)
+
+    async def lift(core: Core) -> None:
+        if username and core.catalog.look(identity.find_user_by_name, username) is None:
+            raise NotFound("user", username)
+        await core.catalog.write(
+            login_unlocks.add_unlock, username=username, address=address, now_ms=core.clock.now_ms()
+        )
+        click.echo(f"logins of {' and '.join(filter(None, (username, address)))} are not blocked any more")
+
+    run_offline(config, lift)
 
 
 @main.group()

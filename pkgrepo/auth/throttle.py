@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, ip_address, ip_network
+from typing import Protocol
 
 from attrs import Factory, define, frozen
 
@@ -59,11 +60,34 @@ class Attempt:
         self._throttle._end(self.keys, failed=failed)  # noqa: SLF001 - its other half
 
 
-class Throttle:
-    """Blocks after ``limit`` failures in a window; ``clock`` tells seconds and never jumps back."""
+class Unlock(Protocol):
+    """What somebody lifts the blocks of: an account, an address, or both; an empty one means none."""
 
-    def __init__(self, *, limit: int = 5, clock: Callable[[], float] = time.monotonic) -> None:
+    @property
+    def account(self) -> str:
+        """The account."""
+
+    @property
+    def address(self) -> str:
+        """The address."""
+
+
+class Throttle:
+    """
+    Blocks after ``limit`` failures in a window; ``clock`` tells seconds and never jumps back.
+
+    ``unlocks`` is asked, whenever somebody is blocked, for what was unlocked since the last time.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit: int = 5,
+        clock: Callable[[], float] = time.monotonic,
+        unlocks: Callable[[], Sequence[Unlock]] = tuple,
+    ) -> None:
         self._limit = limit
+        self._unlocks = unlocks
         self._clock = clock
         self._records: dict[Key, _Record] = {}  # ordered by last failure
         self._trusted: dict[Key, float] = {}  # (account, address) -> last login; ordered by it
@@ -113,9 +137,27 @@ class Throttle:
         _bound(self._trusted)
 
     def _check(self, keys: tuple[Key, ...], now: float) -> None:
-        until = max((self._records[key].blocked_until for key in keys if key in self._records), default=now)
+        until = self._blocked_until(keys, now)
+        if until <= now:
+            return
+        for each in self._unlocks():
+            self._unlock(each)
+        until = self._blocked_until(keys, now)
         if until > now:
             raise TooManyAttempts(math.ceil(until - now))
+
+    def _blocked_until(self, keys: tuple[Key, ...], now: float) -> float:
+        return max((self._records[key].blocked_until for key in keys if key in self._records), default=now)
+
+    def _unlock(self, unlock: Unlock) -> None:
+        """Forget the failures of an account at every address, and those of an address with every account."""
+        network = str(_networks(unlock.address)[-1]) if unlock.address else None
+        for key in list(self._records):
+            account, address = key
+            of_account = bool(unlock.account) and account == unlock.account
+            of_address = bool(unlock.address) and address == (unlock.address if account else network)
+            if of_account or of_address:
+                del self._records[key]
 
     def _end(self, keys: tuple[Key, ...], *, failed: bool) -> None:
         for key in keys:

@@ -10,7 +10,7 @@ from pkgrepo.auth.usernames import check_username
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import User, UserKind
-from pkgrepo.storage.catalog import identity
+from pkgrepo.storage.catalog import identity, login_unlocks
 from pkgrepo.storage.catalog.counts import count_users
 
 from .actions import parse_actions
@@ -192,6 +192,21 @@ class Users:
         if user.id == call.identity.user_id and not body.active:
             raise Conflict("nobody switches off their own account")
         return user_record(await self._update(call, user, {"active": body.active}))
+
+    @table.route(
+        "POST",
+        "/users/<id>/unlock",
+        who=USER_MANAGERS,
+        summary="Lift what blocks somebody's logins",
+        status=204,
+        audit="user.unlock",
+    )
+    async def unlock(self, call: Call, id: str) -> None:
+        """After too many wrong passwords; blocks of addresses stay, see the command admin unlock."""
+        user = find_manageable(self._catalog, call, id)
+        await call.write(
+            call.entry(user.username), login_unlocks.add_unlock, username=user.username, now_ms=call.now_ms
+        )
 
     @table.route(
         "GET",

@@ -85,3 +85,15 @@ def test_migrating_changes_nothing_the_second_time(pkgrepo, tmp_path):
         done = pkgrepo("migrate")
         assert (done.returncode, done.stdout) == (0, "the catalog is up to date\n"), done.stderr
     assert (tmp_path / "data" / "pkgrepo.db").is_file()
+
+
+def test_a_block_is_lifted_while_the_server_runs(pkgrepo, run_twistd):
+    url = run_twistd(environ={"PKGREPO_ADMIN_PASSWORD": FIRST, "PKGREPO_LIMITS__LOGIN_FAILURES": "2"}).wait_ready()
+    for locked_out in (1, 2):
+        assert [login(url, "admin", "wrong") for _ in range(3)] == [401, 401, 429], locked_out
+        assert login(url, "admin", FIRST) == 429
+        done = pkgrepo("admin", "unlock", "ADMIN", "--address", "127.0.0.1")
+        assert (done.returncode, done.stdout) == (0, "logins of ADMIN and 127.0.0.1 are not blocked any more\n")
+    assert login(url, "admin", FIRST) == 200
+    for arguments, code in ((("nobody",), 3), ((), 2), (("--address", "no address"), 2)):
+        assert pkgrepo("admin", "unlock", *arguments).returncode == code

@@ -3,6 +3,7 @@ import pytest
 from pkgrepo.auth import throttle as module
 from pkgrepo.auth.throttle import Throttle
 from pkgrepo.errors import TooManyAttempts
+from pkgrepo.storage.catalog.login_unlocks import LoginUnlock
 from tests.support.auth import Time
 
 
@@ -110,6 +111,39 @@ def test_an_ipv6_network_counts_as_one_address_and_mapped_ipv4_does_not(throttle
 def test_odd_addresses_are_counted_as_they_are(throttle, address):
     fail(throttle, "bob", address, 5)
     wait(throttle, "carol", address)
+
+
+@pytest.mark.parametrize(
+    ("unlock", "freed", "blocked"),
+    [
+        (LoginUnlock(1, "bob", ""), [("bob", "192.0.2.8")], [("carol", "192.0.2.1")]),
+        (LoginUnlock(1, "", "192.0.2.1"), [("carol", "192.0.2.1")], [("bob", "192.0.2.8")]),
+        (LoginUnlock(1, "bob", "192.0.2.1"), [("carol", "192.0.2.1"), ("bob", "192.0.2.8")], []),
+        (LoginUnlock(1, "carol", "192.0.2.9"), [], [("carol", "192.0.2.1"), ("bob", "192.0.2.8")]),
+    ],
+)
+def test_a_block_is_lifted_by_account_and_by_address(clock, unlock, freed, blocked):
+    new = []
+    throttle = Throttle(limit=5, clock=clock, unlocks=lambda: [new.pop()] if new else [])
+    fail(throttle, "bob", "192.0.2.1", 5)
+    new.append(unlock)
+    for account, address in blocked:
+        wait(throttle, account, address)
+    for account, address in freed:
+        throttle.admit(account, address)
+    if blocked or freed:
+        assert new == []
+
+
+def test_a_known_pair_is_unlocked_by_either_of_its_parts(clock):
+    for unlock in (LoginUnlock(1, "bob", ""), LoginUnlock(1, "", "192.0.2.1")):
+        new = []
+        throttle = Throttle(limit=5, clock=clock, unlocks=lambda new=new: [new.pop()] if new else [])
+        throttle.succeeded("bob", "192.0.2.1")
+        fail(throttle, "bob", "192.0.2.1", 5)
+        wait(throttle, "bob", "192.0.2.1")
+        new.append(unlock)
+        throttle.admit("bob", "192.0.2.1")
 
 
 def test_attempts_without_an_address_are_counted_by_account_only(throttle):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import pytest_twisted
 
+from pkgrepo.storage.catalog.login_unlocks import unlocks_after
 from tests.support.management import OTHER_PASSWORD, Stack
 
 
@@ -240,3 +241,16 @@ async def test_a_user_is_renamed_and_given_defaults(stack: Stack) -> None:
     assert (await stack.api("PATCH", "/users/lovelace", {"username": "admin"})).status == 409
     (line,) = await stack.audited(action="user.update", outcome="ok")
     assert line["detail"] == {"username": "Lovelace", "default_actions": ["read"]}
+
+
+@pytest_twisted.ensureDeferred
+async def test_user_managers_lift_blocks_and_others_do_not(stack: Stack) -> None:
+    await stack.add_user("ada")
+    await stack.add_user("boss", user_manager=True)
+    assert (await stack.api("POST", "/users/ada/unlock", who="ada")).status == 403
+    assert (await stack.api("POST", "/users/admin/unlock", who="boss")).status == 403
+    assert (await stack.api("POST", "/users/nobody/unlock", who="boss")).status == 404
+    assert (await stack.api("POST", "/users/ADA/unlock", who="boss")).status == 204
+    found = stack.assembly.core.catalog.look(unlocks_after, 0)
+    assert [(each.account, each.address) for each in found] == [("ada", "")]
+    assert len(await stack.audited(action="user.unlock")) >= 1
