@@ -269,7 +269,7 @@ class Assembly:
             files=Files(registry=core.registry, stores=core.stores),
             hot=hot,
             downloads=core.downloads,
-            searches=SearchIndexes(catalog, core.clock),
+            searches=SearchIndexes(catalog, core.clock, self._reactor),
             accounts=Accounts(
                 catalog=catalog,
                 authenticator=authenticator,

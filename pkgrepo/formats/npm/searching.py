@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.gateway.services import Services
@@ -20,6 +20,8 @@ from .admission import rights_of
 from .listing import Listing
 from .search import MAINTAINER, SCOPE, STAR, Row
 from .search_rows import ROW, read_entry, read_rows
+
+T = TypeVar("T")
 
 NO_STORE = ((b"Cache-Control", b"no-store"),)
 ASKED: Final = 100  # packages that are held against a caller's permissions in one turn of the reactor, some ms
@@ -39,12 +41,12 @@ class Searching:
         identity = await self._identify(request)
         query = search.read_query(_parameter(request, b"text") or "")
         page = search.read_page(_parameter(request, b"size"), _parameter(request, b"from"))
-        index, cpu = await self._index(), self._services.pools.cpu
+        index, work = await self._index(), self._work
         if self._sees_all(identity):
-            found = await cpu(index.find, query, page.start, page.size)
+            found = await work(request, index.find, query, page.start, page.size)
         else:
-            keys = await self._readable(request, identity, await cpu(index.keys, query))
-            found = await cpu(index.page, query, keys, page.start, page.size)
+            keys = await self._readable(request, identity, await work(request, index.keys, query))
+            found = await work(request, index.page, query, keys, page.start, page.size)
         now = from_ms(self._services.clock.now_ms())
         return await self._services.catalog.scan(_answer, self._repository.id, found, now, address)
 
@@ -126,8 +128,13 @@ class Searching:
 
     async def _keys(self, request: Request, identity: Identity, query: Query) -> list[str]:
         """The keys of everything that fits and that the caller may read."""
-        keys = await self._services.pools.cpu((await self._index()).keys, query)
+        keys = await self._work(request, (await self._index()).keys, query)
         return await self._readable(request, identity, keys)
+
+    async def _work(self, request: Request, query: Callable[..., T], *args: Any) -> T:
+        """What a query of the index finds, when it is this client's turn."""
+        async with self._services.searches.turns.one((request.client_address,)):
+            return await self._services.pools.cpu(query, *args)
 
     async def _readable(self, request: Request, identity: Identity, keys: list[str]) -> list[str]:
         if self._sees_all(identity):

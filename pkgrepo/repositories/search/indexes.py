@@ -22,9 +22,11 @@ from typing import Final
 
 from attrs import define
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.flight import SingleFlight
+from pkgrepo.concurrency.permits import Permits
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
@@ -56,10 +58,13 @@ class SearchIndexes:
     """
     Keeps the index of each repository in which somebody searches.
 
-    A format says of which kind of part (see L{documents}) its entries are made, one for each package, and how.
+    A format says of which kind of part (see L{documents}) its entries are made, one for each package, and how. One
+    query at a time is answered, by ``turns``: each takes the interpreter for as long as it goes through the texts, and
+    however many search, publishes and logins go on beside one.
     """
 
-    def __init__(self, catalog: ICatalog, clock: Clock) -> None:
+    def __init__(self, catalog: ICatalog, clock: Clock, reactor: IReactorTime) -> None:
+        self.turns = Permits(1, reactor)
         self._catalog = catalog
         self._clock = clock
         self._kept: OrderedDict[int, _Kept] = OrderedDict()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from twisted.internet.task import Clock
 
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.search import indexes as module
@@ -31,7 +32,7 @@ class World:
     def __init__(self) -> None:
         self.catalog = MemoryCatalog()
         self.clock = Times()
-        self.indexes = SearchIndexes(self.catalog, self.clock)
+        self.indexes = SearchIndexes(self.catalog, self.clock, Clock())
         self.repository = self.catalog.do(add_repository)
         self.read: list[str] = []
 
