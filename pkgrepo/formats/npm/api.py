@@ -99,7 +99,7 @@ class Api:
                 return await self._changing.unset_tag(name, tag, actor_of(request, identity))
             case ["GET", "visibility" | "access" | "collaborators" as what]:
                 await admit_reader(self._services, request, self._repository, name)
-                return self._sharing.tell(name, what)
+                return await self._sharing.tell(request, name, what)
             case ["PUT", "owners"]:
                 return await self._people.add_owner(request, name)
             case ["DELETE", "owners", username]:

@@ -7,6 +7,8 @@ which the management API changes; owners get none by being added, and lose none.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pkgrepo.errors import Forbidden
 from pkgrepo.gateway.content import is_private
 from pkgrepo.gateway.services import Services
@@ -21,7 +23,7 @@ from .reading import Reading
 from .wording import shown
 
 NO_STORE = ((b"Cache-Control", b"no-store"),)
-MOST_NOTED = 20  # owners whose permissions are looked up for a notice
+MOST_NOTED = 20  # owners whose permissions are looked up in one turn of the reactor
 
 
 class Sharing:
@@ -32,7 +34,7 @@ class Sharing:
         self._repository = repository
         self._reading = reading
 
-    def tell(self, name: str, what: str) -> Answer:
+    async def tell(self, request: Request, name: str, what: str) -> Answer:
         """
         Whether anybody may see a package, which is so when they may see its repository, or what its owners may do.
 
@@ -41,15 +43,23 @@ class Sharing:
         :raises NotFound: no such package
         """
         package, public = self._reading.package(name), not is_private(self._repository)
-        told: dict[str, object] = {
+        told: dict[str, Any] = {
             "visibility": {"public": public},
             "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
-            "collaborators": {each: right for each in _owners(package) if (right := self._right(each, name))},
         }
-        return json_answer(told[what], headers=NO_STORE)
+        value = told[what] if what in told else await self._collaborators(request, package)
+        return json_answer(value, headers=NO_STORE)
 
-    def _right(self, username: str, name: str) -> str | None:
-        return rights_of(self._services, self._repository, username)(name)
+    async def _collaborators(self, request: Request, package: Package) -> dict[str, str]:
+        """What each owner may do, without those who may do nothing."""
+        found: dict[str, str] = {}
+        for count, each in enumerate(package.meta.get("maintainers", ()), 1):
+            right = rights_of(self._services, self._repository, each["name"])(package.name)
+            if right is not None:
+                found[each["name"]] = right
+            if count % MOST_NOTED == 0:
+                await request.next_turn()
+        return found
 
     async def set_access(self, request: Request, name: str) -> Answer:
         """
@@ -78,7 +88,3 @@ def note_owners(services: Services, repository: Repository, name: str, change: D
         f"decided by the permissions of {repository.path}"
     )
     return ((b"npm-notice", sentence.encode("ascii", "replace")),)
-
-
-def _owners(package: Package) -> list[str]:
-    return [each["name"] for each in package.meta.get("maintainers", ())]

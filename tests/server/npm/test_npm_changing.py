@@ -246,6 +246,16 @@ def test_what_owners_may_do_is_told_as_permissions_have_it(npm, publish, documen
     assert published.status == (201 if right == "write" else 403)
 
 
+def test_many_owners_are_all_told(npm, publish, document):
+    publish("crowded")
+    rev = document("crowded")["_rev"]
+    owners = [{"name": f"nobody-{number}", "email": ""} for number in range(50)]
+    owners += [{"name": "bob", "email": ""}, {"name": USER, "email": ""}]
+    body = json.dumps({"_id": "crowded", "_rev": rev, "maintainers": owners})
+    assert npm.ask("PUT", f"/crowded/-rev/{rev}", body).headers["npm-notice"].count("nobody-") == 20
+    assert npm.get("/-/package/crowded/collaborators").json == {"bob": "read", USER: "write"}
+
+
 def test_who_may_do_nothing_is_no_collaborator(registry, publish, npm_server):
     private = registry("private")
     publish("lonely", where=private)
