@@ -342,22 +342,30 @@ class LayoutFollower(Service):
             self._end_retry(retry)
             return
         failed: dict[Entry, str] = {}
-        packages: dict[Entry, Sequence[Event]] = {}
+        tried = []
         for each in page:
-            if not each.package_key:
-                await self._retry_repository(each, failed)
-                continue
-            try:
-                expanded = await self._updater.expand(each) if each.whole else [each]
-            except FAILURES as error:
-                failed[each] = reason_of(error)
-            else:
-                packages.update((entry, ()) for entry in expanded)
-        failed |= await self._updater.show(packages)
-        await self._catalog.write(layout_pending.settle, page, failed)
-        retry.after = page[-1]
+            if not self._open:
+                break
+            failed |= await self._retry_entry(each)
+            tried.append(each)
+        if not tried:
+            return
+        await self._catalog.write(layout_pending.settle, tried, failed)
+        retry.after = tried[-1]
         retry.reasons.update(failed.values())
-        retry.shown += sum(each not in failed for each in page)
+        retry.shown += sum(each not in failed for each in tried)
+
+    async def _retry_entry(self, entry: Entry) -> dict[Entry, str]:
+        """Show a pending entry; what of it could not be shown, and why."""
+        if not entry.package_key:
+            failed: dict[Entry, str] = {}
+            await self._retry_repository(entry, failed)
+            return failed
+        try:
+            entries = await self._updater.expand(entry) if entry.whole else [entry]
+        except FAILURES as error:
+            return {entry: reason_of(error)}
+        return await self._updater.show(dict.fromkeys(entries, ()))
 
     async def _retry_repository(self, entry: Entry, failed: dict[Entry, str]) -> None:
         repository = self._registry.find_id(entry.repository_id)
