@@ -226,6 +226,7 @@ def storage() -> None:
 def adopt_storage(sources: Sources, name: str) -> None:
     """Take a storage over from the catalog that it belongs to."""
     config = sources.read()
+    check_catalog(config)
 
     async def take(core: Core) -> None:
         from pkgrepo import first_start  # noqa: PLC0415 - see run_offline
@@ -245,6 +246,8 @@ def adopt_storage(sources: Sources, name: str) -> None:
 @click.pass_obj
 def move_storage(sources: Sources, name: str, path: Path, *, empty: bool) -> None:
     """Tell where a storage is now; its folder is moved or copied before."""
+    config = sources.read()
+    check_catalog(config)
 
     async def move(core: Core) -> None:
         from pkgrepo.repositories import adopt  # noqa: PLC0415 - see run_offline
@@ -254,7 +257,7 @@ def move_storage(sources: Sources, name: str, path: Path, *, empty: bool) -> Non
         )
         click.echo(f"storage {name} is at {path}")
 
-    run_offline(sources.read(), move)
+    run_offline(config, move)
 
 
 @main.command()

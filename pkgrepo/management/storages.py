@@ -227,7 +227,7 @@ class Storages:
             await self._services.pools.disk(self._folders.make, name, path, uid)
         except (PkgrepoError, OSError) as error:
             raise _unusable(error) from error
-        return {"path": self._folders.spell(path)}
+        return {"path": await self._services.pools.disk(self._folders.spell, path)}
 
     def _check_name(self, storage: Storage, name: str) -> None:
         """Let a storage be called so, as far as its repositories are concerned, whose addresses begin with it."""
