@@ -6,11 +6,12 @@ import zlib
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from pkgrepo.archives.json_values import check_values
 from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 
-from .limits import SMALL_BODY
+from .limits import SMALL_BODY, SMALL_VALUES
 from .strict_json import decode_json
 
 PIECE: Final = 256 * 1024  # bytes that are inflated at once
@@ -59,6 +60,7 @@ async def read_body(request: Request, limit: int = SMALL_BODY) -> bytes:
 async def read_json(request: Request, limit: int = SMALL_BODY) -> Any:
     """What the body says in JSON, None when it is empty. :raises Invalid: it is none"""
     body = await read_body(request, limit)
+    check_values(body, SMALL_VALUES, "the body")
     return decode_json(body) if body.strip() else None
 
 

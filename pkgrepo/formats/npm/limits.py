@@ -9,7 +9,7 @@ counted                  budget                                            what 
 =======================  ================================================  ===========================================
 bytes of a document      16 MiB beside its tarball                         10 ns
 its depth                64                                                a pass over its brackets
-objects and arrays       4,096, and one for each 16 bytes; 250,000         0.3 us of the reactor's time
+objects and arrays       4,096, or one for each 32 bytes; 250,000         0.3 us of the reactor's time
                          at most
 values                   1,000,000                                         0.3 us in a thread
 versions in one that     50,000                                            20 us in a thread
@@ -19,7 +19,7 @@ dist-tags                100 of a version that is published; 10,000 in a   10 us
 package.json             8 MiB, 250,000 values                             0.3 us a value in a thread
 integrity of a tarball   4,096 characters                                  1 us for each digest
 a version, a range       256 characters                                    40 us
-small documents          64 KiB                                            10 ms of the reactor's time
+small documents          64 KiB, 5,000 values                              1 us a value of the reactor's time
 an audit                 32 MiB, 1,000,000 values                          0.3 us a value in a thread
 packages in its tree     100,000                                           5 us
 versions held against    100,000                                           4 us for each advisory and version
@@ -37,7 +37,7 @@ DOCUMENT_SIZE: Final = 16 * 1024 * 1024  # bytes beside the tarballs
 MOST_DEPTH: Final = 64
 MOST_BRACKETS: Final = 250_000  # a document of the largest size has 160,000 when it is honest
 FREE_BRACKETS: Final = 4096  # however short the document is so far
-BRACKET_SIZE: Final = 16  # bytes of the document for each bracket beyond; honest ones have 60 or more
+BRACKET_SIZE: Final = 32  # bytes of the document for each bracket beyond; honest ones have 60 or more
 MOST_VALUES: Final = 1_000_000
 MOST_VERSIONS: Final = 50_000  # of a document that is written back
 PUBLISH_TAGS: Final = 100  # of a version that is published; clients send one
@@ -51,6 +51,7 @@ MANIFEST_VALUES: Final = 250_000
 LONGEST_INTEGRITY: Final = 4096  # characters
 
 SMALL_BODY: Final = 64 * 1024  # bytes of a document without a packument in it; a MiB is parsed for up to 200 ms
+SMALL_VALUES: Final = 5000  # of such a document, which is parsed by the reactor
 
 AUDIT_SIZE: Final = 32 * 1024 * 1024  # bytes of an audit, uncompressed
 AUDIT_VALUES: Final = 1_000_000

@@ -143,6 +143,12 @@ def test_an_audit_of_nonsense_is_refused(npm, body):
     assert npm.post("/-/npm/v1/security/advisories/bulk", body).status == 400
 
 
+def test_a_small_body_of_nothing_but_brackets_is_refused_before_it_is_parsed(npm):
+    reply = npm.ask("PUT", "/-/user/org.couchdb.user:nobody", b"[" + b"[]," * 20_000 + b"[]]")
+    assert reply.status == 400
+    assert reply.json["error"] == "the body has more than 5000 values"
+
+
 def test_an_audit_does_not_unfold_without_end(npm):
     bomb = gzip.compress(b" " * (64 * 1024 * 1024))
     assert npm.post("/-/npm/v1/security/advisories/bulk", bomb, Content_Encoding="gzip").status == 413
