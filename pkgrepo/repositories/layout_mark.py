@@ -35,6 +35,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
 
     at: datetime
     missing: int | None = None
+    begun: datetime | None = None  # of a closed one: the time of the open one that it ends
 
 
 class LayoutMark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,12 +69,16 @@ def write_statement(layout: ReadableLayout, catalog: str, statement: Statement, 
     """
     Put a catalog's statement into the mark, durably.
 
+    One that closes leaves the open one of another process of the catalog, which has begun since, as it is.
     Those of other catalogs stay while there are folders of repositories that this one does not know; ``known`` are the
     public ids of those that it does.
 
     :raises OSError: it could not be written
     """
     found = read_mark(layout)
+    open_ = None if found is None else found.catalogs.get(catalog)
+    if statement.begun is not None and open_ is not None and open_.missing is None and open_.at != statement.begun:
+        return
     strange = any(owner_of(layout, folder) not in known for folder in layout.folders())
     if found is None:
         # Something is here that nobody speaks for: it must not look as if this catalog did.

@@ -112,6 +112,7 @@ class LayoutFollower(Service):
         self._following: Deferred[None] | None = None
         self._open = False  # whether there may be work in hand
         self._hurrying = False
+        self._begun: datetime | None = None  # when the layouts were marked as open
         self._again = False
         self._configuration = -1
         self._pausing: Deferred[None] | None = None
@@ -193,6 +194,10 @@ class LayoutFollower(Service):
         catalog = await self._catalog.write(settings.ensure_server_uid) if found is None else found
         known = {repository.uid for repository in self._registry.all()}
         at = datetime.now(UTC)
+        if backlog is None:
+            begun, self._begun = None, at
+        else:
+            begun = self._begun
         for storage in (each for each in self._registry.storages() if each.readable_layout):
             missing = None if backlog is None else backlog.behind + backlog.failed.get(storage.id, 0)
             if missing:
@@ -204,7 +209,7 @@ class LayoutFollower(Service):
             try:
                 layout = self.layout_of(await self._stores.of(storage))
                 if layout is not None:
-                    statement = Statement(at=at, missing=missing)
+                    statement = Statement(at=at, missing=missing, begun=begun)
                     await self._pools.disk(write_statement, layout, catalog, statement, known)
             except FAILURES as error:
                 log.warn(

@@ -48,11 +48,10 @@ def shown(world):
 @pytest_twisted.ensureDeferred
 async def test_a_stop_finishes_what_is_not_shown_yet(world, batches):
     await world.follower.begin()
-    world.follower.startService()
+    await world.follow()
+    world.follower.stopService()
     await publish(world)
-    world.follower.poke()
-    await world.follower.stopService()
-    assert shown(world) < len(WHEELS)
+    assert shown(world) == 0
     await world.follower.finish(GRACE_S)
     assert shown(world) == len(WHEELS)
     assert (await statement(world)).missing == 0
@@ -134,6 +133,18 @@ async def test_a_server_that_served_meanwhile_speaks_for_itself_alone(world):
     third, restored = await lose_catalog(again)
     assert "marked no clean stop" in restored.problems[0]
     third.follower.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_process_that_stops_leaves_the_mark_of_one_that_began_since(world):
+    """As when a new server is started before the old one is stopped."""
+    newer = World(world.root, world.pools, world.catalog)
+    await world.follower.begin()
+    await newer.follower.begin()
+    await world.follower.finish(GRACE_S)
+    assert (await statement(world)).missing is None
+    await newer.follower.finish(GRACE_S)
+    assert (await statement(world)).missing == 0
 
 
 @pytest_twisted.ensureDeferred
