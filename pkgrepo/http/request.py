@@ -229,9 +229,11 @@ class Request(server.Request):
                 if prepared is not None:
                     prepared.serve(self)
                     return
-            except Exception:  # noqa: BLE001 - the outermost place
-                self.processingFailed(Failure())
-                return
+            except Exception as error:  # noqa: BLE001 - the outermost place
+                if self.startedWriting or not isinstance(error.__cause__ or error, OSError):
+                    self.processingFailed(Failure())
+                    return
+                # A file that cannot be opened: the resource tree refuses in the client's own format.
         if self.path == b"*":
             respond(self, Answer())
             return

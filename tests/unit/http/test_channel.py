@@ -436,6 +436,15 @@ def test_deadline_of_a_second_head_runs_from_its_first_byte() -> None:
     assert len(connection.answers()) == 2
 
 
+def test_a_file_that_the_early_road_cannot_open_is_left_to_the_general_one() -> None:
+    def early(_request: Request) -> None:
+        raise RuntimeError from OSError(24, "too many open files")
+
+    connection = Connection(path, early=early)
+    connection.send(GET)
+    assert connection.answer().status == 200
+
+
 def test_body_that_crawls_is_given_up() -> None:
     connection = Connection(echo)
     connection.send(put(1_000_000))
