@@ -7,6 +7,7 @@ packages only gets one of their own.
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Container
@@ -15,6 +16,7 @@ from typing import IO, Final
 from attrs import frozen
 
 from pkgrepo.concurrency.flight import SingleFlight
+from pkgrepo.errors import StorageFull
 from pkgrepo.http.answers import Content
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
@@ -47,7 +49,7 @@ class Listing:
         self._flight: SingleFlight[int, _File] = SingleFlight()
 
     async def whole(self, now_ms: int) -> Content:
-        """The list of all packages, as of now."""
+        """The list of all packages, as of now. :raises StorageFull: there is no room for it"""
         seq = self._catalog.look(events.last_seq_of, self._repository.id)
         kept = self._kept
         if kept is None or kept.seq < seq:
@@ -61,7 +63,12 @@ class Listing:
         return (await self._build(now_ms, keys)).content()
 
     async def _build(self, now_ms: int, keys: Container[str] | None) -> _File:
-        return await self._catalog.scan(_write, self._repository.id, now_ms, keys)
+        try:
+            return await self._catalog.scan(_write, self._repository.id, now_ms, keys)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise StorageFull("temporary files") from error
 
 
 def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str] | None) -> _File:
