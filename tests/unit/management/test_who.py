@@ -140,6 +140,7 @@ ROUTE_WHO = {
     "PUT /users/<id>/password": USER_MANAGERS,
     "PUT /users/<id>/permissions": USER_MANAGERS,
     "PUT /users/<id>/status": USER_MANAGERS,
+    "POST /users/<id>/unlock": USER_MANAGERS,
 }
 
 
