@@ -39,6 +39,7 @@ from .sidecar import (
     decode,
 )
 from .stores import Stores
+from .sweep import UNCLAIMED_KEPT
 
 PAGE = 500
 
@@ -142,8 +143,9 @@ class Reindexer:
         doubts = _doubts(mark, self._catalog.look(settings.server_uid)) if storage.readable_layout else [NO_LAYOUT]
         self._restored.problems += [f"{storage.name}: {doubt}" for doubt in doubts]
         if count and doubts:
+            await self._catalog.write(settings.put, settings.UNCLAIMED_BEFORE, str(self._clock.now_ms()))
             self._restored.problems.append(
-                f"{bytes_}: they may be of what is missing; a server removes them when it starts, so copy them before"
+                f"{bytes_}: they may be of what is missing, and are kept for {UNCLAIMED_KEPT.days} days"
             )
         elif count:
             self._restored.notes.append(f"{bytes_}; they are of what was deleted or never published")

@@ -10,7 +10,8 @@ layout's temporary      while a file got its readable name              its age
 ======================  ==============================================  ==========================================
 
 A process that was alone on a storage when it came takes everything older than that. Otherwise, and later on, only what
-is older than any upload is believed to take.
+is older than any upload is believed to take. Copies that a ``reindex`` found and could not assign stay for
+``UNCLAIMED_KEPT`` after it: they may be what a lost database knew.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from attrs import define
 
 from pkgrepo.interfaces import IBlobStore, ICatalog
 from pkgrepo.model import Storage
-from pkgrepo.storage.catalog import blobs
+from pkgrepo.storage.catalog import blobs, settings
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.readable import ReadableLayout
 
+from .clock import from_ms
+
 UPLOAD_REST = timedelta(hours=1)  # without a byte; a slower client has been cut off long before
 COPY_REST = timedelta(days=1)  # a copy of that age has either been published or given up
+UNCLAIMED_KEPT = timedelta(days=30)  # time to find a copy of the database
 PAGE = 500
 
 
@@ -70,22 +74,26 @@ class Sweep:
         layout = self._layout_of(store)
         if layout is not None:
             swept.temporaries = await self._pools.disk(layout.sweep, uploads_before.timestamp())
-        async for locator in self.forgotten(storage, store, copies_before):
+        async for locator in self.forgotten(storage, store, copies_before, now):
             await store.delete(locator)
             swept.copies += 1
         return swept
 
-    async def forgotten(self, storage: Storage, store: IBlobStore, before: datetime) -> AsyncIterator[str]:
+    async def forgotten(
+        self, storage: Storage, store: IBlobStore, before: datetime, now: datetime
+    ) -> AsyncIterator[str]:
         """
-        The copies from before a time that no row names.
+        The copies from before a time that no row names, and that no reindex left to be kept until later than ``now``.
 
         Those that the readable layout shows were published once: when the catalog does not know them, then because it
         was lost or put back to an older state, and they are what ``reindex`` needs.
         """
         layout = self._layout_of(store)
+        unclaimed_before = from_ms(int(self._catalog.look(settings.get, settings.UNCLAIMED_BEFORE) or 0))
+        kept_before = unclaimed_before if now < unclaimed_before + UNCLAIMED_KEPT else from_ms(0)
         after = ""
         while page := await store.scan(after, PAGE):
-            old = [locator for locator, _, committed in page if committed < before]
+            old = [locator for locator, _, committed in page if kept_before <= committed < before]
             for locator in await self._catalog.scan(blobs.unnamed, storage.id, old):
                 if layout is None or not await self._pools.disk(layout.shows, locator):
                     yield locator

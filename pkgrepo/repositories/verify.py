@@ -171,8 +171,8 @@ class Verifier:
 
     async def _find_unnamed(self, storage: Storage, store: IBlobStore) -> None:
         self._progress.begin(f"copies in {storage.name}", 0)
-        before = from_ms(self._clock.now_ms()) - COPY_REST
-        async for locator in self._sweep.forgotten(storage, store, before):
+        now = from_ms(self._clock.now_ms())
+        async for locator in self._sweep.forgotten(storage, store, now - COPY_REST, now):
             self._report.unnamed += 1
             if self._repair:
                 await store.delete(locator)

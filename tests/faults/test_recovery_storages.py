@@ -95,3 +95,6 @@ def test_a_storage_without_a_readable_layout_is_told_of_when_the_catalog_is_lost
     assert (done.returncode, "plain: no readable layout is kept" in done.stderr) == (1, True), done.stderr
     assert f"1 blobs of {len(FILE[1])} bytes in storage plain belong to nothing" in done.stderr
     assert data.rows("SELECT json_extract(settings, '$.readable_layout') FROM storage WHERE name = 'plain'") == [(0,)]
+    with restarts(tmp_path, declared) as start:
+        start().stop()  # whose housekeeping looks for copies that no row names
+    assert [each.read_bytes() for each in (store / "blobs").rglob("*") if each.is_file()] == [FILE[1]]

@@ -9,6 +9,7 @@ from pkgrepo.interfaces import Reader, Transaction
 
 CONFIG_SERIAL = "config_serial"
 SERVER_UID = "server_uid"
+UNCLAIMED_BEFORE = "unclaimed_before"  # ms; of copies from before, a reindex could not tell what they are of
 
 
 def get(r: Reader, key: str) -> str | None:

@@ -10,7 +10,8 @@ from twisted.internet.task import Clock
 from pkgrepo.errors import StorageFailed
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.housekeeping import EVERY_S, Housekeeping
-from pkgrepo.repositories.sweep import COPY_REST, UPLOAD_REST, Sweep
+from pkgrepo.repositories.sweep import COPY_REST, UNCLAIMED_KEPT, UPLOAD_REST, Sweep
+from pkgrepo.storage.catalog import settings
 from pkgrepo.storage.catalog.audit import append_audit, list_audit
 from tests.support.pyprojects import make_wheel
 from tests.support.repositories import chunks
@@ -56,6 +57,21 @@ async def test_copies_go_by_their_age(world, sweep):
     swept = await sweep.run(world.storage, world.store, NOW, NOW - COPY_REST + 61 * SECOND)
     assert (swept.copies, world.copies()) == (1, [])
     assert old != young
+
+
+@pytest_twisted.ensureDeferred
+async def test_copies_that_a_reindex_could_not_assign_are_kept_for_a_while(world, sweep):
+    before = await forgotten_copy(world, 3 * COPY_REST, b"before")
+    await forgotten_copy(world, 2 * COPY_REST, b"after")
+    reindexed = NOW - 2 * COPY_REST - SECOND
+    unclaimed_ms = str(round(reindexed.timestamp() * 1000))
+    await world.catalog.write(settings.put, settings.UNCLAIMED_BEFORE, unclaimed_ms)
+    await sweep.run(world.storage, world.store, NOW, NOW)
+    assert world.copies() == [before]
+    await sweep.run(world.storage, world.store, reindexed + UNCLAIMED_KEPT - SECOND, NOW)
+    assert world.copies() == [before]
+    await sweep.run(world.storage, world.store, reindexed + UNCLAIMED_KEPT + SECOND, NOW)
+    assert world.copies() == []
 
 
 @pytest_twisted.ensureDeferred
