@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Literal
 
 from twisted.application.service import MultiService, Service
@@ -92,7 +93,7 @@ class Core:
         self.registry = Registry(self.catalog)
         self.stores = Stores(self._open_store)
         self.alone_since: dict[int, datetime] = {}
-        self._presences: list[Presence] = []
+        self._presences: dict[Path, Presence] = {}
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
         self.passwords = Passwords(self.pools.cpu, reactor, min_length=config.auth.password_min)
         self.containers = ContainerFormat(
@@ -156,7 +157,7 @@ class Core:
         await self.rest()
         await self.catalog.stop()
         await self.pools.stop()
-        for presence in self._presences:
+        for presence in self._presences.values():
             presence.leave()
 
     async def rest(self) -> None:
@@ -186,11 +187,7 @@ class Core:
             fsync=self.config.data.fsync,
         )
         await store.start(create=False)
-        presence = Presence(store.paths.root)
-        self._presences.append(presence)
-        since = await self.pools.disk(presence.enter)
-        if since is not None:
-            self.alone_since[storage.id] = since
+        await self._enter(storage.id, store.paths.root)
         try:
             await self.pools.disk(self.folders.claim, folder)
             await self.pools.disk(self.folders.remember, storage)
@@ -198,6 +195,18 @@ class Core:
             if not is_out_of_descriptors(error):
                 log.failure("storage {storage} could not be noted as one of this catalog", storage=storage.name)
         return store
+
+    async def _enter(self, storage_id: int, root: Path) -> None:
+        """Mark the folder of a storage as in use. The mark of an earlier opening ends once the new one holds."""
+        presence = Presence(root)
+        since = await self.pools.disk(presence.enter)
+        if since is not None:
+            self.alone_since[storage_id] = since
+        earlier = self._presences.get(root)
+        if earlier is None or presence.held:
+            self._presences[root] = presence
+            if earlier is not None:
+                earlier.leave()
 
 
 def readable_layout(store: IBlobStore) -> ReadableLayout | None:

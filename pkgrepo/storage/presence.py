@@ -47,6 +47,11 @@ class Presence:
             return since
         return None
 
+    @property
+    def held(self) -> bool:
+        """Whether the mark is open, locked or not."""
+        return self._descriptor is not None
+
     def is_shared(self) -> bool:
         """Whether a process has marked the folder; leaves no mark, and no trace where nobody ever did."""
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from contextlib import suppress
 
 import pytest
 import pytest_twisted
@@ -10,6 +12,7 @@ import pytest_twisted
 from pkgrepo.storage.catalog import storages
 from pkgrepo.storage.folders import OWNER
 from pkgrepo.storage.known import KnownStorages
+from pkgrepo.storage.presence import NAME
 from tests.support.management import Stack
 from tests.support.pyprojects import make_wheel
 
@@ -171,3 +174,23 @@ async def test_absolute_paths_in_the_data_folder_become_relative_at_a_start(stac
     assert (core.folders.data / "storages" / "main" / OWNER).exists()
     assert (stack.folder / "far" / OWNER).exists()
     await again.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_that_is_opened_again_is_marked_as_in_use_once(stack: Stack) -> None:
+    await stack.ok("POST", "/storage", {"name": "second"})
+    for name in ("third", "fourth", "fifth"):
+        await stack.ok("PATCH", "/storage/second", {"active": False})
+        await stack.ok("PATCH", "/storage/second", {"name": name})
+        await stack.ok("PATCH", f"/storage/{name}", {"name": "second"})
+    mark = stack.folder / "data" / "storages" / "second" / NAME
+    assert open_files().count(str(mark)) == 1
+
+
+def open_files() -> list[str]:
+    """What the descriptors of this process stand for; threads may close some meanwhile."""
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+    return found
