@@ -56,6 +56,7 @@ from pkgrepo.management.server_figures import ServerFigures
 from pkgrepo.management.services import ManagementServices, ManagementSettings
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
+from pkgrepo.repositories.daily_gc import DailyCollection
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.gc import GarbageCollector
 from pkgrepo.repositories.housekeeping import Housekeeping
@@ -344,6 +345,14 @@ class Assembly:
             clock=core.clock,
             reactor=self._reactor,
         )
+        collection = DailyCollection(
+            catalog=catalog,
+            registry=core.registry,
+            collector=core.collector,
+            jobs=core.jobs,
+            clock=core.clock,
+            reactor=self._reactor,
+        )
         quarantine = QuarantineWatch(
             catalog=catalog,
             registry=core.registry,
@@ -358,8 +367,9 @@ class Assembly:
             Flusher(trail.flush, audit_trail.FLUSH_S, self._reactor),
             Flusher(trail.sum_up, audit_trail.SUM_S, self._reactor, last=trail.close),
         )
-        for each in (core.follower, core.downloads, core.jobs, *flushers, housekeeping, quarantine, lag):
-            each.setServiceParent(self._running)  # type: ignore[no-untyped-call]
+        daily = (collection,) if config.gc.daily else ()
+        for each in (core.follower, core.downloads, core.jobs, *flushers, housekeeping, *daily, quarantine, lag):
+            each.setServiceParent(self._running)
         await core.follower.begin()
         self._running.startService()
         return password

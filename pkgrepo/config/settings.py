@@ -137,6 +137,13 @@ class Audit:
 
 
 @frozen
+class Gc:
+    """Garbage collection: stored bytes that no package needs any more."""
+
+    daily: bool = setting(boolean(), True, "once a day on each storage, of what nobody used for 24 hours")
+
+
+@frozen
 class Npm:
     """Packages of Node."""
 
@@ -285,6 +292,7 @@ class Config:
     limits: Limits = section(Limits)
     log: Log = section(Log)
     audit: Audit = section(Audit)
+    gc: Gc = section(Gc)
     npm: Npm = section(Npm)
     container: Container = section(Container)
     metrics: Metrics = section(Metrics)

@@ -14,6 +14,7 @@ import pytest
 from tests.support.clients import client_environment, program, run_client
 from tests.support.images import make_image, write_layout
 from tests.support.processes import ROOT, ServerProcess, clean_environment, twistd_process
+from tests.support.pyprojects import make_wheel
 from tests.support.wire import Wire
 
 AUTH = ("admin", "correct horse battery")
@@ -88,15 +89,23 @@ def test_garbage_goes_by_the_command_line_too(pkgrepo: Callable[..., str], tmp_p
     process, _ = start(tmp_path)
     try:
         wire = Wire(process.url, AUTH)
-        body = {"name": "images", "storage": "main", "format": "docker", "visibility": "public"}
-        assert wire.post_json("/api/repository", body).status == 201
+        for name, format_ in (("images", "docker"), ("py", "python")):
+            body = {"name": name, "storage": "main", "format": format_, "visibility": "public"}
+            assert wire.post_json("/api/repository", body).status == 201
         started = wire.post("/v2/main/images/app/blobs/uploads/")
         where = urlsplit(started.headers["location"]).path
         digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"  # of "hello"
         assert wire.put(f"{where}?digest=sha256:{digest}", b"hello").status == 201
-        assert "would remove 1 of 1 blobs (5 bytes)" in pkgrepo("gc", "--grace", "0", "--dry-run")
-        assert "removed 1 of 1 blobs (5 bytes)" in pkgrepo("gc", "--grace", "0")
-        assert "removed 0 of 0 blobs" in pkgrepo("gc")
-        assert wire.head(f"/v2/main/images/app/blobs/sha256:{digest}").status == 404
+        file, content = make_wheel("demo", "1.0")
+        path = f"/repositories/main/py/demo/1.0/{file}"
+        assert wire.put(path, content).status == 201
+        assert wire.delete("/repositories/main/py/pypi/demo/1.0").status == 200
+        # The metadata of the wheel is a blob of its own.
+        assert "would remove 2 of 3 blobs" in pkgrepo("gc", "--grace", "0", "--dry-run")
+        assert "removed 2 of 3 blobs" in pkgrepo("gc", "--grace", "0")
+        assert "removed 0 of 1 blobs (0 bytes)" in (last := pkgrepo("gc", "--grace", "0"))
+        assert "1 for pushes under way" in last
+        assert wire.get(path).status == 404
+        assert wire.head(f"/v2/main/images/app/blobs/sha256:{digest}").status == 200
     finally:
         process.stop()
