@@ -267,6 +267,7 @@ class Assembly:
         authorizer = Authorizer(catalog, anonymous=config.auth.anonymous)
         authenticator = Authenticator(catalog, portal, uses)
         access = Access(authenticator, authorizer, config.server.public_url)
+        trail = AuditTrail(catalog, core.clock, self._reactor, _audit_sink(config))
         cache: ResponseCache[Entry] = ResponseCache(HOT_BYTES)
         hot = HotAnswers(cache, core.clock)
         services = Services(
@@ -286,6 +287,7 @@ class Assembly:
                 passwords=core.passwords,
                 now_ms=core.clock.now_ms,
                 token_max_days=config.auth.token_max_days,
+                copy_entry=trail.copy,
             ),
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),
@@ -295,7 +297,6 @@ class Assembly:
             core.registry, default=config.container.default_repository, hosts=config.container.hosts
         )
         lag = ReactorLag(self._reactor)
-        trail = AuditTrail(catalog, core.clock, self._reactor, _audit_sink(config))
         management = ManagementApp(
             ManagementServices(
                 catalog=catalog,

@@ -16,7 +16,7 @@ from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import Actor, Identity, Token, TokenKind, TokenLimits, User
 from pkgrepo.storage.catalog import identity as users
 from pkgrepo.storage.catalog import tokens
-from pkgrepo.storage.catalog.audit import append_audit
+from pkgrepo.storage.catalog.audit import Entry, append_entry
 
 from .authenticator import Authenticator
 from .passwords import Passwords
@@ -29,7 +29,8 @@ class Accounts:
     """
     One's own account and tokens. Changes leave a line in the audit log.
 
-    ``now_ms`` tells milliseconds since the epoch; ``token_max_days`` is the longest life of a token.
+    ``now_ms`` tells milliseconds since the epoch; ``token_max_days`` is the longest life of a token. ``copy_entry`` is
+    given each line of the audit log once it is durable.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class Accounts:
         passwords: Passwords,
         now_ms: Callable[[], int],
         token_max_days: int,
+        copy_entry: Callable[[Entry], None],
     ) -> None:
         self._catalog = catalog
         self._authenticator = authenticator
         self._passwords = passwords
         self._now_ms = now_ms
         self._token_max_days = token_max_days
+        self.copy_entry = copy_entry
 
     async def login(self, username: str, secret: str, address: str, client: str = "") -> Identity:
         """
@@ -73,7 +76,8 @@ class Accounts:
         if identity.limits is not None:
             raise Forbidden("a token makes no other tokens: log in with the password")
         text = make_token(TokenKind.PERSONAL)
-        token: Token = await self._catalog.write(
+        token: Token
+        token, entry = await self._catalog.write(
             add_personal_token,
             owner_of(identity),
             text,
@@ -83,6 +87,7 @@ class Accounts:
             self._now_ms(),
             description,
         )
+        self.copy_entry(entry)
         return token, text
 
     def ending(self, limits: TokenLimits, days: int | None = None) -> TokenLimits:
@@ -114,7 +119,10 @@ class Accounts:
 
     async def change(self, identity: Identity, changes: users.UserChanges, actor: Actor) -> User:
         """Change name or email of the caller."""
-        return await self._catalog.write(_change_user, owner_of(identity), changes, actor, self._now_ms())
+        user: User
+        user, entry = await self._catalog.write(_change_user, owner_of(identity), changes, actor, self._now_ms())
+        self.copy_entry(entry)
+        return user
 
     async def change_password(self, identity: Identity, old: str, new: str, actor: Actor) -> None:
         """
@@ -127,12 +135,12 @@ class Accounts:
             raise Forbidden("a password is changed by whoever knows it, not through a token")
         self._passwords.check(new, username=identity.username)
         hashed = await self._passwords.hash(new)
-        await self._catalog.write(_change_password, owner_of(identity), hashed, actor, self._now_ms())
+        self.copy_entry(await self._catalog.write(_change_password, owner_of(identity), hashed, actor, self._now_ms()))
 
     async def _revoke(self, identity: Identity, token: Token | None, actor: Actor) -> None:
         if token is None or token.user_id != owner_of(identity):
             raise NotFound("token", "of this name")
-        await self._catalog.write(_revoke_token, token, actor, self._now_ms())
+        self.copy_entry(await self._catalog.write(_revoke_token, token, actor, self._now_ms()))
 
 
 def owner_of(identity: Identity) -> int:
@@ -151,8 +159,8 @@ def add_personal_token(
     actor: Actor,
     now_ms: int,
     description: str = "",
-) -> Token:
-    """The write command that adds a token of a person."""
+) -> tuple[Token, Entry]:
+    """The write command that adds a token of a person; with its line of the audit log, for ``copy_entry``."""
     token = tokens.add_token(
         tx,
         user_id=user_id,
@@ -165,8 +173,7 @@ def add_personal_token(
         created_from=actor.address,
         now_ms=now_ms,
     )
-    _audit(tx, "token.create", name, {"scopes": sorted(limits.scopes)}, actor, now_ms)
-    return token
+    return token, _audit(tx, "token.create", name, {"scopes": sorted(limits.scopes)}, actor, now_ms)
 
 
 def _working_tokens(reader: Reader, user_id: int, after: int, limit: int, now_ms: int) -> list[Token]:
@@ -185,21 +192,24 @@ def _working_tokens(reader: Reader, user_id: int, after: int, limit: int, now_ms
     return found[:limit]
 
 
-def _revoke_token(tx: Transaction, token: Token, actor: Actor, now_ms: int) -> None:
+def _revoke_token(tx: Transaction, token: Token, actor: Actor, now_ms: int) -> Entry:
     tokens.revoke_token(tx, token.id, now_ms=now_ms)
-    _audit(tx, "token.revoke", token.name, {}, actor, now_ms)
+    return _audit(tx, "token.revoke", token.name, {}, actor, now_ms)
 
 
-def _change_user(tx: Transaction, user_id: int, changes: users.UserChanges, actor: Actor, now_ms: int) -> User:
+def _change_user(
+    tx: Transaction, user_id: int, changes: users.UserChanges, actor: Actor, now_ms: int
+) -> tuple[User, Entry]:
     user = users.update_user(tx, user_id, now_ms=now_ms, **changes)
-    _audit(tx, "account.update", user.username, {"changed": sorted(changes)}, actor, now_ms)
-    return user
+    return user, _audit(tx, "account.update", user.username, {"changed": sorted(changes)}, actor, now_ms)
 
 
-def _change_password(tx: Transaction, user_id: int, hashed: str, actor: Actor, now_ms: int) -> None:
+def _change_password(tx: Transaction, user_id: int, hashed: str, actor: Actor, now_ms: int) -> Entry:
     users.set_password(tx, user_id, hashed, now_ms=now_ms)
-    _audit(tx, "account.password", actor.name, {}, actor, now_ms)
+    return _audit(tx, "account.password", actor.name, {}, actor, now_ms)
 
 
-def _audit(tx: Transaction, action: str, object_: str, detail: Mapping[str, Any], actor: Actor, now_ms: int) -> None:
-    append_audit(tx, actor=actor, action=action, now_ms=now_ms, object=object_, outcome="ok", detail=dict(detail))
+def _audit(tx: Transaction, action: str, object_: str, detail: Mapping[str, Any], actor: Actor, now_ms: int) -> Entry:
+    entry = Entry(actor, action, object_, detail=detail)
+    append_entry(tx, entry, now_ms)
+    return entry

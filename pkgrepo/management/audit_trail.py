@@ -18,8 +18,8 @@ everything written down first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
 from attrs import Factory, define, evolve, frozen
@@ -31,14 +31,13 @@ from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Actor
 from pkgrepo.repositories.clock import Clock, from_ms
-from pkgrepo.storage.catalog.audit import append_audit, cut, cut_detail
+from pkgrepo.storage.catalog.audit import Entry, append_entry, cut, cut_detail
 
 log = Logger()
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
-OK = "ok"
 REFUSED = "refused"
 FAILED = "failed"
 
@@ -47,17 +46,6 @@ SUM_S = 300.0  # seconds; at most some ten thousand rows a day, whatever anybody
 MOST_NOTED = 1000  # rows kept while the catalog cannot be written; some 1 MB as a rule
 MOST_KINDS = 50  # pairs of action and outcome that are told apart in one interval
 MOST_ADDRESSES = 20  # addresses that are told apart in one row
-
-
-@frozen
-class Entry:
-    """One line: who did what to which object, and how it ended. ``detail`` must hold no secrets."""
-
-    actor: Actor
-    action: str
-    object: str
-    outcome: str = OK
-    detail: Mapping[str, Any] = Factory(dict)
 
 
 @frozen
@@ -169,7 +157,7 @@ class AuditTrail:
 
         def run(tx: Transaction, /, *args: P.args, **kwargs: P.kwargs) -> T:
             result = command(tx, *args, **kwargs)
-            _append(tx, entry, now_ms)
+            append_entry(tx, entry, now_ms)
             return result
 
         return run
@@ -202,16 +190,4 @@ class AuditTrail:
 
 def _append_all(tx: Transaction, noted: list[_Noted]) -> None:
     for each in noted:
-        _append(tx, each.entry, each.at_ms)
-
-
-def _append(tx: Transaction, entry: Entry, now_ms: int) -> None:
-    append_audit(
-        tx,
-        actor=entry.actor,
-        action=entry.action,
-        now_ms=now_ms,
-        object=entry.object,
-        outcome=entry.outcome,
-        detail=entry.detail,
-    )
+        append_entry(tx, each.entry, each.at_ms)

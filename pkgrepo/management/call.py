@@ -9,10 +9,11 @@ from pkgrepo.errors import Invalid
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
+from pkgrepo.storage.catalog.audit import OK, Entry
 from pkgrepo.storage.catalog.identity import identity_serial
 from pkgrepo.storage.catalog.repositories import config_serial
 
-from .audit_trail import OK, AuditTrail, Entry
+from .audit_trail import AuditTrail
 from .etags import check_unchanged
 from .pages import DEFAULT_LIMIT, MAX_LIMIT, Wanted
 from .route import Route

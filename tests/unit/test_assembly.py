@@ -14,7 +14,7 @@ from twisted.internet.task import Clock
 from pkgrepo.assembly import Flusher
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.quarantine import QuarantineWatch
-from pkgrepo.storage.catalog.audit import append_audit, list_audit
+from pkgrepo.storage.catalog.audit import Entry, append_entry, list_audit
 from tests.support.management import Stack
 from tests.support.server import no_failures, until
 
@@ -75,7 +75,7 @@ async def test_a_start_removes_the_rows_of_the_audit_log_that_are_too_old(tmp_pa
     core = first.assembly.core
     for age in (8, 6):
         at_ms = core.clock.now_ms() - age * days
-        await core.catalog.write(append_audit, actor=SYSTEM, action=f"{age} days ago", now_ms=at_ms)
+        await core.catalog.write(append_entry, Entry(SYSTEM, f"{age} days ago"), at_ms)
     await first.stop()
     second = Stack(tmp_path, audit__retention_days=7)
     await second.start()

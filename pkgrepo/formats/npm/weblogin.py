@@ -33,6 +33,7 @@ from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Repository, TokenKind, TokenLimits
 from pkgrepo.storage.catalog import identity as users
 from pkgrepo.storage.catalog import logins, settings
+from pkgrepo.storage.catalog.audit import Entry
 
 from .accounts import NO_STORE, OwnAccount
 from .bodies import read_body
@@ -86,9 +87,10 @@ class WebLogin:
         text = make_token(TokenKind.PERSONAL)
         limits = self._services.accounts.ending(self._account.reach())
         actor = Actor(address=request.client_address, request_id=request.request_id)
-        made = await self._services.catalog.write(_fetch, digest, text, limits, actor, self._services.clock.now_ms())
-        if not made:
+        entry = await self._services.catalog.write(_fetch, digest, text, limits, actor, self._services.clock.now_ms())
+        if entry is None:
             raise _ended()
+        self._services.accounts.copy_entry(entry)
         return json_answer({"token": text}, headers=NO_STORE)
 
     async def form(self, request: Request) -> Answer:
@@ -149,15 +151,14 @@ class WebLogin:
         )
 
 
-def _fetch(tx: Transaction, digest: str, text: str, limits: TokenLimits, actor: Actor, now_ms: int) -> bool:
-    """Make the token of an approved login; False when it was fetched already."""
+def _fetch(tx: Transaction, digest: str, text: str, limits: TokenLimits, actor: Actor, now_ms: int) -> Entry | None:
+    """Make the token of an approved login: its line of the audit log; None when it was fetched already."""
     user_id = logins.fetch_login(tx, digest, now_ms=now_ms)
     user = None if user_id is None else users.find_user(tx, user_id)
     if user is None or not user.active:
-        return False
+        return None
     who = Actor(user_id=user.id, name=user.username, address=actor.address, request_id=actor.request_id)
-    add_personal_token(tx, user.id, text, "npm login (web)", limits, who, now_ms)
-    return True
+    return add_personal_token(tx, user.id, text, "npm login (web)", limits, who, now_ms)[1]
 
 
 def _ended() -> Refusal:

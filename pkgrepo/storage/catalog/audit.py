@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import Factory, frozen
+
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, AuditEntry
 
 from .columns import at, dump, load
+
+OK = "ok"
 
 LONGEST_TEXT = 500  # characters of an object, or of one text in the detail
 LONGEST_LIST = 100  # items of a list or an object in the detail
@@ -23,22 +27,24 @@ PRUNED = 500  # rows in one transaction; some milliseconds of the writer
 _ENTRY = "SELECT seq, at, request_id, user_id, actor, token_id, address, action, object, outcome, detail FROM audit"
 
 
-def append_audit(
-    tx: Transaction,
-    *,
-    actor: Actor,
-    action: str,
-    now_ms: int,
-    object: str = "",
-    outcome: str = "ok",
-    detail: Mapping[str, Any] | None = None,
-) -> int:
+@frozen
+class Entry:
     """
-    Add a line; its sequence number.
+    A line to be added: who did what, and how it ended.
 
     ``object`` is the path or name of what was acted on. ``detail`` is JSON without secrets: the caller sees to that.
-    What is longer than a row may hold is cut.
     """
+
+    actor: Actor
+    action: str
+    object: str = ""
+    outcome: str = OK
+    detail: Mapping[str, Any] = Factory(dict)
+
+
+def append_entry(tx: Transaction, entry: Entry, now_ms: int) -> int:
+    """Add a line, in which what is longer than a row may hold is cut; its sequence number."""
+    actor = entry.actor
     return tx.insert(
         """
         INSERT INTO audit (at, request_id, user_id, actor, token_id, address, action, object, outcome, detail)
@@ -51,10 +57,10 @@ def append_audit(
             cut(actor.name),
             actor.token_id,
             cut(actor.address),
-            cut(action),
-            cut(object),
-            outcome,
-            dump(cut_detail(detail or {})),
+            cut(entry.action),
+            cut(entry.object),
+            entry.outcome,
+            dump(cut_detail(entry.detail)),
         ),
     )
 

@@ -19,13 +19,19 @@ def scene():
 
 
 @pytest.fixture
-def accounts(scene):
+def copied():
+    return []
+
+
+@pytest.fixture
+def accounts(scene, copied):
     return Accounts(
         catalog=scene.catalog,
         authenticator=scene.authenticator,
         passwords=scene.passwords,
         now_ms=lambda: scene.now_ms,
         token_max_days=365,
+        copy_entry=copied.append,
     )
 
 
@@ -88,3 +94,12 @@ async def test_what_is_refused_changes_nothing_and_leaves_no_row(scene, accounts
     with pytest.raises(NotFound):
         await accounts.revoke(ada, "nobodys", actor_of(ada))
     assert rows(scene) == before
+
+
+@pytest_twisted.ensureDeferred
+async def test_each_row_is_given_on_once_it_is_durable(scene, accounts, copied, ada):
+    token, _ = await issue(accounts, ada)
+    await accounts.revoke(ada, token.uid, actor_of(ada))
+    await accounts.change(ada, {"name": "Ada"}, actor_of(ada))
+    await accounts.change_password(ada, PASSWORD, NEW, actor_of(ada))
+    assert [(each.actor.name, each.action, each.object, each.outcome) for each in copied] == rows(scene)[::-1]

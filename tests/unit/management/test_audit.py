@@ -141,3 +141,19 @@ async def test_a_copy_goes_to_a_file(make_stack: Any, tmp_path: Path) -> None:
         ("repository.create", "ok", "main/py"),
         ("repository.create", "failed", "main/py"),
     ]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_people_do_with_their_accounts_through_clients_is_in_the_file_too(
+    make_stack: Any, tmp_path: Path
+) -> None:
+    stack: Stack = await make_stack(log__audit_file=str(tmp_path / "audit.jsonl"))
+    await stack.add_user("ada")
+    await stack.add_repository("node", format="npm")
+    document = json.dumps({"name": "ada", "password": OTHER_PASSWORD}).encode()
+    path = "/repositories/main/node/-/user/org.couchdb.user:ada"
+    assert (await stack.call("PUT", path, raw=document, who=None)).status == 201
+    rows = await stack.audited()
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert rows[0]["action"] == "token.create"
+    assert [line["action"] for line in reversed(lines)] == [row["action"] for row in rows]

@@ -9,9 +9,9 @@ from twisted.logger import globalLogPublisher
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.management import audit_trail
-from pkgrepo.management.audit_trail import FAILED, MOST_ADDRESSES, MOST_KINDS, MOST_NOTED, REFUSED, AuditTrail, Entry
+from pkgrepo.management.audit_trail import FAILED, MOST_ADDRESSES, MOST_KINDS, MOST_NOTED, REFUSED, AuditTrail
 from pkgrepo.model import ANONYMOUS, Actor
-from pkgrepo.storage.catalog.audit import LONGEST_TEXT, list_audit
+from pkgrepo.storage.catalog.audit import LONGEST_TEXT, Entry, list_audit
 from tests.support.catalog import MemoryCatalog
 from tests.support.repositories import FixedClock
 

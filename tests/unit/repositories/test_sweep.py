@@ -12,7 +12,7 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.housekeeping import EVERY_S, Housekeeping
 from pkgrepo.repositories.sweep import COPY_REST, UNCLAIMED_KEPT, UPLOAD_REST, Sweep
 from pkgrepo.storage.catalog import settings
-from pkgrepo.storage.catalog.audit import append_audit, list_audit
+from pkgrepo.storage.catalog.audit import Entry, append_entry, list_audit
 from tests.support.pyprojects import make_wheel
 from tests.support.repositories import chunks
 
@@ -156,7 +156,7 @@ async def test_housekeeping_goes_over_every_storage_at_the_start_and_hourly(worl
     )
     now_ms = world.clock.now_ms()
     for days in (401, 399):
-        world.catalog.do(append_audit, actor=SYSTEM, action=f"{days} days ago", now_ms=now_ms - days * 86_400_000)
+        world.catalog.do(append_entry, Entry(SYSTEM, f"{days} days ago"), now_ms - days * 86_400_000)
     service.startService()
     assert rounds == [("main", NOW)]
     assert [row.action for row in world.catalog.look(list_audit)] == ["399 days ago"]

@@ -16,15 +16,13 @@ def catalog():
         (3000, ALICE, "package.deleted", "main/py", "refused"),
         (4000, ALICE, "token.revoked", "token/1", "ok"),
     ):
-        catalog.do(audit.append_audit, actor=actor, action=action, object=what, outcome=outcome, now_ms=at)
+        catalog.do(audit.append_entry, audit.Entry(actor, action, what, outcome), at)
     return catalog
 
 
 def test_a_line_comes_back_as_written():
     catalog = MemoryCatalog()
-    seq = catalog.do(
-        audit.append_audit, actor=ALICE, action="user.updated", object="user/bob", now_ms=1500, detail={"a": [1, "x"]}
-    )
+    seq = catalog.do(audit.append_entry, audit.Entry(ALICE, "user.updated", "user/bob", detail={"a": [1, "x"]}), 1500)
     (line,) = catalog.look(audit.list_audit)
     assert line.seq == seq
     assert (line.user_id, line.actor, line.token_id, line.address, line.request_id) == (
@@ -64,7 +62,7 @@ def test_pages_go_on_before_the_last_line_seen(catalog):
 
 def test_long_texts_are_cut_and_found_as_they_were_asked_for(catalog):
     path = "p" * 30_000
-    catalog.do(audit.append_audit, actor=ALICE, action="x", object=path, now_ms=5000, detail={"reason": path})
+    catalog.do(audit.append_entry, audit.Entry(ALICE, "x", path, detail={"reason": path}), 5000)
     (line,) = catalog.look(audit.list_audit, object=path)
     assert len(line.object) == len(line.detail["reason"]) == audit.LONGEST_TEXT
 
