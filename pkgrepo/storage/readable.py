@@ -232,15 +232,15 @@ class ReadableLayout:
 
     @contextmanager
     def _temporary_for(self, target: str) -> Iterator[str]:
-        """Somewhere to make what is put at ``target`` after the block; nothing of it stays when that fails."""
+        """Somewhere to make what is put at ``target`` after the block; no temporary stays, even if that fails."""
         temporary = self._temporary()
         try:
             yield temporary
             self._into(os.replace, temporary, target)
-        except BaseException:
+        finally:
+            # POSIX: a rename of one link of a file onto another does nothing, and leaves both.
             with suppress(OSError):
                 os.unlink(temporary)
-            raise
 
     def _into(self, act: Callable[[Any, Any], None], source: str | bytes, target: str | Path) -> None:
         """Make something at ``target``, and the directories above it only when they turn out to be missing."""

@@ -36,6 +36,13 @@ def test_a_link_is_the_blob_itself_and_takes_the_place_of_what_was_there(layout,
     assert (blobs / "ab" / "one").read_bytes() == b"one"
 
 
+def test_a_link_that_is_there_already_leaves_no_temporary(layout, blobs):
+    for _ in range(2):  # as when another process has shown it meanwhile; POSIX has such a rename do nothing
+        layout.link("ab/one", "py/demo/1.0/file")
+    assert list((layout.root / TEMPORARY).iterdir()) == []
+    assert os.stat(blobs / "ab" / "one").st_nlink == 2
+
+
 def test_nothing_is_made_where_the_storage_is_missing(layout, blobs, tmp_path):
     blobs.rename(tmp_path / "away")
     for act in (
