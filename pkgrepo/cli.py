@@ -382,6 +382,8 @@ def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_unt
                     f"uploads; kept {found['young']} for --grace, {found['promised']} for pushes under way and "
                     f"{found['untagged']} manifests without a tag for want of --delete-untagged"
                 )
+        if not dry_run:
+            await core.follower.catch_up()  # or a reindex would bring back what went
         for problem in problems:
             click.echo(problem, err=True)
         if problems:

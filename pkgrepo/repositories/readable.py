@@ -151,20 +151,28 @@ class LayoutFollower(Service):
 
         What takes longer than ``limit_s`` seconds, but for a batch, is left to the next start.
         """
-        self._open = True
-        self.hurry()
-        self._retry = _Retry()
         limit = IReactorTime(self._pools.reactor).callLater(max(0.0, limit_s), self._close)
-        self.poke()
-        while self._following is not None:
-            await self._following
+        await self.catch_up()
         if limit.active():
             limit.cancel()
-        self._close()
         try:
             await self._mark(await self.backlog())
         except FAILURES:
             log.failure("it is not known what the readable layout lacks")
+
+    async def catch_up(self) -> None:
+        """
+        Without being started: show all that has happened, until it is done.
+
+        The marks stay as they are: they are those of a server that runs, or was the last that ran.
+        """
+        self._open = True
+        self.hurry()
+        self._retry = _Retry()
+        self.poke()
+        while self._following is not None:
+            await self._following
+        self._close()
 
     def poke(self, _repository: Repository | None = None) -> None:
         """Something changed: follow soon."""

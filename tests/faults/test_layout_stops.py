@@ -27,20 +27,30 @@ def run(tmp_path):
         yield start
 
 
-def publish(url):
-    """Python and npm versions and tags of an image, as fast as it goes, so that the layout falls behind."""
+def sender(url):
+    """Sends requests of the administrator to a server."""
     session = requests.Session()
     session.auth = (USER, PASSWORD)
-    image = make_image()
 
     def send(method, path, **options):
         reply = session.request(method, path if "://" in path else url + path, timeout=PATIENCE_S, **options)
         assert reply.status_code in (200, 201, 202), reply.text
         return reply
 
+    return send
+
+
+def push_blobs(send, image):
     for blob in image.blobs:
         place = send("POST", "/v2/main/images/app/blobs/uploads/").headers["location"]
         send("PUT", place, params={"digest": digest_of(blob)}, data=blob)
+
+
+def publish(url):
+    """Python and npm versions and tags of an image, as fast as it goes, so that the layout falls behind."""
+    send = sender(url)
+    image = make_image()
+    push_blobs(send, image)
     for number in range(EACH):
         name, data = make_wheel(f"demo{number % 7}", f"1.{number}")
         send("PUT", f"/repositories/main/py/demo{number % 7}/1.{number}/{name}", data=data)
@@ -79,3 +89,22 @@ def test_after_a_kill_reindex_says_what_may_be_missing(run, tmp_path):
     assert "marked no clean stop: its last changes may be missing" in done.stderr
     (back,) = data.rows("SELECT COUNT(*) FROM version")[0]
     assert (back == versions) or ("belong to nothing that was taken in" in done.stderr)
+
+
+def test_what_gc_removes_without_a_server_does_not_come_back_with_a_reindex(run, tmp_path):
+    data = Data(tmp_path / "data")
+    server = run()
+    send = sender(server.url)
+    for tag in ("kept", "gone"):
+        image = make_image(tag)
+        push_blobs(send, image)
+        headers = {"Content-Type": image.media_type}
+        send("PUT", f"/v2/main/images/app/manifests/{tag}", data=image.manifest, headers=headers)
+    send("DELETE", "/v2/main/images/app/manifests/gone")
+    server.stop()
+    collected = pkgrepo(data, "gc", "--grace", "0", "--delete-untagged")
+    assert (collected.returncode, "1 of 2 manifests" in collected.stdout) == (0, True), collected
+    assert data.is_in_step()
+    data.forget_catalog()
+    done = pkgrepo(data, "reindex")
+    assert (done.returncode, "1 images and 1 tags" in done.stdout) == (0, True), done
