@@ -131,18 +131,22 @@ class Verifier:
 
     async def _check_blob(self, storage: Storage, store: IBlobStore, info: BlobInfo) -> None:
         report = self._report
+        actual = ""
         try:
             actual = await self._digest(store, info.locator)
         except FAILURES as error:
-            report.missing += 1
             finding = reason_of(error)
         else:
             if actual == info.sha256:
                 await self._catalog.write(blobs.set_verified, storage.id, info.sha256, self._clock.now_ms())
                 return
-            report.damaged += 1
             finding = f"its bytes have the digest {actual}"
-        await self._catalog.write(blobs.mark_suspect, storage.id, info.sha256)
+        if not await self._catalog.write(blobs.mark_suspect, storage.id, info.sha256, info.locator):
+            return  # a server has removed or replaced it meanwhile
+        if actual:
+            report.damaged += 1
+        else:
+            report.missing += 1
         users = await self._catalog.scan(blob_users, storage.id, info.sha256, USERS)
         if self._repair and await self._blob_repair.replace(storage, store, info, users):
             report.mended += 1

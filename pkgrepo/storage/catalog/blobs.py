@@ -101,12 +101,16 @@ def set_verified(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> 
     )
 
 
-def mark_suspect(tx: Transaction, storage_id: int, sha256: str) -> None:
-    """Note that the bytes are missing or damaged."""
-    tx.execute(
-        "UPDATE blob SET state = 'suspect' WHERE storage_id = ? AND sha256 = ? AND state = 'live'",
-        (storage_id, bytes.fromhex(sha256)),
+def mark_suspect(tx: Transaction, storage_id: int, sha256: str, locator: str) -> bool:
+    """Note that a copy is missing or damaged; False when the blob is removed, or has another copy by now."""
+    changed = tx.execute(
+        """
+        UPDATE blob SET state = 'suspect'
+        WHERE storage_id = ? AND sha256 = ? AND locator = ? AND state IN ('live', 'suspect')
+        """,
+        (storage_id, bytes.fromhex(sha256), locator),
     )
+    return bool(changed)
 
 
 def usage(r: Reader, storage_id: int) -> tuple[int, int]:

@@ -364,7 +364,7 @@ async def test_bytes_that_are_being_collected_are_not_relied_on(world):
 async def test_an_upload_heals_bytes_that_were_found_damaged(world):
     await world.publish(*WHEEL)
     old = stored(world)
-    await world.catalog.write(blobs.mark_suspect, world.storage.id, old.sha256)
+    await world.catalog.write(blobs.mark_suspect, world.storage.id, old.sha256, old.locator)
     assert stored(world).locator == ""
     await world.publish(*WHEEL)
     assert stored(world).locator not in ("", old.locator)

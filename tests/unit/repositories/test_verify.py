@@ -69,6 +69,28 @@ async def test_a_missing_copy_and_a_damaged_one_are_told_with_their_packages(wor
     assert (await world.verify(repair=True)).missing == 1  # its bytes are nowhere
 
 
+@pytest.mark.parametrize("removed", [True, False])
+@pytest_twisted.ensureDeferred
+async def test_a_copy_that_goes_while_it_is_looked_at_is_no_finding(world, monkeypatch, removed):
+    """The garbage collection has removed the blob, or an upload has put a copy of its own in the place of a bad one."""
+    path, _ = await publish(world, "demo")
+    sha256 = digest_of(path)
+    replaced = world.catalog.look(blobs.find_blob, world.storage.id, sha256).locator + "0"
+
+    def gone(_locator):
+        world.catalog.do(
+            lambda tx: tx.execute(
+                "UPDATE blob SET state = ?, locator = ?", ("deleting", replaced) if removed else ("live", replaced)
+            )
+        )
+        raise StorageFailed("main")
+
+    monkeypatch.setattr(world.store, "open", gone)
+    report = await world.verify(repair=True)
+    assert (report.missing, [each for each in report.problems if sha256 in each and "blob" in each]) == (0, [])
+    assert state(world, sha256) == ("deleting" if removed else "live")
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_long_list_ends_with_a_number(world):
     await publish(world, "demo")

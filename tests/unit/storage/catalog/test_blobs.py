@@ -68,13 +68,14 @@ def test_a_touch_says_whether_the_blob_may_be_relied_on(catalog):
     claim(catalog, info)
     assert touch(NOW + HOUR)
     assert touched_at(catalog, info) == NOW + HOUR
-    catalog.do(blobs.mark_suspect, catalog.storage_id, info.sha256)
+    catalog.do(blobs.mark_suspect, catalog.storage_id, info.sha256, info.locator)
     assert not touch(NOW + 2 * HOUR)
 
 
 def test_a_suspect_blob_is_healed_by_a_new_copy(catalog):
-    claim(catalog, make_blob(b"x"))
-    catalog.do(blobs.mark_suspect, catalog.storage_id, make_blob(b"x").sha256)
+    info = make_blob(b"x")
+    claim(catalog, info)
+    catalog.do(blobs.mark_suspect, catalog.storage_id, info.sha256, info.locator)
     fresh = make_blob(b"x", copy=2)
     assert claim(catalog, fresh) == fresh == find(catalog, fresh)
     assert catalog.do(blobs.touch_blob, catalog.storage_id, fresh.sha256, NOW)
@@ -83,7 +84,7 @@ def test_a_suspect_blob_is_healed_by_a_new_copy(catalog):
 def test_a_verified_blob_is_no_longer_suspect(catalog):
     info = make_blob(b"x")
     claim(catalog, info)
-    catalog.do(blobs.mark_suspect, catalog.storage_id, info.sha256)
+    catalog.do(blobs.mark_suspect, catalog.storage_id, info.sha256, info.locator)
     catalog.do(blobs.set_verified, catalog.storage_id, info.sha256, NOW + 1)
     assert catalog.do(blobs.touch_blob, catalog.storage_id, info.sha256, NOW)
 

@@ -105,7 +105,7 @@ def test_files_are_listed_by_version_and_by_package(catalog):
 
 def test_damaged_bytes_are_not_handed_out_until_they_come_again(catalog):
     file = put(catalog, "a", b"x")
-    catalog.do(blobs.mark_suspect, file.storage_id, file.sha256)
+    catalog.do(blobs.mark_suspect, file.storage_id, file.sha256, file.locator)
     assert find(catalog, "a") == evolve(file, locator="")
     fresh = make_blob(b"x", copy=2)
     catalog.do(blobs.claim_blob, file.storage_id, fresh, NOW)
