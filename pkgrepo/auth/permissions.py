@@ -233,7 +233,8 @@ class Authorizer:
             owner=lambda: self.owning_project(repository, package) if package else None,
             anonymous=self._anonymous,
         )
-        self._remember(key, identity, repository, decision)
+        if repository.id != NO_REPOSITORY:  # anybody can make up as many of these as they like
+            self._remember(key, identity, repository, decision)
         return decision
 
     def _remember(self, key: _Key, identity: Identity, repository: Repository, decision: Decision) -> None:

@@ -306,3 +306,4 @@ def test_in_a_repository_that_does_not_exist_nobody_may_anything(scene):
     phantom = evolve(scene.repository(1), id=NO_REPOSITORY)
     assert not scene.authorizer.knows(admin, phantom)
     assert not any(scene.authorizer.may(admin, action, phantom, "x") for action in Action)
+    assert not scene.authorizer._decisions  # anybody can make up as many as they like
