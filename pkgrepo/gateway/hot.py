@@ -18,6 +18,8 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import Item
 
 VARIANTS = 32  # spellings of the negotiating header fields that are remembered for one entry
+ENTRY_BYTES = 2048  # of memory that an entry takes beside its address and its documents, roughly
+VARIANT_BYTES = 2048  # and each variant of it, beside its spelling
 
 
 @define
@@ -29,7 +31,8 @@ class Entry:
     that token globs are held against. ``fresh`` asks the catalog whether what is kept still holds. ``negotiate`` makes
     the answer for a request; ``item`` is set when sending it counts as a download. ``by_address`` says that answers
     differ by the address that the client used, for they hold absolute links. From ``dated_at`` on (Unix seconds; 0 when
-    it has passed) they tell a date that would have been in the future before: they are made anew then.
+    it has passed) they tell a date that would have been in the future before: they are made anew then. ``size`` is the
+    bytes that it takes without the variants.
     """
 
     repository: Repository
@@ -41,6 +44,7 @@ class Entry:
     by_address: bool = False
     heads: bool = True
     dated_at: int = 0
+    size: int = 0
     variants: dict[tuple[bytes | None, bytes | None, str], Prepared] = Factory(dict)
 
 
@@ -70,8 +74,9 @@ class HotAnswers:
         Remember how this request is answered; ``generation`` is the catalog's from before the data was read.
 
         Requests with a query are not remembered, since anybody can make up as many as they like. ``size`` is the
-        bytes that the entry holds, all variants together. Without ``heads`` a HEAD always goes to the handler, which
-        has more to do than to answer: it promises that the client need not send what is there.
+        bytes of the documents that it holds for one address; spellings of address and header fields, of which anybody
+        can make up as many as they like too, are counted here. Without ``heads`` a HEAD always goes to the handler,
+        which has more to do than to answer: it promises that the client need not send what is there.
         """
         if request.raw_query:
             return
@@ -85,8 +90,9 @@ class HotAnswers:
             by_address=by_address,
             heads=heads,
             dated_at=dated_at,
+            size=size + len(request.uri) + ENTRY_BYTES,
         )
-        self._cache.put((repository.id, request.uri), entry, size=size)
+        self._cache.put((repository.id, request.uri), entry, size=entry.size)
 
     def find(self, request: Request, repository: Repository, generation: int) -> Entry | None:
         """The entry for this request, if it still holds at this generation and for this configuration."""
@@ -122,4 +128,15 @@ class HotAnswers:
             if len(entry.variants) >= VARIANTS:
                 entry.variants.clear()
             entry.variants[wanted] = prepared
+            if _size(entry) > self._cache.largest:
+                entry.variants = {wanted: prepared}
+            self._cache.put((entry.repository.id, request.uri), entry, size=_size(entry))
         return prepared
+
+
+def _size(entry: Entry) -> int:
+    """The bytes that an entry takes with its variants: its documents once for each address, and what is spelled."""
+    size = entry.size * len({address for _, _, address in entry.variants})
+    for accept, encoding, address in entry.variants:
+        size += VARIANT_BYTES + len(accept or b"") + len(encoding or b"") + len(address)
+    return size

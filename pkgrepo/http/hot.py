@@ -84,6 +84,11 @@ class ResponseCache(Generic[T]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest entry that is kept."""
+        return self.limit // 8
+
     def get(self, key: Hashable) -> T | None:
         """What is kept under ``key``, or None."""
         entry = self._entries.get(key)
@@ -97,7 +102,7 @@ class ResponseCache(Generic[T]):
     def put(self, key: Hashable, entry: T, size: int) -> None:
         """Keep ``entry``, which costs ``size`` bytes, in place of what was there."""
         self.drop(key)
-        if size > self.limit // 8:
+        if size > self.largest:
             return
         self._entries[key] = (entry, size)
         self.size += size

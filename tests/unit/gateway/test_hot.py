@@ -27,6 +27,8 @@ class Asked:
         self.fields = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
         self.principal = self.repository = self.cache = ""
 
+        self.base_url = "http://" + headers.get("host", "localhost")
+
     def header(self, name):
         return self.fields.get(name)
 
@@ -77,7 +79,8 @@ class Scene:
         self.catalog = MemoryCatalog()
         self.repository = self.catalog.do(add_repository)
         self.file = self.catalog.do(publish, self.repository, "packages/demo/1.0/demo.whl")
-        self.hot = HotAnswers(ResponseCache(1_000_000), self)
+        self.cache = ResponseCache(1_000_000)
+        self.hot = HotAnswers(self.cache, self)
         self.mounts, self.access, self.noted = Mounts(), Access(), Noted()
         self.mounts.mount = Mount(self.repository)
         self.fresh = True
@@ -250,6 +253,30 @@ def test_endless_spellings_take_a_bounded_room(scene):
         assert scene.body(Asked(accept=f"a/{n}")) == b"a/%d" % n
     entry = scene.hot.find(Asked(), scene.repository, scene.catalog.generation())
     assert len(entry.variants) <= VARIANTS
+
+
+def test_endless_spellings_of_one_address_take_a_bounded_room(scene):
+    for n in range(1000):
+        scene.keep(Asked(f"/repositories/main/py/simple/{n}/"), size=0)
+    assert scene.cache.size > 1000 * 30  # the addresses alone
+    scene.cache.limit = 100_000
+    for n in range(1000):
+        scene.keep(Asked(f"/repositories/main/py/simple/{n}/"), size=0)
+    assert 0 < len(scene.cache) < 100
+
+
+def test_long_spellings_and_documents_of_many_addresses_are_counted(scene):
+    scene.keep(Asked())
+    before = scene.cache.size
+    assert scene.body(Asked(accept="a" * 10_000)) is not None
+    assert scene.cache.size > before + 10_000
+    scene.keep(Asked(), size=20_000, by_address=True)
+    for n in range(3):
+        assert scene.body(Asked(host=f"h{n}")) is not None
+    assert scene.cache.size > 3 * 20_000
+    for n in range(100):  # more than there is room for
+        assert scene.body(Asked(host=f"i{n}")) is not None
+    assert scene.cache.size <= scene.cache.largest
 
 
 def test_whole_downloads_are_noted_and_nothing_else(scene):
