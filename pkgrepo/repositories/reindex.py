@@ -22,6 +22,7 @@ from .image_restore import BATCH, restore_manifests, restore_tags
 from .image_sidecar import IMAGE, MANIFESTS, BlobEntry, ImageSidecar, ManifestSidecar
 from .index import Change, Indexer, PackageIndex
 from .layout_mark import NO_LAYOUT, LayoutMark, read_mark
+from .layout_updater import FAILURES, reason_of
 from .progress import Progress
 from .publish import Release, publish_release
 from .readable import LayoutFollower
@@ -107,7 +108,11 @@ class Reindexer:
         return self._restored
 
     async def _storage(self, storage: Storage, store: IBlobStore, layout: ReadableLayout) -> None:
-        places = await self._pools.disk(lambda: [place for place in layout.walk() if place.endswith(".json")])
+        def unreadable(place: str, error: Exception) -> None:
+            self._restored.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
+
+        walk = layout.walk(failed=unreadable)
+        places = await self._pools.disk(lambda: [place for place in walk if place.endswith(".json")])
         places.sort(key=lambda place: (place.count("/"), place))
         self._progress.begin(f"sidecars of {storage.name}", len(places))
         found: list[tuple[Repository, PackageSidecar | BurnedSidecar | ImageSidecar]] = []
@@ -119,8 +124,8 @@ class Reindexer:
                 continue
             try:
                 await self._take(storage, store, layout, place, found)
-            except PkgrepoError as error:
-                self._restored.problems.append(f"{storage.name}: {place}: {error}")
+            except FAILURES as error:
+                unreadable(place, error)
             self._progress.step()
         for some in images.values():
             for start in range(0, len(some), BATCH):
@@ -263,8 +268,8 @@ class Reindexer:
                 repository = self._find(storage, place)
                 data = await self._pools.disk(layout.read, place)
                 sidecar = decode(data or b"", ManifestSidecar, place)
-            except PkgrepoError as error:
-                self._restored.problems.append(f"{storage.name}: {place}: {error}")
+            except FAILURES as error:
+                self._restored.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
                 continue
             sidecars.append(sidecar)
             entries: list[BlobEntry | ManifestSidecar] = [*sidecar.blobs, sidecar]

@@ -159,10 +159,24 @@ class ReadableLayout:
                 if entry.is_file():
                     yield entry.name
 
-    def walk(self, directory: str = "") -> Iterator[str]:
-        """Every file in a folder, or below a directory, as a path below the root with ``/`` between its parts."""
+    def walk(self, directory: str = "", failed: Callable[[str, OSError], None] | None = None) -> Iterator[str]:
+        """
+        Every file in a folder, or below a directory, as a path below the root with ``/`` between its parts.
+
+        ``failed`` is called with each directory that cannot be listed, and the rest follows.
+
+        :raises OSError: a directory cannot be listed, and there is no ``failed``
+        """
+
+        def report(error: OSError) -> None:
+            if isinstance(error, FileNotFoundError):
+                return  # it went meanwhile
+            if failed is None:
+                raise error
+            failed(Path(error.filename).relative_to(self.root).as_posix(), error)
+
         start = self._path(directory) if directory else self.root
-        for folder, directories, names in os.walk(start):
+        for folder, directories, names in os.walk(start, onerror=report):
             directories[:] = sorted(name for name in directories if name != TEMPORARY)
             for name in [] if folder == str(self.root) else sorted(names):
                 yield Path(folder, name).relative_to(self.root).as_posix()

@@ -1,5 +1,6 @@
 """What a catalog that is built again from the readable layout has, and what it must not take in."""
 
+import errno
 import os
 
 import pytest
@@ -11,6 +12,7 @@ from pkgrepo.model import SYSTEM, Actor, VersionState
 from pkgrepo.repositories.remove import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog import files, packages, repositories, versions
 from pkgrepo.storage.catalog.tombstones import is_burned
+from pkgrepo.storage.readable import ReadableLayout
 from tests.support.pyprojects import make_sdist, make_wheel
 from tests.support.repositories import World
 
@@ -203,3 +205,30 @@ async def test_a_storage_that_cannot_be_opened_does_not_keep_the_others_back(wor
     restored = await again.reindex()
     assert restored.versions == 1
     assert restored.problems[0].startswith("storage 'away' cannot be opened: ")
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_the_disk_cannot_read_is_told_and_the_rest_is_taken_in(world, again, monkeypatch):
+    for name in ("aaa", "bbb", "ccc"):
+        await world.publish(*make_sdist(name, "1.0"))
+    await world.follow()
+    scandir, read = os.scandir, ReadableLayout.read
+
+    def list_folder(path):
+        if str(path).endswith("py/aaa"):
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return scandir(path)
+
+    def read_document(layout, path):
+        if path == "py/bbb/1.0/bbb-1.0.json":
+            raise OSError(errno.EIO, "Input/output error")
+        return read(layout, path)
+
+    monkeypatch.setattr(os, "scandir", list_folder)
+    monkeypatch.setattr(ReadableLayout, "read", read_document)
+    restored = await build(again)
+    assert restored.versions == 1
+    assert restored.problems[:2] == [
+        "main: py/aaa: Input/output error",
+        "main: py/bbb/1.0/bbb-1.0.json: Input/output error",
+    ]
