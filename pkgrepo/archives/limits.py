@@ -7,7 +7,7 @@ kind need more, the budget grows with the file: what an honest entry adds to it 
 =====================  ==========================================  =================================================
 counted                budget                                      what one costs
 =====================  ==========================================  =================================================
-entries                20,000, or one for 32 bytes of the file;    10 us
+entries                20,000, or one for 16 bytes of the file;    10 us
                        100,000 at most
 tar headers            2 for each entry; extended ones count       6 us
 pax records            10 for each entry                           0.6 us
@@ -29,7 +29,7 @@ from .source import Source
 
 MOST_ENTRIES: Final = 100_000
 FREE_ENTRIES: Final = 20_000  # however small the file is
-ENTRY_SIZE: Final = 32  # bytes of the file for each entry beyond; a tar header alone is hardly packed into fewer
+ENTRY_SIZE: Final = 16  # bytes of the file for each entry beyond; the densest packages of icons have 44
 HEADERS_OF_ENTRY: Final = 2  # some tools write an extended header before each entry
 RECORDS_OF_ENTRY: Final = 10  # pax records; bsdtar writes up to eight
 LONGEST_NAME: Final = 4096  # bytes of an entry's name; what file systems take

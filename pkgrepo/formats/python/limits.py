@@ -9,7 +9,7 @@ counted              budget                                      what one costs
 bytes of METADATA    8 MiB                                       20 ns in the head, 2 ns in the body
 or PKG-INFO
 lines of its head    50,000                                      2 us
-Requires-Dist        5,000 fields, of 256 KiB together           up to 1.1 us a character (brackets in a marker)
+Requires-Dist        5,000 fields, of 512 KiB together           up to 1.1 us a character (brackets in a marker)
                      (one of more than 4,096 is not read)
 RECORD               32 MiB, 400,000 rows                        6 ns a byte, 0.3 us a row
 a version            255 characters                              10 us
@@ -29,7 +29,7 @@ RECORD_ROWS: Final = 4 * MOST_ENTRIES  # lines of it, and half its commas; an en
 
 MOST_LINES: Final = 50_000  # of the head of METADATA or PKG-INFO
 MOST_REQUIREMENTS: Final = 5_000
-REQUIREMENTS_SIZE: Final = 256 * 1024  # characters of all requirements; five times what the longest lists have
+REQUIREMENTS_SIZE: Final = 512 * 1024  # characters of all requirements; the longest lists have some 100 KiB
 LONGEST_REQUIREMENT: Final = 4096  # characters; longer ones are passed on unread
 
 MOST_ATTESTATIONS: Final = 16  # for one file; tools make one or two

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
 import tarfile
 from collections.abc import Iterator
 from typing import Any
@@ -193,3 +194,14 @@ def test_budgets_end_where_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tar, "LONGEST_NAME", 3)
     with pytest.raises(Invalid, match="a name of more than 3 bytes"):
         members(make(("abcd", b"")))
+
+
+def test_the_largest_packages_of_icons_fit() -> None:
+    """50,000 files of some fifty bytes each, packed into 40 of the tarball; such packages have 44 and more."""
+    noise = random.Random(7)
+    files = [(f"package/esm/Icon{number}.js", noise.randbytes(16).hex().encode()) for number in range(50_000)]
+    data = make(*files, format=tarfile.USTAR_FORMAT)
+    packed = gzip.compress(data, 6)
+    assert len(packed) < 45 * len(files)
+    source = Source(packed, "icons.tgz")
+    assert sum(1 for _ in Tar(source, Gunzip(source))) == len(files)

@@ -207,6 +207,16 @@ def test_requirements_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(read) == 10
 
 
+def test_long_lists_of_requirements_fit() -> None:
+    """3,000 of 130 characters each: several times what the largest projects with many extras have."""
+    marker = "(python_version >= '3.8' and platform_system != 'Windows')"
+    requirement = f"a-package-of-a-long-name[one,two]<9,>=1.2.3; {marker}"
+    lines = "".join(f"Requires-Dist: {requirement} and extra == 'an-extra-{number}'\n" for number in range(3000))
+    metadata = parse_metadata(HEAD + lines.encode(), "METADATA")
+    assert len(metadata.requires_dist) == 3000
+    assert not metadata.warnings
+
+
 @pytest.mark.parametrize(
     ("filename", "why"),
     [
