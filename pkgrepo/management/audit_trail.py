@@ -26,6 +26,7 @@ from attrs import Factory, define, evolve, frozen
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.flight import shield
 from pkgrepo.concurrency.permits import Permits
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
@@ -108,24 +109,8 @@ class AuditTrail:
             self._lost += 1
 
     async def flush(self) -> None:
-        """Write what was noted; what cannot be written is kept for the next time."""
-        async with self._writing.one():
-            noted, lost = self._noted, self._lost
-            if lost:
-                entry = Entry(SYSTEM, "audit.lost", "", FAILED, {"count": lost})
-                noted = [*noted, _Noted(entry, self._clock.now_ms())]
-            if not noted:
-                return
-            self._noted, self._lost = [], 0
-            try:
-                await self._catalog.write(_append_all, noted)
-            except (StorageFull, StorageFailed):  # which the catalog has logged
-                kept = [each for each in noted if each.entry.actor is not SYSTEM] + self._noted
-                self._noted, left = kept[:MOST_NOTED], kept[MOST_NOTED:]
-                self._lost += lost + len(left)
-                return
-            for each in noted:
-                self.copy(each.entry, each.at_ms)
+        """Write what was noted, whoever waits for it; what cannot be written is kept for the next time."""
+        await shield(self._write_noted())
 
     async def sum_up(self) -> None:
         """Write the counts of what unknown callers were refused, too."""
@@ -179,6 +164,25 @@ class AuditTrail:
             "detail": cut_detail(entry.detail),
         }
         self._sink(msgspec.json.encode(line) + b"\n")
+
+    async def _write_noted(self) -> None:
+        async with self._writing.one():
+            noted, lost = self._noted, self._lost
+            if lost:
+                entry = Entry(SYSTEM, "audit.lost", "", FAILED, {"count": lost})
+                noted = [*noted, _Noted(entry, self._clock.now_ms())]
+            if not noted:
+                return
+            self._noted, self._lost = [], 0
+            try:
+                await self._catalog.write(_append_all, noted)
+            except (StorageFull, StorageFailed):  # which the catalog has logged
+                kept = [each for each in noted if each.entry.actor is not SYSTEM] + self._noted
+                self._noted, left = kept[:MOST_NOTED], kept[MOST_NOTED:]
+                self._lost += lost + len(left)
+                return
+            for each in noted:
+                self.copy(each.entry, each.at_ms)
 
     def _count(self, noted: _Noted) -> None:
         kind = (noted.entry.action, noted.entry.outcome)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.logger import globalLogPublisher
 
@@ -118,6 +118,20 @@ def test_a_full_disk_keeps_rows_up_to_a_bound_and_tells_how_many_were_lost(scene
     assert [row.object for row in reversed(kept)] == [f"o{number}" for number in range(MOST_NOTED)]
     scene.do(scene.trail.flush())
     assert len(scene.rows()) == MOST_NOTED + 1
+
+
+def test_a_reader_who_leaves_while_rows_are_written_loses_none(scene, monkeypatch):
+    writing = Deferred()
+    monkeypatch.setattr(scene.catalog, "write", lambda *_args: writing)
+    scene.trail.note(Entry(ADA, "login", "x"))
+    scene.trail.note(stranger())
+    reading = Deferred.fromCoroutine(scene.trail.sum_up())
+    reading.addErrback(lambda failure: failure.trap(CancelledError))
+    reading.cancel()
+    writing.errback(StorageFull("catalog"))
+    monkeypatch.undo()
+    scene.do(scene.trail.flush())
+    assert [row.actor for row in scene.rows()] == ["anonymous", "ada"]
 
 
 def test_rows_that_a_stop_loses_are_told_of(scene):
