@@ -85,10 +85,13 @@ def keep_copy(connection: apsw.Connection, path: Path, version: int) -> Path:
     copy = path.with_name(f"{path.name}.v{version}")
     unfinished = path.with_name(f"{copy.name}.unfinished")
     unfinished.unlink(missing_ok=True)
-    ensure_private(unfinished)  # VACUUM INTO takes an empty file
-    connection.execute("VACUUM INTO ?", (str(unfinished),))
-    _sync(unfinished)
-    unfinished.replace(copy)
+    try:
+        ensure_private(unfinished)  # VACUUM INTO takes an empty file
+        connection.execute("VACUUM INTO ?", (str(unfinished),))
+        _sync(unfinished)
+        unfinished.replace(copy)
+    finally:
+        unfinished.unlink(missing_ok=True)  # a full disk is full of it
     _sync(path.parent)
     return copy
 

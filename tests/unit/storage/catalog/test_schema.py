@@ -1,3 +1,4 @@
+import errno
 import os
 
 import apsw
@@ -6,7 +7,7 @@ import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import ensureDeferred, gatherResults
 
-from pkgrepo.storage.catalog import layout_pending, packages, settings
+from pkgrepo.storage.catalog import layout_pending, packages, schema, settings
 from pkgrepo.storage.catalog.connections import CatalogUnusable
 from pkgrepo.storage.catalog.layout_pending import Entry
 from pkgrepo.storage.catalog.schema import APPLICATION_ID, Migration, load_migrations
@@ -74,6 +75,21 @@ async def test_an_upgrade_keeps_the_rows_and_a_copy_of_the_older_catalog(path):
     assert inspect(copy, "PRAGMA integrity_check") == "ok"
     assert await run(copy, FIRST, (settings.get, "a")) == ["b"]
     assert not list(path.parent.glob("*.unfinished"))
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_copy_that_finds_no_room_gives_back_what_it_took(path, monkeypatch):
+    await run(path, FIRST)
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(schema.os, "fsync", fail)
+    with pytest.raises(CatalogUnusable, match="No space left"):
+        await run(path, (*FIRST, SECOND))
+    assert not list(path.parent.glob("*.unfinished"))
+    monkeypatch.undo()
+    await run(path, (*FIRST, SECOND))
 
 
 @pytest_twisted.ensureDeferred
