@@ -178,9 +178,10 @@ class SearchIndex:
 
     def page(self, query: Query, keys: Sequence[str], start: int, size: int) -> Found:
         """A page of those of its ``keys`` that a caller may see."""
-        slots = [slot for key in keys if (slot := self._slots.get(key)) is not None]
-        ranked = self._rank(query.words, slots, start + size)[start:]
-        return Found([(self._keys[slot], fit) for slot, fit in ranked], len(slots))
+        # By the keys that were asked for: another package may get a slot meanwhile.
+        slots = {slot: key for key in keys if (slot := self._slots.get(key)) is not None}
+        ranked = self._rank(query.words, list(slots), start + size)[start:]
+        return Found([(slots[slot], fit) for slot, fit in ranked], len(slots))
 
     def _new_slot(self, entry: Entry) -> int:
         if self._free:

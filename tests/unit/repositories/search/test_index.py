@@ -151,3 +151,16 @@ def test_whatever_is_put_and_removed_what_is_there_is_found(
             expected = sorted(key for key, text in there.items() if all(word in text for word in words))
             assert sorted(key for key, _ in found.keys) == expected
             assert found.total == len(expected)
+
+
+def test_a_page_names_what_its_caller_may_see_though_slots_are_given_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = make(entry("open"), entry("other"))
+    rank = index._rank
+
+    def change_and_rank(*args: object) -> object:
+        index.remove("open")
+        index.put(entry("hidden"))
+        return rank(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(index, "_rank", change_and_rank)
+    assert "hidden" not in [key for key, _ in index.page(Query(), ["open", "other"], 0, 10).keys]
