@@ -34,7 +34,7 @@ from pkgrepo.http.answer_head import render_head
 from pkgrepo.http.answers import error_answer
 from pkgrepo.http.body import Body, BodyLost
 from pkgrepo.http.framing import BodyFraming, MalformedChunks
-from pkgrepo.http.head import BadHead, FieldBlock, check_version, parse_fields, parse_request_line
+from pkgrepo.http.head import BadHead, FieldBlock, check_version, find_early_fault, parse_fields, parse_request_line
 from pkgrepo.http.outlet import Outlet
 from pkgrepo.http.patience import Patience
 from pkgrepo.http.request import Request
@@ -183,8 +183,8 @@ class Channel(Outlet):
         """Refuse a head that is too long, or that has gone wrong before its end."""
         if (len(data) if end < 0 else end) - at > self.site.limits.header_bytes:
             self.refuse(431, f"the request head is longer than {self.site.limits.header_bytes} bytes")
-        elif data.count(b"\n", at) != data.count(b"\r\n", at):
-            self.refuse(400, "a header line does not end with CR LF")
+        elif fault := find_early_fault(data, at):
+            self.refuse(400, fault)
         else:
             self._patience.begin_head(self.site.seconds())
 

@@ -21,6 +21,7 @@ NOT_CONTROL = b"\t" + bytes(range(0x20, 0x7F)) + bytes(range(0x80, 0x100))
 
 _ABSOLUTE = re.compile(rb"https?://([^/?#]+)(.*)", re.IGNORECASE)
 _VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
+_TLS_HANDSHAKE = b"\x16\x03"  # a record's type and the first byte of its version, RFC 8446 section 5.1
 _MAX_LENGTH_DIGITS = 18
 _METHODS = frozenset([b"GET", b"HEAD", b"PUT", b"POST", b"PATCH", b"DELETE", b"OPTIONS"])
 
@@ -95,6 +96,15 @@ def _other_form(method: bytes, target: bytes, version: bytes) -> RequestLine:
         raise BadHead(400, "the request target is neither a path nor an http address")
     path = absolute[2]
     return RequestLine(method, path if path[:1] == b"/" else b"/" + path, absolute[1], modern)
+
+
+def find_early_fault(data: bytes, at: int) -> str:
+    """What is wrong with the beginning of a head, which is ``data[at:]``, for the client; empty if nothing is."""
+    if data.startswith(_TLS_HANDSHAKE, at):  # container clients try TLS first
+        return "the client speaks TLS, and this address does not"
+    if data.count(b"\n", at) != data.count(b"\r\n", at):
+        return "a header line does not end with CR LF"
+    return ""
 
 
 def parse_fields(raw: bytes, limits: HttpLimits) -> FieldBlock:

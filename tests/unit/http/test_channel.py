@@ -403,6 +403,14 @@ def test_head_that_drips_in_is_cut_off_at_its_deadline() -> None:
     assert connection.closed
 
 
+@pytest.mark.parametrize("hello", [b"\x16\x03\x01\x01\x2a\x01", b"\x16\x03\x01\x01\x2a\x01\x00\x00\x0a\x00"])
+def test_client_that_speaks_tls_is_told_at_once_that_nobody_else_does(hello: bytes) -> None:
+    connection = Connection(path)
+    connection.send(hello)
+    answer = connection.answer()
+    assert (answer.status, b"TLS" in answer.body) == (400, True)
+
+
 def test_connection_that_never_speaks_is_closed() -> None:
     connection = Connection(path)
     connection.wait(19)
