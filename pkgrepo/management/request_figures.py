@@ -52,6 +52,7 @@ class RequestFigures:
         self._log = log
         self._figures: dict[_Key, _Figures] = {}
         self._formats: dict[str, str] = {}
+        self._serial: int | None = None
         self._refused = 0
         self._login_failures = 0
 
@@ -91,10 +92,13 @@ class RequestFigures:
 
     def _format_of(self, path: str) -> str:
         known = self._formats.get(path)
-        if known is None:  # asking the registry each time would cost as much as all the rest
+        if known is not None:  # asking the registry each time would cost as much as all the rest
+            return known
+        serial = self._registry.serial
+        if serial != self._serial:  # and anybody can name what is no repository
+            self._serial = serial
             self._formats = {repository.path: repository.format for repository in self._registry.all()}
-            known = self._formats.get(path, "")
-        return known
+        return self._formats.get(path, "")
 
 
 def _families(counted: list[tuple[_Key, _Figures]], refused: int, failures: int) -> Iterator[Metric]:
