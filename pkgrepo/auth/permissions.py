@@ -22,6 +22,7 @@ from .rules import NO_REPOSITORY, Decision, Standing, decide, has_any_right, rea
 from .watch import IdentitySerial
 
 REMEMBERED = 50_000  # decisions; some 15 MB
+LONGEST_REMEMBERED = 512  # characters of a package; no format takes longer ones, and anybody can ask for them
 
 _NOBODY = Standing(user=None)
 _VERBS = {
@@ -233,7 +234,8 @@ class Authorizer:
             owner=lambda: self.owning_project(repository, package) if package else None,
             anonymous=self._anonymous,
         )
-        if repository.id != NO_REPOSITORY:  # anybody can make up as many of these as they like
+        made_up = repository.id == NO_REPOSITORY or len(package or "") > LONGEST_REMEMBERED
+        if not made_up:
             self._remember(key, identity, repository, decision)
         return decision
 

@@ -132,6 +132,15 @@ def test_identities_that_came_and_went_are_never_mistaken_for_each_other(scene, 
         assert scene.authorizer.may(identity, READ, repository) is not narrowed
 
 
+def test_decisions_about_names_that_no_package_has_are_not_remembered(scene, alice):
+    repository = scene.repository()
+    grant(scene, repository, alice, [READ])
+    assert scene.authorizer.may(alice, READ, repository, "a" * 30_000)
+    assert not scene.authorizer._decisions
+    assert scene.authorizer.may(alice, READ, repository, "a" * 200)
+    assert len(scene.authorizer._decisions) == 1
+
+
 def test_memory_of_decisions_is_bounded(scene, alice, monkeypatch):
     monkeypatch.setattr(module, "REMEMBERED", 10)
     repository = scene.repository()
