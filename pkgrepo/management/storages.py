@@ -84,7 +84,7 @@ class Storages:
                 raise AlreadyExists("storage", body.name)
             return await self._shown(present)
         await self._check_path(path, None)
-        uid = str(uuid4())
+        uid = await self._new_uid(path)
         settings = await self._make(body.name, path, uid)
         if not _readable(body):
             settings["readable_layout"] = False
@@ -220,6 +220,15 @@ class Storages:
         path = self._folders.data / path
         await self._check_path(path, storage)
         return {**storage.settings, **await self._make(storage.name, path, storage.uid)}
+
+    async def _new_uid(self, path: Path) -> str:
+        """The id for a storage that is to be made: that of its folder, where making it has failed before."""
+        try:
+            found = await self._services.pools.disk(self._folders.find_empty, path)
+        except (PkgrepoError, OSError) as error:
+            raise _unusable(error) from error
+        present = None if found is None else self._catalog.look(storages.find_storage, found)
+        return found if found is not None and present is None else str(uuid4())
 
     async def _make(self, name: str, path: Path, uid: str) -> dict[str, Any]:
         """The settings of a storage whose folder was made; whatever is wrong with that raises."""

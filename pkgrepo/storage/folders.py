@@ -137,6 +137,19 @@ class StorageFolders:
         self.claim(folder)
         return uid
 
+    def find_empty(self, folder: Path) -> str | None:
+        """
+        The id of a storage of this catalog in whose folder no blob is, None where there is no such storage.
+
+        A folder is made before its storage is written down, which may fail.
+
+        :raises Conflict: its owner file is damaged; :raises OSError: its id cannot be read
+        """
+        uid = find_storage_id(folder)
+        if uid is None or not self.owns(folder):
+            return None
+        return None if any(files for _, _, files in os.walk(StorePaths(folder).blobs)) else uid
+
     def claim(self, folder: Path) -> None:
         """
         Let a storage belong to this catalog from now on, whoever had it.

@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 import pytest_twisted
 
+from pkgrepo.errors import StorageFull
 from pkgrepo.storage.catalog import storages
 from pkgrepo.storage.folders import OWNER
 from pkgrepo.storage.known import KnownStorages
@@ -38,6 +39,30 @@ async def test_making_what_is_there_already_is_fine_when_it_is_the_same(stack: S
     assert (reply.status, reply.json["name"]) == (200, "main")
     other = await stack.api("POST", "/storage", {"name": "main", "path": str(stack.folder / "elsewhere")})
     assert other.status == 409
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_folder_whose_storage_could_not_be_written_down_can_be_asked_for_again(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_args: object, **_kwargs: object) -> None:
+        raise StorageFull("catalog")
+
+    body = {"name": "second", "type": "Local"}
+    with monkeypatch.context() as patched:
+        patched.setattr(storages, "add_storage", full)
+        assert (await stack.api("POST", "/storage", body)).status == 507
+    assert (await stack.api("POST", "/storage", body)).status == 201
+    assert (await stack.ok("POST", "/storage/second/check", {}))["ok"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_folder_in_which_something_was_stored_becomes_no_new_storage(stack: Stack) -> None:
+    body = {"name": "second", "type": "Local"}
+    assert (await stack.api("POST", "/storage", body)).status == 201
+    (stack.folder / "data" / "storages" / "second" / "blobs" / "00" / "kept").write_bytes(b"x")
+    await stack.ok("DELETE", "/storage/second")
+    assert (await stack.api("POST", "/storage", body)).status == 422
 
 
 @pytest_twisted.ensureDeferred
