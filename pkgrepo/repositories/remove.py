@@ -10,7 +10,7 @@ from attrs import evolve
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, File, Package, Repository, Version, VersionState
-from pkgrepo.storage.catalog import documents, files, many_versions, packages, repositories, versions
+from pkgrepo.storage.catalog import files, many_versions, packages, repositories, versions
 from pkgrepo.storage.catalog.many_versions import VersionRow
 
 from .index import Change, Indexer, PackageIndex, VersionsIndexer
@@ -171,7 +171,6 @@ def present(reader: Reader, repository_id: int, paths: Sequence[str]) -> list[st
 
 
 def _remove_package(tx: Transaction, repository: Repository, package: Package) -> None:
-    documents.remove_documents(tx, repository.id, package.key)
     packages.remove_package(tx, package.id)
     repositories.add_usage(tx, repository.id, 0, -1)
     repositories.names_changed(tx, repository.id)

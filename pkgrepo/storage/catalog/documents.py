@@ -1,65 +1,8 @@
-"""Rendered index documents, and the fragments that they are spliced from."""
+"""The fragments that the documents of packages are spliced from."""
 
 from __future__ import annotations
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Document
-
-
-def find_document(r: Reader, repository_id: int, kind: str, key: str) -> Document | None:
-    """A document with its compressed forms, or None."""
-    row = r.one(
-        """
-        SELECT content_type, body, etag, serial, gzip, zstd FROM document
-        WHERE repository_id = ? AND key = ? AND kind = ?
-        """,
-        (repository_id, key, kind),
-    )
-    return None if row is None else Document(*row)
-
-
-def document_etag(r: Reader, repository_id: int, kind: str, key: str) -> tuple[str, int] | None:
-    """Validator and serial of a document, or None; does not touch its bytes."""
-    row = r.one(
-        "SELECT etag, serial FROM document WHERE repository_id = ? AND key = ? AND kind = ?",
-        (repository_id, key, kind),
-    )
-    return None if row is None else (row[0], row[1])
-
-
-def put_document(tx: Transaction, repository_id: int, kind: str, key: str, document: Document, now_ms: int) -> None:
-    """Set or replace a document."""
-    tx.execute(
-        """
-        INSERT INTO document (repository_id, kind, key, content_type, etag, serial, built_at, body, gzip, zstd)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (repository_id, key, kind) DO UPDATE
-        SET content_type = excluded.content_type, etag = excluded.etag, serial = excluded.serial,
-            built_at = excluded.built_at, body = excluded.body, gzip = excluded.gzip, zstd = excluded.zstd
-        """,
-        (
-            repository_id,
-            kind,
-            key,
-            document.content_type,
-            document.etag,
-            document.serial,
-            now_ms,
-            document.body,
-            document.gzip,
-            document.zstd,
-        ),
-    )
-
-
-def remove_document(tx: Transaction, repository_id: int, kind: str, key: str) -> None:
-    """Remove one document; absent is fine."""
-    tx.execute("DELETE FROM document WHERE repository_id = ? AND key = ? AND kind = ?", (repository_id, key, kind))
-
-
-def remove_documents(tx: Transaction, repository_id: int, key: str) -> None:
-    """Remove the documents of every kind under a key."""
-    tx.execute("DELETE FROM document WHERE repository_id = ? AND key = ?", (repository_id, key))
 
 
 def put_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: str, body: bytes) -> None:

@@ -30,7 +30,6 @@ _OF_PACKAGE = (
     "DELETE FROM tag WHERE (package_id, name) IN (SELECT package_id, name FROM tag WHERE package_id = ? LIMIT ?)",
 )
 _OF_REPOSITORY = (
-    "DELETE FROM document WHERE id IN (SELECT id FROM document WHERE repository_id = ? LIMIT ?)",
     """
     DELETE FROM cache_entry WHERE (repository_id, route, path) IN
         (SELECT repository_id, route, path FROM cache_entry WHERE repository_id = ? LIMIT ?)

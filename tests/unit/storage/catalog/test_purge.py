@@ -1,19 +1,18 @@
 import pytest
 import pytest_twisted
 
-from pkgrepo.model import SYSTEM, Document
+from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog import blobs, documents, events, files, purge, repositories, tags
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, publish
 
-CONTENT = ("document", "file", "version", "fragment", "tag", "package", "tombstone", "repository")
+CONTENT = ("file", "version", "fragment", "tag", "package", "tombstone", "repository")
 
 
 def fill(tx, repository):
     for n in range(7):
         file = publish(tx, repository, f"{n}.whl", package=f"p{n % 2}", version=f"{n}")
         documents.put_fragment(tx, file.package_id, "html", b"", f"{n}", b"x")
-        documents.put_document(tx, repository.id, "html", f"{n}", Document("a", b"x", '"1"', 1), NOW)
         tags.set_tag(tx, file.package_id, f"{n}", actor=SYSTEM, now_ms=NOW, version_id=file.version_id)
     files.remove_file(tx, publish(tx, repository, "gone"), actor=SYSTEM, tombstone=True, now_ms=NOW)
     events.append_event(
