@@ -24,7 +24,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from pkgrepo.errors import Invalid
 
-from .limits import LONGEST_REQUIREMENT, MOST_LINES, MOST_REQUIREMENTS, REQUIREMENTS_SIZE
+from .limits import LONGEST_REQUIREMENT, MOST_BRACKETS, MOST_LINES, MOST_REQUIREMENTS, REQUIREMENTS_SIZE
 from .names import FileName, find_version, normalise, parse_version
 
 _HEAD_DEFECTS = (FirstHeaderLineIsContinuationDefect, MisplacedEnvelopeHeaderDefect, MissingHeaderBodySeparatorDefect)
@@ -211,7 +211,7 @@ def _is_specifier(text: str | None) -> bool:
 
 
 def _is_requirement(text: str) -> bool:
-    if len(text) > LONGEST_REQUIREMENT:
+    if len(text) > LONGEST_REQUIREMENT or text.count("(") > MOST_BRACKETS:
         return False
     try:
         Requirement(text)

@@ -136,6 +136,7 @@ def test_what_mail_would_say_of_the_body_does_not_count() -> None:
         (b"Requires-Python: >=3.6.*", "'>=3.6.*' is not a version specifier"),
         (b"Requires-Python: " + b">=3," * 100_000, "is not a version specifier"),
         (b"Requires-Dist: attrs\nRequires-Dist: not a requirement!", "1 of Requires-Dist cannot be read"),
+        (b"Requires-Dist: a;" + b"(" * 33 + b"extra=='a'" + b")" * 33, "1 of Requires-Dist cannot be read"),
         (b"Requires-Dist: a;" + b"(" * 4000, "1 of Requires-Dist cannot be read"),
         (b"Requires-Dist: " + b"a" * 5000, "1 of Requires-Dist cannot be read"),
         (b"Summary: one\nSummary: two", "gives summary more than once"),
