@@ -23,8 +23,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
 from attrs import Factory, define, evolve, frozen
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.flight import shield
 from pkgrepo.concurrency.permits import Permits
@@ -45,6 +47,7 @@ FAILED = "failed"
 FLUSH_S = 1.0  # seconds
 SUM_S = 300.0  # seconds; at most some ten thousand rows a day, whatever anybody sends
 MOST_NOTED = 1000  # rows kept while the catalog cannot be written; some 1 MB as a rule
+FLUSH_FROM = 500  # rows that do not wait for FLUSH_S
 MOST_KINDS = 50  # pairs of action and outcome that are told apart in one interval
 MOST_ADDRESSES = 20  # addresses that are told apart in one row
 
@@ -105,6 +108,8 @@ class AuditTrail:
             self._count(noted)
         elif len(self._noted) < MOST_NOTED:
             self._noted.append(noted)
+            if len(self._noted) == FLUSH_FROM:
+                Deferred.fromCoroutine(self.flush()).addErrback(_log_failure)
         else:
             self._lost += 1
 
@@ -190,6 +195,10 @@ class AuditTrail:
             kind = ("other", noted.entry.outcome)
             noted = evolve(noted, entry=evolve(noted.entry, action="other"))
         self._sums.setdefault(kind, _Sum(noted)).add(noted.entry.actor.address)
+
+
+def _log_failure(failure: Failure) -> None:
+    log.failure("rows of the audit log could not be written", failure=failure)
 
 
 def _append_all(tx: Transaction, noted: list[_Noted]) -> None:

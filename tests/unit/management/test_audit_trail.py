@@ -102,6 +102,13 @@ def test_known_callers_have_rows_of_their_own(scene):
     assert [json.loads(copy)["object"] for copy in scene.copies] == ["o0", "o1", "o2"]
 
 
+def test_a_burst_of_a_known_caller_loses_no_row_while_the_catalog_can_be_written(scene):
+    for number in range(3 * MOST_NOTED):
+        scene.trail.note(Entry(ADA, "login", f"o{number}"))
+    scene.do(scene.trail.flush())
+    assert [row.object for row in reversed(scene.rows())] == [f"o{number}" for number in range(3 * MOST_NOTED)]
+
+
 def test_a_full_disk_keeps_rows_up_to_a_bound_and_tells_how_many_were_lost(scene):
     scene.catalog.full = True
     for number in range(MOST_NOTED):
