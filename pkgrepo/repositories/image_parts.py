@@ -126,10 +126,14 @@ class _Drafts:
     def __init__(self, writer: ImageLayoutWriter, image: str) -> None:
         self._layout = writer.layout
         self._places = writer.places(image)
-        self._index = self._layout.draft()
-        self._sidecar = self._layout.draft()
-        self._index_lines = LineWriter(INDEX_FORM, self._index)
-        self._sidecar_lines = LineWriter(tags_form(image), self._sidecar)
+        with ExitStack() as begun:
+            self._index = self._layout.draft()
+            begun.callback(self._index.discard)
+            self._sidecar = self._layout.draft()
+            begun.callback(self._sidecar.discard)
+            self._index_lines = LineWriter(INDEX_FORM, self._index)
+            self._sidecar_lines = LineWriter(tags_form(image), self._sidecar)
+            begun.pop_all()
 
     def add_tags(self, tags: Sequence[StoredTag]) -> None:
         self._index_lines.add(list(tag_index_entries(tags)))

@@ -58,7 +58,8 @@ class Draft:
 
     def discard(self) -> None:
         """Forget it, unless it was put in its place."""
-        self._file.close()
+        with suppress(OSError):  # what is in the buffer may find no room
+            self._file.close()
         with suppress(FileNotFoundError):
             os.unlink(self.path)
 

@@ -354,3 +354,22 @@ async def test_reindex_brings_every_page_back(make_registry: Any, compared: list
     await registry.catch_up()
     await right(registry, compared)
     assert tags(top(registry)) == {f"v{number}": each.digest for number, each in enumerate(images)}
+
+
+@pytest_twisted.ensureDeferred
+async def test_documents_that_cannot_be_begun_leave_no_temporary(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft, made = ReadableLayout.draft, []
+
+    def second_fails(layout: ReadableLayout) -> Any:
+        if made:
+            raise OSError(28, "No space left on device")
+        made.append(draft(layout))
+        return made[0]
+
+    monkeypatch.setattr(ReadableLayout, "draft", second_fails)
+    await registry.push(make_image(), "v1")
+    await registry.catch_up()
+    assert made
+    assert not Path(made[0].path).exists()

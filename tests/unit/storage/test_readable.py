@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.storage.readable import TEMPORARY, ReadableLayout, shorten
+from pkgrepo.storage.readable import TEMPORARY, Draft, ReadableLayout, shorten
 
 
 @pytest.fixture
@@ -148,6 +148,15 @@ def test_a_draft_that_is_discarded_leaves_no_trace(layout):
     draft.write(b"one")
     draft.discard()
     assert os.listdir(layout.root / ".tmp") == []
+
+
+def test_a_draft_that_found_no_room_is_discarded_all_the_same(tmp_path):
+    path = tmp_path / "draft"
+    path.symlink_to("/dev/full")
+    draft = Draft(str(path))
+    draft.write(b"what is in the buffer still")
+    draft.discard()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("other", [b"on", b"onE", b"one!", b""])
