@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Coroutine, Sequence
@@ -37,6 +38,7 @@ log = Logger()
 PAGE = 500
 PIECE = 1024 * 1024
 NAMED = 5  # files or packages that a sentence names
+THIS_PROCESS = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 USERS = 20  # files, and images, that are asked for the bytes of a blob
 
 
@@ -136,6 +138,9 @@ class Verifier:
             actual = await self._digest(store, info.locator)
         except FAILURES as error:
             finding = reason_of(error)
+            if _says_nothing_of_the_bytes(error):
+                report.problems.append(f"{storage.name}: blob {info.sha256} cannot be checked: {finding}")
+                return
         else:
             if actual == info.sha256:
                 await self._catalog.write(blobs.set_verified, storage.id, info.sha256, self._clock.now_ms())
@@ -269,6 +274,11 @@ def _some(names: Sequence[str]) -> str:
     """A list for a sentence, the end of a long one by its number only."""
     more = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _says_nothing_of_the_bytes(error: BaseException) -> bool:
+    """Whether this process may not or cannot open files, which a server beside it may do all the same."""
+    return any(getattr(each, "errno", None) in THIS_PROCESS for each in (error, error.__cause__))
 
 
 def _digest_descriptor(descriptor: int) -> str:

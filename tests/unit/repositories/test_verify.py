@@ -1,5 +1,7 @@
 """Checking stored bytes and the readable layout: each finding is told with what it concerns, or mended."""
 
+import errno
+import os
 import shutil
 
 import pytest
@@ -89,6 +91,25 @@ async def test_a_copy_that_goes_while_it_is_looked_at_is_no_finding(world, monke
     report = await world.verify(repair=True)
     assert (report.missing, [each for each in report.problems if sha256 in each and "blob" in each]) == (0, [])
     assert state(world, sha256) == ("deleting" if removed else "live")
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EMFILE])
+@pytest_twisted.ensureDeferred
+async def test_files_that_this_process_cannot_open_are_told_and_stay_live(world, monkeypatch, code):
+    path, _ = await publish(world, "demo")
+    real = os.open
+
+    def refuse(name, *arguments, **more):
+        if str(name) == str(path):
+            raise OSError(code, os.strerror(code))
+        return real(name, *arguments, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        report = await world.verify(repair=True)
+    (problem,) = report.problems
+    assert f"blob {digest_of(path)} cannot be checked" in problem
+    assert (report.missing, report.damaged, state(world, digest_of(path))) == (0, 0, "live")
 
 
 @pytest_twisted.ensureDeferred
