@@ -23,7 +23,8 @@ DEFAULT_SIZE: Final = 20
 MOST_SIZE: Final = 250
 MOST_FROM: Final = 10_000  # nobody turns that many pages
 LONGEST_TEXT: Final = 500  # characters; what is beyond is not looked at
-MOST_WORDS: Final = 8  # each is another pass over the packages that have those before
+MOST_WORDS: Final = 8  # and authors; each is another pass over the packages that have those before
+MOST_TERMS: Final = 20
 
 # The facets of a package.
 AUTHOR, KEYWORD, MAINTAINER, SCOPE, STAR = "author", "keyword", "maintainer", "scope", "star"
@@ -73,7 +74,7 @@ class Page:
 def read_query(text: str) -> Query:
     """The query that a text asks; unknown qualifiers are words."""
     found: dict[str, list[str]] = {"words": [], "keywords": [], "author": [], "maintainer": [], "scope": []}
-    for term in text[:LONGEST_TEXT].lower().split()[:MOST_WORDS]:
+    for term in text[:LONGEST_TEXT].lower().split()[:MOST_TERMS]:
         qualifier, colon, value = term.partition(":")
         if colon and value and qualifier in found and qualifier != "words":
             found[qualifier].append(value)
@@ -85,9 +86,9 @@ def read_query(text: str) -> Query:
     groups += [(facet(MAINTAINER, each),) for each in found["maintainer"]]
     groups += [(facet(SCOPE, each.removeprefix("@")),) for each in found["scope"]]
     return Query(
-        words=tuple(found["words"]),
+        words=tuple(found["words"][:MOST_WORDS]),
         facets=tuple(groups),
-        patterns=tuple(facet_with(AUTHOR, each) for each in found["author"]),
+        patterns=tuple(facet_with(AUTHOR, each) for each in found["author"][:MOST_WORDS]),
     )
 
 

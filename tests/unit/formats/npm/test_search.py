@@ -65,6 +65,10 @@ def test_queries_are_read(text: str, query: Query) -> None:
 def test_long_queries_are_cut() -> None:
     assert len(read_query("a " * 1000).words) == 8
     assert len(read_query("a" * 1000).words[0]) == 500
+    assert (read_query("a " * 9 + "scope:b").facets, len(read_query("scope:a " * 30).facets)) == (
+        ((facet("scope", "b"),),),
+        20,
+    )
 
 
 def test_best_fit_comes_first() -> None:
