@@ -251,9 +251,8 @@ class SearchIndex:
             for at, names in self._joined_names():
                 if len(chosen) >= SCORED:
                     break
-                if wanted in names:
-                    fits = (at + line for line, name in enumerate(names.split("\n")[1:-1]) if wanted in f"\n{name}\n")
-                    chosen.update((slot, None) for slot in fits if _holds(slots, slot))
+                fits = (at + line for line in _lines_with(wanted, names))
+                chosen.update((slot, None) for slot in fits if _holds(slots, slot))
         if len(chosen) < SCORED:
             chosen.update(dict.fromkeys(slots[: 2 * SCORED]))
         return list(chosen)[:SCORED]
@@ -293,6 +292,20 @@ def _only(slots: Sequence[int], texts: Sequence[str], fits: Callable[[str], obje
 
 def _contains_any(words: Sequence[str], text: str) -> bool:
     return any(word in text for word in words)
+
+
+def _lines_with(wanted: str, names: str) -> Iterator[int]:
+    """
+    The numbers, from 0, of the lines that have a text, with the line feeds before and behind each.
+
+    There is a line feed before the first line and behind the last.
+    """
+    line, counted, at = -1, 0, names.find(wanted)
+    while at >= 0:
+        line += names.count("\n", counted, at + 1)
+        counted = at + 1
+        yield line
+        at = names.find(wanted, names.find("\n", counted))
 
 
 def _holds(slots: Sequence[int], slot: int) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.repositories.search import index as module
-from pkgrepo.repositories.search.index import Entry, Query, SearchIndex, facet, facet_with, join_text
+from pkgrepo.repositories.search.index import Entry, Query, SearchIndex, _lines_with, facet, facet_with, join_text
 
 
 def entry(
@@ -164,3 +164,11 @@ def test_a_page_names_what_its_caller_may_see_though_slots_are_given_out_again(m
 
     monkeypatch.setattr(index, "_rank", change_and_rank)
     assert "hidden" not in [key for key, _ in index.page(Query(), ["open", "other"], 0, 10).keys]
+
+
+@given(st.lists(st.text("ab/", max_size=5), min_size=1), st.text("ab", min_size=1, max_size=2))
+def test_lines_are_found_as_one_by_one(names: list[str], word: str) -> None:
+    joined = "\n".join(["", *names, ""])
+    for before, behind in (("\n", "\n"), ("/", "\n"), ("\n", ""), ("/", ""), ("", "")):
+        wanted = f"{before}{word}{behind}"
+        assert list(_lines_with(wanted, joined)) == [at for at, name in enumerate(names) if wanted in f"\n{name}\n"]
