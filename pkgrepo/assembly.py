@@ -15,67 +15,69 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.web.resource import Resource
 
-from pkgrepo import __version__, first_start
 from pkgrepo.auth.accounts import Accounts
-from pkgrepo.auth.authenticator import Authenticator
-from pkgrepo.auth.bearer import BearerTokens, SigningKeys
-from pkgrepo.auth.checkers import PasswordChecker, SignedChecker, TokenChecker
-from pkgrepo.auth.passwords import Passwords
-from pkgrepo.auth.permissions import Authorizer
-from pkgrepo.auth.realm import make_portal
-from pkgrepo.auth.throttle import Throttle
-from pkgrepo.auth.tokens import hide_tokens
-from pkgrepo.auth.unlocks import NewUnlocks
-from pkgrepo.auth.uses import FLUSH_EVERY_S, TokenUses
+from pkgrepo.auth.login.authenticator import Authenticator
+from pkgrepo.auth.login.checkers import PasswordChecker, SignedChecker, TokenChecker
+from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.auth.login.realm import make_portal
+from pkgrepo.auth.login.throttle import Throttle
+from pkgrepo.auth.login.unlocks import NewUnlocks
+from pkgrepo.auth.permissions.authorizer import Authorizer
+from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
+from pkgrepo.auth.tokens.text import hide_tokens
+from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S, TokenUses
 from pkgrepo.config import Config
-from pkgrepo.descriptors import is_out_of_descriptors
+from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.formats.container.format import ContainerFormat
 from pkgrepo.formats.npm.format import NpmFormat
 from pkgrepo.formats.python.format import PythonFormat
 from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.content import Files
-from pkgrepo.gateway.early import EarlyReads
-from pkgrepo.gateway.entry import FrontDoor
-from pkgrepo.gateway.hot import Entry, HotAnswers
-from pkgrepo.gateway.images import ImageAddresses
+from pkgrepo.gateway.early_reads import EarlyReads
+from pkgrepo.gateway.front_door import FrontDoor
+from pkgrepo.gateway.hot_answers import Entry, HotAnswers
+from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.accesslog import LineLog
-from pkgrepo.http.hot import ResponseCache
+from pkgrepo.http.access_log import LineLog
 from pkgrepo.http.limits import HttpLimits
+from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site, make_site
 from pkgrepo.http.tls import ServerCertificate, tls_factory
-from pkgrepo.interfaces import IBlobStore, IFormat
-from pkgrepo.management import audit_trail
+from pkgrepo.management.api import audit_trail
+from pkgrepo.management.api.audit_trail import AuditTrail
+from pkgrepo.management.api.line_file import LineFile
+from pkgrepo.management.api.services import ManagementServices, ManagementSettings
 from pkgrepo.management.app import ManagementApp
-from pkgrepo.management.audit_trail import AuditTrail
-from pkgrepo.management.line_file import LineFile
-from pkgrepo.management.reactor_lag import ReactorLag
-from pkgrepo.management.request_figures import RequestFigures
-from pkgrepo.management.server_figures import ServerFigures
-from pkgrepo.management.services import ManagementServices, ManagementSettings
+from pkgrepo.management.figures.reactor_lag import ReactorLag
+from pkgrepo.management.figures.requests import RequestFigures
+from pkgrepo.management.figures.server import ServerFigures
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
-from pkgrepo.repositories.daily_gc import DailyCollection
 from pkgrepo.repositories.downloads import DownloadRecorder
-from pkgrepo.repositories.gc import GarbageCollector
-from pkgrepo.repositories.housekeeping import Housekeeping
-from pkgrepo.repositories.jobs import Jobs
-from pkgrepo.repositories.publish import Publisher
-from pkgrepo.repositories.quarantine import QuarantineWatch
-from pkgrepo.repositories.readable import LayoutFollower
+from pkgrepo.repositories.images.quarantine import QuarantineWatch
+from pkgrepo.repositories.layout.follower import LayoutFollower
+from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.search.indexes import SearchIndexes
 from pkgrepo.repositories.stores import Stores
-from pkgrepo.repositories.sweep import Sweep
+from pkgrepo.repositories.upkeep.daily_gc import DailyCollection
+from pkgrepo.repositories.upkeep.gc import GarbageCollector
+from pkgrepo.repositories.upkeep.housekeeping import Housekeeping
+from pkgrepo.repositories.upkeep.jobs import Jobs
+from pkgrepo.repositories.upkeep.sweep import Sweep
+from pkgrepo.startup import provisioning as first_start
 from pkgrepo.storage.blobs.durability import Durability, storage_error
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from pkgrepo.storage.catalog import settings, storages
-from pkgrepo.storage.catalog.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.server import settings, storages
 from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.presence import Presence
-from pkgrepo.storage.readable import ReadableLayout
+from pkgrepo.storage.process_lock import Presence
+from pkgrepo.storage.readable_layout import ReadableLayout
+
+from . import __version__
+from .interfaces import IBlobStore, IFormat
 
 log = Logger()
 

@@ -22,16 +22,17 @@ import click
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
-from pkgrepo import __version__
-from pkgrepo.announce import sentence_of
-from pkgrepo.auth.usernames import check_username
+from pkgrepo.auth.login.usernames import check_username
+from pkgrepo.commands.progress import make_progress
 from pkgrepo.config import Config, ConfigError, explain, read_config, template
-from pkgrepo.console import make_progress
-from pkgrepo.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, PkgrepoError
-from pkgrepo.storage.catalog import identity, login_unlocks
+from pkgrepo.startup.announcements import sentence_of
+from pkgrepo.storage.catalog.people import identity, login_unlocks
+
+from . import __version__
+from .errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, PkgrepoError
 
 if TYPE_CHECKING:
-    from pkgrepo.assembly import Core
+    from .assembly import Core
 
 EXIT_CODES: dict[type[PkgrepoError], int] = {Invalid: 2, NotFound: 3, Forbidden: 4, AlreadyExists: 5, Conflict: 5}
 TWISTD = "from twisted.scripts.twistd import run; run()"
@@ -229,8 +230,8 @@ def adopt_storage(sources: Sources, name: str) -> None:
     check_catalog(config)
 
     async def take(core: Core) -> None:
-        from pkgrepo import first_start  # noqa: PLC0415 - see run_offline
-        from pkgrepo.repositories import adopt  # noqa: PLC0415 - see run_offline
+        from pkgrepo.repositories.upkeep import adopt  # noqa: PLC0415 - see run_offline
+        from pkgrepo.startup import provisioning as first_start  # noqa: PLC0415 - see run_offline
 
         declared = first_start.declared_storages(config).get(name)
         folder = await core.catalog.write(adopt.adopt_storage, core.folders, name, declared)
@@ -250,7 +251,7 @@ def move_storage(sources: Sources, name: str, path: Path, *, empty: bool) -> Non
     check_catalog(config)
 
     async def move(core: Core) -> None:
-        from pkgrepo.repositories import adopt  # noqa: PLC0415 - see run_offline
+        from pkgrepo.repositories.upkeep import adopt  # noqa: PLC0415 - see run_offline
 
         await core.catalog.write(
             adopt.move_storage, core.folders, name, path.absolute(), empty=empty, now_ms=core.clock.now_ms()
@@ -269,7 +270,7 @@ def verify(sources: Sources, *, repair: bool) -> None:
     check_catalog(config)
 
     async def work(core: Core) -> None:
-        from pkgrepo.repositories.verify import Verifier  # noqa: PLC0415 - see run_offline
+        from pkgrepo.repositories.upkeep.verify import Verifier  # noqa: PLC0415 - see run_offline
 
         await core.open_storages()
         report = await Verifier(
@@ -311,9 +312,9 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
     _say_where(config, folders)
 
     async def work(core: Core) -> None:
-        from pkgrepo import first_start  # noqa: PLC0415 - see run_offline
-        from pkgrepo.repositories import adopt  # noqa: PLC0415 - see run_offline
-        from pkgrepo.repositories.reindex import Reindexer  # noqa: PLC0415 - see run_offline
+        from pkgrepo.repositories.upkeep import adopt  # noqa: PLC0415 - see run_offline
+        from pkgrepo.repositories.upkeep.reindex import Reindexer  # noqa: PLC0415 - see run_offline
+        from pkgrepo.startup import provisioning as first_start  # noqa: PLC0415 - see run_offline
 
         now_ms = core.clock.now_ms()
         await core.catalog.write(adopt.adopt_named, core.folders, folders, now_ms)
@@ -361,7 +362,7 @@ def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_unt
     check_catalog(config)
 
     async def work(core: Core) -> None:
-        from pkgrepo.repositories.gc import KIND, Wishes  # noqa: PLC0415 - see run_offline
+        from pkgrepo.repositories.upkeep.gc import KIND, Wishes  # noqa: PLC0415 - see run_offline
 
         await core.open_storages()
         wishes = Wishes(grace_s=grace_s, untagged=delete_untagged, dry_run=dry_run)
@@ -394,9 +395,9 @@ def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_unt
 
 def _say_where(config: Config, named: dict[str, Path]) -> None:
     """Tell which folders a reindex looks in; it ends here when there is no storage in any and no catalog either."""
-    from pkgrepo import first_start  # noqa: PLC0415 - see run_offline
+    from pkgrepo.startup import provisioning as first_start  # noqa: PLC0415 - see run_offline
     from pkgrepo.storage.blobs.paths import find_storage_id  # noqa: PLC0415 - see run_offline
-    from pkgrepo.storage.known import KnownStorages  # noqa: PLC0415 - see run_offline
+    from pkgrepo.storage.known_storages import KnownStorages  # noqa: PLC0415 - see run_offline
 
     check_owner(config.data.dir)
     try:
@@ -413,7 +414,7 @@ def _say_where(config: Config, named: dict[str, Path]) -> None:
 
 def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoReturn:
     """Do some work on the catalog and the blobs, without serving; ends the program with the code that tells how."""
-    from pkgrepo.assembly import Core  # noqa: PLC0415 - takes most of a second, which other commands need not wait for
+    from .assembly import Core  # noqa: PLC0415 - takes most of a second, which other commands need not wait for
 
     check_owner(config.data.dir)
 
@@ -458,8 +459,9 @@ def check_catalog(config: Config) -> None:
 def _start_problems(config: Config) -> list[str]:
     from twisted.internet import reactor  # noqa: PLC0415 - see run_offline
 
-    from pkgrepo.assembly import Core  # noqa: PLC0415 - see run_offline
-    from pkgrepo.start_check import start_problems  # noqa: PLC0415 - see run_offline
+    from pkgrepo.startup.checks import start_problems  # noqa: PLC0415 - see run_offline
+
+    from .assembly import Core  # noqa: PLC0415 - see run_offline
 
     try:
         return list(start_problems(Core(config, reactor), config))

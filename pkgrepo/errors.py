@@ -11,7 +11,7 @@ from datetime import datetime
 
 from attrs import define
 
-from pkgrepo.descriptors import SENTENCE
+from pkgrepo.diagnostics.descriptors import SENTENCE
 
 MOST_ERRORS = 100  # of one kind that are told at once: whoever sends more that is wrong is helped by the first ones
 

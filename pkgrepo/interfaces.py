@@ -287,7 +287,7 @@ class IFormat(Interface):
         """
 
     def index(index: Any, change: Any) -> None:
-        """Bring a package's documents up to date: an ``Indexer``, see ``pkgrepo.repositories.index``."""
+        """Bring a package's documents up to date: an ``Indexer``, see ``pkgrepo.repositories.publish.index``."""
 
     def package_key(name: str) -> str:
         """The normalised spelling of a package's name. :raises Invalid: it cannot be one"""

@@ -17,7 +17,9 @@ from twisted.internet.endpoints import serverFromString
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.announce import (
+from pkgrepo.config import Config
+from pkgrepo.process.sd_notify import Notifier
+from pkgrepo.startup.announcements import (
     announce_addresses,
     announce_failure,
     announce_password,
@@ -26,9 +28,8 @@ from pkgrepo.announce import (
     is_expected,
     reason_of,
 )
-from pkgrepo.assembly import Assembly
-from pkgrepo.config import Config
-from pkgrepo.notify import Notifier
+
+from .assembly import Assembly
 
 log = Logger()
 

@@ -19,14 +19,15 @@ from twisted.python.logfile import LogFile
 from twisted.python.usage import Options as UsageOptions
 from twisted.python.usage import UsageError
 
-from pkgrepo.allocator import keep_freed_buffers
-from pkgrepo.announce import announce_failure
 from pkgrepo.config import Config, ConfigError, read_config
 from pkgrepo.http.tls import BadCertificate
-from pkgrepo.logs import make_observer
-from pkgrepo.service import make_service
-from pkgrepo.start_check import endpoint_problem
+from pkgrepo.process.allocator import keep_freed_buffers
+from pkgrepo.process.log_output import make_observer
+from pkgrepo.startup.announcements import announce_failure
+from pkgrepo.startup.checks import endpoint_problem
 from pkgrepo.storage.private_files import OWNER_ONLY
+
+from .service import make_service
 
 MOST_DESCRIPTORS = 65_536
 

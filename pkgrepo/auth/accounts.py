@@ -11,16 +11,15 @@ from typing import Any
 
 from attrs import evolve
 
+from pkgrepo.auth.login.authenticator import Authenticator
+from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import Actor, Identity, Token, TokenKind, TokenLimits, User
-from pkgrepo.storage.catalog import identity as users
-from pkgrepo.storage.catalog import tokens
-from pkgrepo.storage.catalog.audit import Entry, append_entry
-
-from .authenticator import Authenticator
-from .passwords import Passwords
-from .tokens import hash_token, make_token, shown_part
+from pkgrepo.storage.catalog.people import identity as users
+from pkgrepo.storage.catalog.people import tokens
+from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 
 TOKEN_DAYS = 90  # life of a token when nobody says otherwise
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import evolve
 
-from pkgrepo.auth.passwords import check_password
+from pkgrepo.auth.login.passwords import check_password
 from pkgrepo.errors import Invalid
 
 from .settings import Admin, BootstrapToken, Config, Tls

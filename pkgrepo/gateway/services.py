@@ -9,14 +9,14 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import DownloadRecorder
-from pkgrepo.repositories.publish import Publisher
+from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.search.indexes import SearchIndexes
 from pkgrepo.storage.pools import Pools
 
 from .access import Access
 from .content import Files
-from .hot import HotAnswers
+from .hot_answers import HotAnswers
 
 
 @frozen

@@ -19,13 +19,13 @@ from typing import Final
 
 from attrs import Factory, define, evolve
 
-from pkgrepo.concurrency.flight import SingleFlight
+from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound
-from pkgrepo.http.hot import ResponseCache
+from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Document, Package, Repository
-from pkgrepo.repositories.splicing import Renderer, Spliced
-from pkgrepo.storage.catalog import packages
+from pkgrepo.repositories.publish.splicing import Renderer, Spliced
+from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.pools import Pools
 
 MOST_DOCUMENTS: Final = 8  # of one package: two forms under as many addresses as a server is known by

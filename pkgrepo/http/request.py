@@ -16,16 +16,16 @@ from twisted.web import server
 from twisted.web.http import parse_qs
 from twisted.web.http_headers import Headers
 
-from pkgrepo.descriptors import is_out_of_descriptors
-from pkgrepo.http.answers import Answer, Refusal, error_answer
-from pkgrepo.http.body import Body, BodyLost
-from pkgrepo.http.errors import too_many_files
-from pkgrepo.http.proxies import Via
-from pkgrepo.http.send import respond
+from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
+from pkgrepo.http.answering.answers import Answer, Refusal, error_answer
+from pkgrepo.http.answering.errors import too_many_files
+from pkgrepo.http.answering.send import respond
+from pkgrepo.http.reading.body import Body, BodyLost
+from pkgrepo.http.reading.proxies import Via
 
 if TYPE_CHECKING:
-    from pkgrepo.http.channel import Channel
-    from pkgrepo.http.head import FieldBlock, RequestLine
+    from pkgrepo.http.reading.channel import Channel
+    from pkgrepo.http.reading.head import FieldBlock, RequestLine
 
 T = TypeVar("T")
 

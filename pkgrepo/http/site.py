@@ -18,16 +18,17 @@ from twisted.logger import Logger
 from twisted.web import server
 from twisted.web.resource import IResource
 
-from pkgrepo.http._twisted import reserve_descriptor
-from pkgrepo.http.channel import Channel
-from pkgrepo.http.conditional import render_date
-from pkgrepo.http.limits import HttpLimits
-from pkgrepo.http.proxies import TrustedProxies
-from pkgrepo.http.turns import Turns
+from pkgrepo.http.answering.conditional import render_date
+from pkgrepo.http.reading.channel import Channel
+from pkgrepo.http.reading.proxies import TrustedProxies
+from pkgrepo.http.reading.read_scheduling import Turns
+
+from .limits import HttpLimits
+from .twisted_internals import reserve_descriptor
 
 if TYPE_CHECKING:
-    from pkgrepo.http.hot import Prepared
-    from pkgrepo.http.request import Request
+    from .request import Request
+    from .response_cache import Prepared
 
 __all__ = ["HttpLimits", "Site", "make_site"]
 

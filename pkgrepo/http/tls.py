@@ -17,7 +17,7 @@ from twisted.logger import Logger
 from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from zope.interface import implementer
 
-from pkgrepo.http.site import Site
+from .site import Site
 
 POLL_S = 10.0
 

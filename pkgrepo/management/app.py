@@ -7,37 +7,36 @@ from collections.abc import Awaitable, Callable, Iterable
 from klein import Klein
 from twisted.web.resource import IResource
 
-from pkgrepo.gateway.klein import new_app
-from pkgrepo.http.answers import Answer
-from pkgrepo.http.dispatch import answer_with, refuse_unrouted
+from pkgrepo.gateway.klein_app import new_app
+from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
 from pkgrepo.http.request import Request
-
-from .account import Account
-from .audit import Audit
-from .configuration import Configuration
-from .configuration_keys import ConfigurationKeys
-from .dispatch import Dispatcher, SegmentResource
-from .gc import GarbageCollection
-from .health import HealthChecks
-from .jobs import BackgroundJobs
-from .metrics import Figures, Metrics
-from .openapi import Description
-from .packages import Packages
-from .problems import ERRORS, problem_page
-from .project_members import ProjectMembers
-from .projects import Projects
-from .removal import Removal
-from .repositories import Repositories
-from .search import Search
-from .services import ManagementServices
-from .setup import Setup
-from .stats import Statistics
-from .storages import Storages
-from .token_service import TokenService
-from .tokens import Tokens
-from .tree import Tree
-from .user_permissions import UserPermissions
-from .users import Users
+from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
+from pkgrepo.management.api.openapi import Description
+from pkgrepo.management.api.problems import ERRORS, problem_page
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.audit.routes import Audit
+from pkgrepo.management.figures.metrics import Figures, Metrics
+from pkgrepo.management.jobs.gc import GarbageCollection
+from pkgrepo.management.jobs.routes import BackgroundJobs
+from pkgrepo.management.packages.removal import Removal
+from pkgrepo.management.packages.routes import Packages
+from pkgrepo.management.packages.search import Search
+from pkgrepo.management.packages.tree import Tree
+from pkgrepo.management.projects.members import ProjectMembers
+from pkgrepo.management.projects.routes import Projects
+from pkgrepo.management.repositories.configuration import Configuration
+from pkgrepo.management.repositories.configuration_keys import ConfigurationKeys
+from pkgrepo.management.repositories.routes import Repositories
+from pkgrepo.management.server.health import HealthChecks
+from pkgrepo.management.server.setup import Setup
+from pkgrepo.management.statistics.routes import Statistics
+from pkgrepo.management.storages.routes import Storages
+from pkgrepo.management.tokens.routes import Tokens
+from pkgrepo.management.tokens.service import TokenService
+from pkgrepo.management.users.account import Account
+from pkgrepo.management.users.permissions import UserPermissions
+from pkgrepo.management.users.routes import Users
 
 Handler = Callable[[Request], Awaitable[Answer]]
 

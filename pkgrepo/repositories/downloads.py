@@ -15,7 +15,7 @@ from pkgrepo.concurrency.permits import Permits
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Identity
-from pkgrepo.storage.catalog import downloads
+from pkgrepo.storage.catalog.packages import downloads
 
 from .clock import Clock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository, Storage
-from pkgrepo.storage.catalog import repositories, storages
+from pkgrepo.storage.catalog.server import repositories, storages
 
 
 class Registry:

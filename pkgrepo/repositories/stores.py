@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.flight import SingleFlight
+from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import Conflict, StorageFailed
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage

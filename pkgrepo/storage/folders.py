@@ -31,9 +31,10 @@ from pkgrepo.errors import Conflict
 from pkgrepo.model import Storage
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.paths import StorePaths, find_storage_id
-from pkgrepo.storage.durable_file import replace_file
-from pkgrepo.storage.known import NAME as STORAGES_JSON
-from pkgrepo.storage.known import KnownStorage, KnownStorages
+
+from .durable_file import replace_file
+from .known_storages import NAME as STORAGES_JSON
+from .known_storages import KnownStorage, KnownStorages
 
 OWNER = "owner.json"
 DATABASE = "pkgrepo.db"

@@ -17,16 +17,17 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
-from pkgrepo.formats.python.indexing import index_project
+from pkgrepo.formats.python.index.indexing import index_project
 from pkgrepo.formats.python.layout import file_path
 from pkgrepo.formats.python.names import parse_filename
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository
 from pkgrepo.repositories.clock import SystemClock
-from pkgrepo.repositories.publish import Release, publish_release
-from pkgrepo.storage.catalog import events, repositories, settings
-from pkgrepo.storage.catalog.layout_pending import CURSOR
-from pkgrepo.storage.catalog.sqlite import SqliteCatalog
+from pkgrepo.repositories.publish.publisher import Release, publish_release
+from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.packages import events
+from pkgrepo.storage.catalog.server import repositories, settings
+from pkgrepo.storage.catalog.server.layout_pending import CURSOR
 
 BATCH = 500  # releases to a transaction
 

@@ -7,9 +7,10 @@ import hashlib
 import json
 import os
 
-from pkgrepo.formats.npm import semver, tarball
-from pkgrepo.formats.npm.envelope import read_publication
-from pkgrepo.formats.npm.scanner import PublishScanner
+from pkgrepo.formats.npm import semver
+from pkgrepo.formats.npm.publish import tarball
+from pkgrepo.formats.npm.publish.envelope import read_publication
+from pkgrepo.formats.npm.publish.scanner import PublishScanner
 from tests.bench.tarballs import NodePackage, versions
 
 

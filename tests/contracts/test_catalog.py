@@ -10,7 +10,7 @@ from zope.interface.verify import verifyObject
 
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.storage.catalog import settings
+from pkgrepo.storage.catalog.server import settings
 from tests.support.catalogs import SqliteCase
 from tests.support.patience import PATIENCE_S
 

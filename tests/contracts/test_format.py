@@ -14,7 +14,7 @@ from zope.interface.verify import verifyObject
 from pkgrepo.assembly import Core
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat
-from pkgrepo.storage.readable import ReadableLayout
+from pkgrepo.storage.readable_layout import ReadableLayout
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository
 from tests.support.server import server_config

@@ -12,7 +12,8 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.errors import StorageFailed
-from pkgrepo.storage.catalog import events, repositories
+from pkgrepo.storage.catalog.packages import events
+from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog_child import PUBLISHERS
 from tests.support.catalogs import SqliteCase
 

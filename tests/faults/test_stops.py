@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 
-from pkgrepo.formats.container import sessions
+from pkgrepo.formats.container.uploads import sessions
 from tests.support.images import Registry
 from tests.support.management import ClosingTransport, Stack
 from tests.support.pyprojects import make_wheel

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pkgrepo.auth.tokens import hash_token, make_token
+from pkgrepo.auth.tokens.text import hash_token, make_token
 from pkgrepo.model import TokenKind
 from tests.support.index import PASSWORD, USER
 from tests.support.processes import ServerProcess, twistd_process

@@ -10,18 +10,18 @@ from typing import Any
 import argon2
 from twisted.internet import reactor
 
-from pkgrepo.auth.authenticator import Authenticator
-from pkgrepo.auth.bearer import BearerTokens, SigningKeys
-from pkgrepo.auth.checkers import PasswordChecker, SignedChecker, TokenChecker
-from pkgrepo.auth.passwords import Passwords
-from pkgrepo.auth.permissions import Authorizer
-from pkgrepo.auth.realm import make_portal
-from pkgrepo.auth.throttle import Throttle
-from pkgrepo.auth.tokens import hash_token, make_token, shown_part
-from pkgrepo.auth.uses import TokenUses
+from pkgrepo.auth.login.authenticator import Authenticator
+from pkgrepo.auth.login.checkers import PasswordChecker, SignedChecker, TokenChecker
+from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.auth.login.realm import make_portal
+from pkgrepo.auth.login.throttle import Throttle
+from pkgrepo.auth.permissions.authorizer import Authorizer
+from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
+from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
+from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.model import Repository, RepositoryType, Token, TokenKind, TokenLimits, User, Visibility
-from pkgrepo.storage.catalog.identity import add_user
-from pkgrepo.storage.catalog.tokens import add_token
+from pkgrepo.storage.catalog.people.identity import add_user
+from pkgrepo.storage.catalog.people.tokens import add_token
 from tests.support.catalog import MemoryCatalog, add_repository
 
 FAST = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import apsw
 from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
-import pkgrepo.storage.catalog
 from pkgrepo.interfaces import ICatalog, Row, Transaction, Value
+from pkgrepo.storage.catalog.engine.schema import load_migrations
 
 
 class MemoryTransaction:
@@ -46,8 +45,8 @@ class MemoryCatalog:
     def __init__(self) -> None:
         connection = apsw.Connection(":memory:")
         connection.pragma("foreign_keys", True)
-        for migration in sorted((Path(pkgrepo.storage.catalog.__path__[0]) / "migrations").glob("*.sql")):
-            connection.execute(migration.read_text())
+        for migration in load_migrations():
+            connection.execute(migration.sql)
         self.tx = MemoryTransaction(connection)
         self.commits = 0
 

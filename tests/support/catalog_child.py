@@ -18,8 +18,9 @@ from twisted.internet.defer import Deferred, ensureDeferred, gatherResults
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, Repository
-from pkgrepo.storage.catalog import events, repositories
-from pkgrepo.storage.catalog.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.packages import events
+from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalogs import NOW, SqliteCase, add_repository, publish
 
 PUBLISHERS = 6

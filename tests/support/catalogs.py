@@ -9,8 +9,10 @@ from twisted.internet import reactor
 
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, Repository
-from pkgrepo.storage.catalog import blobs, files, packages, repositories, storages, versions
-from pkgrepo.storage.catalog.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.server import repositories, storages
 
 NOW = 1_800_000_000_000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pkgrepo.repositories.progress import Silent
-from pkgrepo.repositories.reindex import Reindexer, Restored
-from pkgrepo.repositories.verify import Report, Verifier
+from pkgrepo.repositories.upkeep.progress import Silent
+from pkgrepo.repositories.upkeep.reindex import Reindexer, Restored
+from pkgrepo.repositories.upkeep.verify import Report, Verifier
 from tests.support.images import Registry
 
 REF_NAME = "org.opencontainers.image.ref.name"

@@ -19,7 +19,7 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
 from pkgrepo.assembly import Assembly
-from pkgrepo.auth.passwords import Passwords
+from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.config.settings import Bootstrap
 from pkgrepo.management.app import ManagementApp
 from tests.support.auth import FAST

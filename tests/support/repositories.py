@@ -12,26 +12,26 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
 
-from pkgrepo.formats.python.archive import inspect
 from pkgrepo.formats.python.format import PythonFormat
 from pkgrepo.formats.python.layout import METADATA, file_path
-from pkgrepo.formats.python.metadata import meta_json
 from pkgrepo.formats.python.names import parse_filename
+from pkgrepo.formats.python.upload.archive import inspect
+from pkgrepo.formats.python.upload.metadata import meta_json
 from pkgrepo.model import SYSTEM, Actor, NewFile, Repository, Storage
-from pkgrepo.repositories.layout_mark import MARK, LayoutMark, Statement
-from pkgrepo.repositories.progress import Silent
-from pkgrepo.repositories.publish import Published, Publisher, Release
-from pkgrepo.repositories.readable import LayoutFollower
+from pkgrepo.repositories.layout.follower import LayoutFollower
+from pkgrepo.repositories.layout.mark import MARK, LayoutMark, Statement
+from pkgrepo.repositories.layout.sidecars import encode
+from pkgrepo.repositories.publish.publisher import Published, Publisher, Release
+from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.registry import Registry
-from pkgrepo.repositories.reindex import Reindexer, Restored
-from pkgrepo.repositories.sidecar import encode
-from pkgrepo.repositories.staged import Staged
 from pkgrepo.repositories.stores import Stores
-from pkgrepo.repositories.verify import Report, Verifier
+from pkgrepo.repositories.upkeep.progress import Silent
+from pkgrepo.repositories.upkeep.reindex import Reindexer, Restored
+from pkgrepo.repositories.upkeep.verify import Report, Verifier
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from pkgrepo.storage.catalog import repositories, storages
+from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.readable import ReadableLayout
+from pkgrepo.storage.readable_layout import ReadableLayout
 from tests.support.catalog import MemoryCatalog
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.task import Clock as ReactorClock
 
 from pkgrepo.gateway.content import Files
-from pkgrepo.repositories.quarantine import QuarantineWatch
+from pkgrepo.repositories.images.quarantine import QuarantineWatch
 from tests.support.images import Image, Registry
 from tests.support.management import Reply
 from tests.support.signing import Signer, sign_simply, signature_tag

@@ -13,8 +13,8 @@ from twisted.internet.task import Clock
 
 from pkgrepo.assembly import Flusher
 from pkgrepo.model import SYSTEM
-from pkgrepo.repositories.quarantine import QuarantineWatch
-from pkgrepo.storage.catalog.audit import Entry, append_entry, list_audit
+from pkgrepo.repositories.images.quarantine import QuarantineWatch
+from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
 from tests.support.management import Stack
 from tests.support.server import no_failures, until
 

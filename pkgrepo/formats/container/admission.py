@@ -22,15 +22,15 @@ import hashlib
 
 from attrs import frozen
 
-from pkgrepo.auth.bearer import behind
+from pkgrepo.auth.tokens.bearer import behind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, RepositoryInactive, TooManyAttempts
 from pkgrepo.gateway.access import unknown
-from pkgrepo.gateway.images import ImageAddress, ImageAddresses
+from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.answering.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
-from pkgrepo.storage.catalog.promises import ANYBODY
+from pkgrepo.storage.catalog.images.promises import ANYBODY
 
 CATALOG_SCOPE = "registry:catalog:*"
 TOKEN_PATH = "/api/auth/token"  # noqa: S105 - an address

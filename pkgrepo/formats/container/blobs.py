@@ -5,13 +5,13 @@ from __future__ import annotations
 from pkgrepo.errors import NotFound
 from pkgrepo.gateway.content import SAFE, file_cache_control
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Fields, Refusal
+from pkgrepo.http.answering.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity
-from pkgrepo.repositories import images
-from pkgrepo.storage.catalog.blobs import TOUCH_MS
-from pkgrepo.storage.catalog.package_blobs import LinkedBlob, find_linked
-from pkgrepo.storage.catalog.promises import is_fresh
+from pkgrepo.repositories.images import commands as images
+from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
+from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
+from pkgrepo.storage.catalog.images.promises import is_fresh
 
 from .admission import Admission, Target
 from .configuration import policy

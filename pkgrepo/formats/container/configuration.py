@@ -10,10 +10,9 @@ from typing import Annotated, Any
 import msgspec
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.container.trust.signatures import KeyInvalid, parse_key
 from pkgrepo.model import Repository
 from pkgrepo.repositories.hosted import Auth, parse_hosted
-
-from .signatures import KeyInvalid, parse_key
 
 # cosign and oras write these anew with each signature or referrer.
 EXEMPT = re.compile(r"sha256-[0-9a-f]{64}(\.(sig|att|sbom))?")

@@ -9,16 +9,16 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
-from pkgrepo.gateway.images import ImageAddresses
+from pkgrepo.formats.container.trust.keyring import Keyring
+from pkgrepo.formats.container.trust.verification import Judging
+from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.answering.answers import Answer
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
-from pkgrepo.repositories.index import Change, PackageIndex
+from pkgrepo.repositories.publish.index import Change, PackageIndex
 
 from .configuration import schema, validate
-from .judging import Judging
-from .keyring import Keyring
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .routes import RegistrySite, version_answer
 from .setup import snippets

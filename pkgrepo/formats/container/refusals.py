@@ -12,11 +12,11 @@ from typing import Any
 
 from pkgrepo import errors
 from pkgrepo.gateway.statuses import challenge
-from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
-from pkgrepo.http.body import BodyLost, BodyTooLarge
-from pkgrepo.http.errors import ErrorTable
+from pkgrepo.http.answering.answers import Answer, Fields, Refusal, json_answer
+from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.reading.body import BodyLost, BodyTooLarge
 from pkgrepo.http.request import Request
-from pkgrepo.repositories import images
+from pkgrepo.repositories.images import commands as images
 
 from .names import DigestInvalid, NameInvalid, TagInvalid
 

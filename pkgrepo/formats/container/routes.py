@@ -12,27 +12,27 @@ from typing import Any
 from twisted.web.resource import IResource
 
 from pkgrepo.errors import RepositoryInactive
-from pkgrepo.gateway.images import ImageAddresses
-from pkgrepo.gateway.klein import new_app
+from pkgrepo.formats.container.lists.requests import Lists
+from pkgrepo.formats.container.manifests.pushing import Pushing
+from pkgrepo.formats.container.manifests.requests import Manifests
+from pkgrepo.formats.container.trust.keyring import Keyring
+from pkgrepo.formats.container.trust.visibility import Trust
+from pkgrepo.formats.container.uploads.mounting import Mounting
+from pkgrepo.formats.container.uploads.requests import Uploads
+from pkgrepo.gateway.image_addresses import ImageAddresses
+from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Refusal, json_answer
-from pkgrepo.http.dispatch import answering, refuse_unrouted
+from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 
 from .admission import CATALOG_SCOPE, Admission, Target, scope_of
 from .blobs import Blobs
-from .keyring import Keyring
-from .lists import Lists
-from .manifests import Manifests
-from .mounting import Mounting
 from .names import parse_name
 from .paths import Kind, Place, parse_path
-from .pushing import Pushing
 from .refusals import ERRORS, VERSION
 from .rules import PushGate
-from .trust import Trust
-from .uploads import Uploads
 
 Handler = Callable[[Request, Target, Identity, str], Awaitable[Answer]]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from attrs import evolve
 
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.answering.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, TokenKind
-from pkgrepo.storage.catalog.tokens import find_token
+from pkgrepo.storage.catalog.people.tokens import find_token
 
 from .admission import Admission, Target
 from .configuration import push_rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from pkgrepo.auth.checkers import identity_of
+from pkgrepo.auth.login.checkers import identity_of
 from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.npm.audit.requests import AdvisoryShelf, Auditing
+from pkgrepo.formats.npm.change.access import Sharing
+from pkgrepo.formats.npm.change.owners import People
+from pkgrepo.formats.npm.change.requests import Changing
+from pkgrepo.formats.npm.login.accounts import OwnAccount
+from pkgrepo.formats.npm.login.tokens import OwnTokens
+from pkgrepo.formats.npm.login.web_login import WebLogin
+from pkgrepo.formats.npm.packument.reading import Reading
+from pkgrepo.formats.npm.search.requests import Searching
+from pkgrepo.formats.npm.signing.keys import find_public_key
+from pkgrepo.formats.npm.signing.signatures import keys_document
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 
-from .accounts import OwnAccount
 from .admission import admit_auditor, admit_change, admit_reader
-from .auditing import AdvisoryShelf, Auditing
-from .changing import Changing
 from .paths import split_name
-from .people import People
-from .reading import Reading
-from .searching import Searching
-from .sharing import Sharing
-from .signatures import find_public_key
-from .signing import keys_document
-from .tokens import OwnTokens
-from .weblogin import WebLogin
 
 NO_STORE = (b"Cache-Control", b"no-store")
 NO_TEAMS = "this registry has no organisations and teams: permissions are given for its repositories"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pkgrepo.archives.json_values import check_values
 from pkgrepo.errors import Invalid, TooLarge
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.answering.answers import Refusal
 from pkgrepo.http.request import Request
 
 from .limits import SMALL_BODY, SMALL_VALUES

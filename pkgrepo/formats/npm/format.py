@@ -10,18 +10,18 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm.audit.requests import AdvisoryShelf
+from pkgrepo.formats.npm.packument.indexing import index_package
+from pkgrepo.formats.npm.packument.loading import make_packuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import KeptDocuments
-from pkgrepo.http.hot import ResponseCache
+from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
-from pkgrepo.repositories.index import Change, PackageIndex
+from pkgrepo.repositories.publish.index import Change, PackageIndex
 
 from . import layout, names
-from .auditing import AdvisoryShelf
 from .configuration import schema, validate
-from .indexing import index_package
-from .packuments import make_packuments
 from .routes import NpmSite
 from .semver import parse_version
 from .setup import snippets

@@ -12,30 +12,30 @@ from typing import Any
 
 from twisted.web.resource import IResource
 
+from pkgrepo.formats.npm.audit.requests import AdvisoryShelf
+from pkgrepo.formats.npm.change.commands import DocumentChange
+from pkgrepo.formats.npm.change.requests import Changing, read_change, verb_of_change
+from pkgrepo.formats.npm.change.written_document import Written, read_written
+from pkgrepo.formats.npm.packument.reading import Reading, find_selected
+from pkgrepo.formats.npm.publish.envelope import read_name, read_publication
+from pkgrepo.formats.npm.publish.receiving import SMALL_DOCUMENT, Received, Receiver, largest_body
+from pkgrepo.formats.npm.publish.release import Publications
 from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.klein import new_app
+from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
-from pkgrepo.gateway.receive import check_length
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
-from pkgrepo.http.answers import Answer, Refusal
-from pkgrepo.http.dispatch import answering, refuse_unrouted
+from pkgrepo.gateway.uploads import check_length
+from pkgrepo.http.answering.answers import Answer, Refusal
+from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
 
 from . import semver
 from .admission import UNPUBLISH, admit_change, admit_reader, require, verb_of
 from .api import Api
-from .auditing import AdvisoryShelf
-from .changes import DocumentChange
-from .changing import Changing, read_change, verb_of_change
-from .envelope import read_name, read_publication
 from .paths import ApiPath, PackagePath, Path, RootPath, TarballPath, VersionPath, read_path
-from .publishing import Publications
-from .reading import Reading, find_selected
-from .receiving import SMALL_DOCUMENT, Received, Receiver, largest_body
 from .refusals import ERRORS
-from .written import Written, read_written
 
 METHODS = ["GET", "HEAD", "PUT", "POST", "DELETE"]
 READS = frozenset({b"GET", b"HEAD"})

@@ -8,18 +8,18 @@ from typing import Any
 from twisted.web.resource import IResource
 from zope.interface import implementer
 
+from pkgrepo.formats.python.index.indexing import index_project, make_index
+from pkgrepo.formats.python.index.project_lists import ProjectLists
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import KeptDocuments
-from pkgrepo.http.hot import ResponseCache
+from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
-from pkgrepo.repositories.index import Change, PackageIndex
+from pkgrepo.repositories.publish.index import Change, PackageIndex
 
 from . import layout
 from .configuration import schema, validate
-from .indexing import index_project, make_index
 from .names import normalise, parse_version
-from .project_lists import ProjectLists
 from .routes import PythonSite
 from .setup import snippets
 

@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from pkgrepo.errors import Invalid
 
-from .ordering import legacy_sort_key, sort_key
+from .version_order import legacy_sort_key, sort_key
 
 Kind = Literal["bdist_wheel", "sdist"]
 

@@ -13,23 +13,23 @@ from typing import Any, TypeVar
 from twisted.web.resource import IResource
 
 from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.formats.python.index.project_lists import ProjectLists
+from pkgrepo.formats.python.index.reading import Reading
+from pkgrepo.formats.python.upload.receiving import TEXT_BUDGET, FormReceiver
+from pkgrepo.formats.python.upload.release import Distribution, Uploads
 from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.klein import new_app
-from pkgrepo.gateway.receive import check_length, receive_body
+from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
-from pkgrepo.http.answers import Answer, Refusal, json_answer, text_answer
-from pkgrepo.http.dispatch import answering, refuse_unrouted
+from pkgrepo.gateway.uploads import check_length, receive_body
+from pkgrepo.http.answering.answers import Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 
-from .changing import Changing
+from .changes import Changing
 from .names import FileName, normalise, parse_filename, parse_version
-from .project_lists import ProjectLists
-from .reading import Reading
-from .receiving import TEXT_BUDGET, FormReceiver
 from .refusals import ERRORS
-from .upload import Distribution, Uploads
 
 T = TypeVar("T", bound=Callable[..., Any])
 

@@ -27,7 +27,7 @@ from typing import Final
 
 from attrs import frozen
 
-from pkgrepo.storage.yielding import Yielding
+from pkgrepo.storage.gil import Yielding
 
 # How well a word fits, best first.
 SAME_NAME: Final = 100.0

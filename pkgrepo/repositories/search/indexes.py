@@ -25,13 +25,14 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.flight import SingleFlight
 from pkgrepo.concurrency.permits import Permits
+from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.storage.catalog import documents, downloads, events
-from pkgrepo.storage.yielding import Yielding
+from pkgrepo.storage.catalog.packages import downloads, events
+from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.gil import Yielding
 
 from .index import Entry, SearchIndex
 

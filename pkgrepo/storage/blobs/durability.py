@@ -13,9 +13,10 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Literal
 
-from pkgrepo.descriptors import is_out_of_descriptors
+from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull, TooManyOpenFiles
-from pkgrepo.storage.blobs.kernel import begin_writing
+
+from .linux_files import begin_writing
 
 Fsync = Literal["always", "never"]
 

@@ -21,17 +21,18 @@ from zope.interface import implementer
 
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFull, TooLarge, TooManyOpenFiles
 from pkgrepo.interfaces import IBlobStore, IBlobUpload
-from pkgrepo.storage.blobs.digester import Digester
-from pkgrepo.storage.blobs.durability import Durability, Fsync, storage_error
-from pkgrepo.storage.blobs.lane import Lane
-from pkgrepo.storage.blobs.listing import scan_blobs, sweep_uploads
-from pkgrepo.storage.blobs.paths import StorePaths, is_locator, is_upload_id, new_upload_id
-from pkgrepo.storage.blobs.reading import FilesystemBlob
-from pkgrepo.storage.blobs.state import UploadState
-from pkgrepo.storage.blobs.temporary import Temporary
-from pkgrepo.storage.blobs.upload import SLICE, FilesystemUpload, commit_together
+from pkgrepo.storage.free_space import free_and_total, low_water
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.room import free_and_total, low_water
+
+from .digester import Digester
+from .disk_queue import Lane
+from .durability import Durability, Fsync, storage_error
+from .listing import scan_blobs, sweep_uploads
+from .paths import StorePaths, is_locator, is_upload_id, new_upload_id
+from .reading import FilesystemBlob
+from .state import UploadState
+from .temporary import Temporary
+from .upload import SLICE, FilesystemUpload, commit_together
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -10,7 +10,7 @@ from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 
-from pkgrepo.storage.blobs.paths import FAN_OUT, StorePaths, is_locator, is_upload_id
+from .paths import FAN_OUT, StorePaths, is_locator, is_upload_id
 
 
 def scan_blobs(paths: StorePaths, after: str, limit: int) -> list[tuple[str, int, datetime]]:

@@ -21,8 +21,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from pkgrepo.errors import Conflict
-from pkgrepo.storage.blobs.durability import Durability
-from pkgrepo.storage.blobs.kernel import link_descriptor
+
+from .durability import Durability
+from .linux_files import link_descriptor
 
 VERSION = 1
 FAN_OUT = tuple(f"{n:02x}" for n in range(256))

@@ -11,9 +11,10 @@ from zope.interface import implementer
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.interfaces import IBlob
-from pkgrepo.storage.blobs.durability import storage_error
-from pkgrepo.storage.blobs.kernel import read_cached
 from pkgrepo.storage.pools import Pool
+
+from .durability import storage_error
+from .linux_files import read_cached
 
 PIECE = 256 * 1024  # bytes read at once
 INLINE = 4  # cached pieces delivered in a row before other connections get a turn

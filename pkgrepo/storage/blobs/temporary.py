@@ -24,9 +24,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pkgrepo.storage.blobs.durability import Durability
-from pkgrepo.storage.blobs.kernel import link_descriptor, reserve
-from pkgrepo.storage.blobs.paths import StorePaths
+from .durability import Durability
+from .linux_files import link_descriptor, reserve
+from .paths import StorePaths
 
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -31,14 +31,15 @@ from zope.interface import implementer
 from pkgrepo.errors import PkgrepoError, SizeMismatch, StorageFailed, TooLarge, TooManyOpenFiles
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo
-from pkgrepo.storage.blobs.digester import Digester, check_digests
-from pkgrepo.storage.blobs.durability import storage_error
-from pkgrepo.storage.blobs.flow import Flow
-from pkgrepo.storage.blobs.kernel import memory_file
-from pkgrepo.storage.blobs.lane import Lane
-from pkgrepo.storage.blobs.paths import new_locator
-from pkgrepo.storage.blobs.state import UploadState
-from pkgrepo.storage.blobs.temporary import Temporary, place_together
+
+from .backpressure import Flow
+from .digester import Digester, check_digests
+from .disk_queue import Lane
+from .durability import storage_error
+from .linux_files import memory_file
+from .paths import new_locator
+from .state import UploadState
+from .temporary import Temporary, place_together
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pkgrepo.interfaces import Reader, Value
+from pkgrepo.storage.catalog.people.identity import name_key
 
 from .columns import like
-from .identity import name_key
 
 
 def count_users(r: Reader, search: str = "") -> int:

@@ -14,10 +14,10 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answers import Answer, text_answer
-from pkgrepo.http.hot import prepare
+from pkgrepo.http.answering.answers import Answer, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
+from pkgrepo.http.response_cache import prepare
 from tests.support.certificates import make_certificate
 from tests.support.http import parse_answers
 from tests.support.http_server import Server, blocking, read_to_end, turn

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.auth.tokens import hash_token, make_token
+from pkgrepo.auth.tokens.text import hash_token, make_token
 from pkgrepo.model import TokenKind
 from tests.support.index import PASSWORD, USER
 from tests.support.npmpkgs import make_publish

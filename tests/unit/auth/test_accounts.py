@@ -6,7 +6,7 @@ import pytest_twisted
 from pkgrepo.auth.accounts import Accounts
 from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid, NotFound
 from pkgrepo.model import Actor, TokenLimits
-from pkgrepo.storage.catalog.audit import list_audit
+from pkgrepo.storage.catalog.server.audit import list_audit
 from tests.support.auth import PASSWORD, Scene
 
 HOME = "192.0.2.1"

@@ -6,21 +6,21 @@ import pytest
 import pytest_twisted
 from twisted.internet import reactor
 
-from pkgrepo.auth.authenticator import Authenticator
-from pkgrepo.auth.checkers import PasswordChecker, TokenChecker, identity_of
-from pkgrepo.auth.passwords import Passwords
-from pkgrepo.auth.permissions import Authorizer
-from pkgrepo.auth.realm import make_portal
-from pkgrepo.auth.throttle import Throttle
-from pkgrepo.auth.tokens import hash_token, make_token, shown_part
-from pkgrepo.auth.uses import TokenUses
+from pkgrepo.auth.login.authenticator import Authenticator
+from pkgrepo.auth.login.checkers import PasswordChecker, TokenChecker, identity_of
+from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.auth.login.realm import make_portal
+from pkgrepo.auth.login.throttle import Throttle
+from pkgrepo.auth.permissions.authorizer import Authorizer
+from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
+from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.errors import AlreadyExists, AuthenticationFailed
 from pkgrepo.model import Action, RepositoryScope, SubjectKind, TokenKind, TokenLimits
-from pkgrepo.storage.catalog.grants import set_permission
-from pkgrepo.storage.catalog.identity import add_user, list_users, remove_user
-from pkgrepo.storage.catalog.projects import add_project, bind_names, remove_project
-from pkgrepo.storage.catalog.sqlite import SqliteCatalog
-from pkgrepo.storage.catalog.tokens import add_token, get_token, revoke_token
+from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.people.grants import set_permission
+from pkgrepo.storage.catalog.people.identity import add_user, list_users, remove_user
+from pkgrepo.storage.catalog.people.projects import add_project, bind_names, remove_project
+from pkgrepo.storage.catalog.people.tokens import add_token, get_token, revoke_token
 from tests.support.auth import FAST, PASSWORD, Threads, basic, make_repository
 from tests.support.catalog import insert_repository
 

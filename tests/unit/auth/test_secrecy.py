@@ -8,13 +8,13 @@ import pytest_twisted
 from twisted.logger import eventAsText, globalLogPublisher
 from twisted.python.failure import Failure
 
-from pkgrepo.auth.bearer import Access
-from pkgrepo.auth.credentials import named_secret, parse_authorization
-from pkgrepo.auth.tokens import hash_token
+from pkgrepo.auth.login.credentials import named_secret, parse_authorization
+from pkgrepo.auth.tokens.bearer import Access
+from pkgrepo.auth.tokens.text import hash_token
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import TokenLimits
-from pkgrepo.storage.catalog.identity import find_user, password_hash
-from pkgrepo.storage.catalog.tokens import find_token_by_hash
+from pkgrepo.storage.catalog.people.identity import find_user, password_hash
+from pkgrepo.storage.catalog.people.tokens import find_token_by_hash
 from tests.support.auth import FAST, PASSWORD, Scene, basic
 
 HOME = "192.0.2.1"

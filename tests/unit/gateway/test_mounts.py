@@ -4,7 +4,7 @@ import pytest
 
 from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.repositories.registry import Registry
-from pkgrepo.storage.catalog import repositories
+from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
 

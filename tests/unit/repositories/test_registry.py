@@ -4,7 +4,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.repositories.registry import Registry
-from pkgrepo.storage.catalog import repositories, storages
+from pkgrepo.storage.catalog.server import repositories, storages
 from tests.support.catalogs import NOW, SqliteCase, add_repository
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 import pytest_twisted
 
-from pkgrepo.storage.catalog import uploads
+from pkgrepo.storage.catalog.blobs import uploads
 from tests.support.images import EMPTY, Registry, code, digest_of, make_image, sentence
 
 DATA = bytes(range(256)) * 8

@@ -10,8 +10,8 @@ from zope.interface.verify import verifyObject
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.configuration import validate
 from pkgrepo.formats.container.format import ContainerFormat
-from pkgrepo.formats.container.ranges import ChunkRange, parse_chunk_range, render_received
-from pkgrepo.http.answers import Refusal
+from pkgrepo.formats.container.uploads.ranges import ChunkRange, parse_chunk_range, render_received
+from pkgrepo.http.answering.answers import Refusal
 from pkgrepo.interfaces import IFormat
 
 RULES = {

@@ -8,7 +8,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.errors import Conflict, Invalid
-from pkgrepo.storage.catalog import repositories
+from pkgrepo.storage.catalog.server import repositories
 from tests.support.images import Registry, make_image
 from tests.support.management import Stack
 

@@ -12,7 +12,8 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.search import indexes as module
 from pkgrepo.repositories.search.index import Entry, Query, SearchIndex, join_text
 from pkgrepo.repositories.search.indexes import SearchIndexes
-from pkgrepo.storage.catalog import documents, events, packages
+from pkgrepo.storage.catalog.packages import events, packages
+from pkgrepo.storage.catalog.packages import fragments as documents
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
 

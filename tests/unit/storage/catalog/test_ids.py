@@ -3,7 +3,9 @@
 import pytest
 
 from pkgrepo.model import SYSTEM, TokenKind, TokenLimits
-from pkgrepo.storage.catalog import files, identity, packages, projects, purge, repositories, storages, tokens
+from pkgrepo.storage.catalog.packages import files, packages
+from pkgrepo.storage.catalog.people import identity, projects, tokens
+from pkgrepo.storage.catalog.server import purge, repositories, storages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, publish
 

@@ -1,0 +1,1 @@
+"""Credentials in the forms that clients send, checked: Authorization header -> credentials -> checker -> identity."""

@@ -1,0 +1,188 @@
+"""
+Credentials to identities: one twisted.cred checker for each kind.
+
+A checker's avatar id is the established identity. Every refusal looks the same, and a password for a name that does
+not exist takes as long as a wrong one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from attrs import evolve
+from twisted.cred.checkers import ICredentialsChecker
+from twisted.cred.error import UnauthorizedLogin
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from pkgrepo.auth.tokens.bearer import BearerTokens
+from pkgrepo.auth.tokens.limits import in_force
+from pkgrepo.auth.tokens.text import hash_token
+from pkgrepo.errors import StorageFailed, StorageFull
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import Identity, Token, User
+from pkgrepo.storage.catalog.people.identity import (
+    find_user,
+    find_user_by_name,
+    find_user_by_uid,
+    name_key,
+    password_hash,
+    record_login,
+)
+from pkgrepo.storage.catalog.people.tokens import find_token, find_token_by_hash
+
+from .credentials import IPasswordCredentials, ISignedCredentials, ITokenCredentials
+from .passwords import Passwords, Verdict
+from .throttle import Throttle
+
+log = Logger()
+
+LOGIN_NOTED_S = 3600  # seconds between two writes of one user's last login
+
+
+def identity_of(user: User, *, via: str, token: Token | None = None) -> Identity:
+    """The identity of a user who was established by these means."""
+    return Identity(
+        user_id=user.id,
+        username=user.username,
+        admin=user.admin,
+        user_manager=user.user_manager,
+        system_manager=user.system_manager,
+        via=via,
+        token_id=token.id if token else None,
+        limits=token.limits if token else None,
+        generation=user.generation,
+    )
+
+
+@implementer(ICredentialsChecker)
+class PasswordChecker:
+    """User name and password, throttled."""
+
+    credentialInterfaces = (IPasswordCredentials,)
+
+    def __init__(
+        self,
+        catalog: ICatalog,
+        passwords: Passwords,
+        throttle: Throttle,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._catalog = catalog
+        self._passwords = passwords
+        self._throttle = throttle
+        self._clock = clock
+
+    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
+        """The identity. Fails with C{UnauthorizedLogin} or C{TooManyAttempts}."""
+        return Deferred.fromCoroutine(self._check(credentials))
+
+    async def _check(self, credentials: Any) -> Identity:
+        account, address = name_key(credentials.username), credentials.address
+        self._throttle.admit(account, address)  # before queueing, and again when the turn has come
+        user = self._catalog.look(find_user_by_name, credentials.username)
+        # an inactive account is no account here: its password must not be told right by how guesses are counted
+        stored = self._catalog.look(password_hash, user.id) if user and user.active else ""
+        verdict = await self._passwords.verify(
+            stored,
+            credentials.password,
+            path=self._throttle.queue_path(account, address),
+            begin=partial(self._throttle.begin, account, address),
+        )
+        if user is None or not verdict.correct:
+            # an unknown name stays out of the log: people type passwords into the wrong field
+            known = user.username if user else "an unknown user"
+            log.info("wrong password for {user} from {address}", user=known, address=address)
+            raise UnauthorizedLogin
+        self._throttle.succeeded(account, address)
+        await self._note_login(user, stored, verdict)
+        return identity_of(user, via="password")
+
+    async def _note_login(self, user: User, stored: str, verdict: Verdict) -> None:
+        now = self._clock()
+        recent = user.last_login_at is not None and now - user.last_login_at.timestamp() < LOGIN_NOTED_S
+        if recent and verdict.rehashed is None:
+            return
+        rehashed = None if verdict.rehashed is None else (stored, verdict.rehashed)
+        # a full disk must not keep people from reading; the next login is noted instead
+        with suppress(StorageFull, StorageFailed):
+            await self._catalog.write(record_login, user.id, now_ms=int(now * 1000), rehashed=rehashed)
+
+
+@implementer(ICredentialsChecker)
+class TokenChecker:
+    """
+    Access tokens.
+
+    They are not throttled: nobody guesses 238 bits, and a build with a stale token must not lock out the people who
+    share its address.
+    """
+
+    credentialInterfaces = (ITokenCredentials,)
+
+    def __init__(self, catalog: ICatalog, *, clock: Callable[[], float] = time.time) -> None:
+        self._catalog = catalog
+        self._clock = clock
+
+    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
+        """The identity, with the token's limits. Fails with C{UnauthorizedLogin}."""
+        return maybeDeferred(self._check, credentials)
+
+    def _check(self, credentials: Any) -> Identity:
+        token = self._catalog.look(find_token_by_hash, hash_token(credentials.text))
+        if token is None or not _valid(token, self._clock()):
+            raise UnauthorizedLogin
+        owner = self._catalog.look(find_user, token.user_id)
+        if owner is None or not owner.active:
+            raise UnauthorizedLogin
+        if credentials.username and name_key(credentials.username) != owner.key:
+            # a free-form name is fine, another user's is a mistake that would hide who acts
+            named = self._catalog.look(find_user_by_name, credentials.username)
+            if named is not None:
+                raise UnauthorizedLogin
+        return identity_of(owner, via="token", token=token)
+
+
+@implementer(ICredentialsChecker)
+class SignedChecker:
+    """Bearer tokens of the token service, against what is true now."""
+
+    credentialInterfaces = (ISignedCredentials,)
+
+    def __init__(self, catalog: ICatalog, bearer: BearerTokens, *, clock: Callable[[], float] = time.time) -> None:
+        self._catalog = catalog
+        self._bearer = bearer
+        self._clock = clock
+
+    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
+        """The identity, narrowed to what was granted. Fails with C{UnauthorizedLogin}."""
+        return maybeDeferred(self._check, credentials)
+
+    def _check(self, credentials: Any) -> Identity:
+        claims = self._bearer.read(credentials.text)
+        if not claims.user_uid:
+            return Identity(via="bearer", limits=claims.limits, scoped=claims.scoped)
+        user = self._catalog.look(find_user_by_uid, claims.user_uid)
+        if user is None or not user.active or user.generation != claims.generation:
+            raise UnauthorizedLogin
+        limits, token = claims.limits, None
+        if claims.token_id is not None:
+            token = self._catalog.look(find_token, claims.token_id)
+            if token is None or token.user_id != user.id or not _valid(token, self._clock()):
+                raise UnauthorizedLogin
+            if claims.scoped:
+                limits = evolve(limits, cidrs=token.limits.cidrs)
+            else:
+                limits = evolve(token.limits, expires_at=limits.expires_at)
+        return evolve(identity_of(user, via="bearer", token=token), limits=limits, scoped=claims.scoped)
+
+
+def _valid(token: Token, now: float) -> bool:
+    return token.revoked_at is None and in_force(token.limits, datetime.fromtimestamp(now, UTC))

@@ -1,0 +1,171 @@
+"""
+What an Authorization header claims, as twisted.cred credentials.
+
+==========================================  ========================================================
+header value                                who sends it
+==========================================  ========================================================
+``Basic <base64 of name:secret>``           pip, twine, Maven, docker login; the secret is a password
+                                            or an access token
+``Bearer <access token>``                   npm, the management API
+``Bearer <signed token>``                   container clients, after they visited the token service
+``<access token>``                          gem: the whole value, no scheme word (RubyGems API)
+``Token <access token>``                    scripts written for other registries
+``Basic <base64>, <access token>``          gem push, when the address holds credentials as well: net/http
+                                            adds them to its own field; the token counts
+==========================================  ========================================================
+
+A token may also be the Basic user name, without a password (bundler: ``bundle config <address> <token>``). Scheme
+words are read in any case (RFC 9110 11.1). Secrets never appear in ``repr``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from attrs import field, frozen
+from twisted.cred.credentials import ICredentials
+from zope.interface import Attribute, implementer
+
+from pkgrepo.auth.tokens.text import token_kind
+from pkgrepo.errors import AuthenticationFailed
+
+MAX_NAME = 256  # characters; failed names are remembered for a while, and nobody has one as long
+MAX_SECRET = 1024  # characters; a longer password only costs hashing time
+
+_UNNAMED = frozenset({"", "token", "__token__", "oauth2accesstoken", "00000000-0000-0000-0000-000000000000"})
+
+
+class IPasswordCredentials(ICredentials):
+    """A user name and a password."""
+
+    username = Attribute("as the client spelled it, a str")
+    password = Attribute("the password in clear, a str")
+    address = Attribute("where it came from, a str, for counting failures")
+
+
+class ITokenCredentials(ICredentials):
+    """An access token."""
+
+    text = Attribute("the whole token, a str whose form and check characters are right")
+    username = Attribute("the user name sent beside it, a str; empty when none was or it names nobody on purpose")
+
+
+class ISignedCredentials(ICredentials):
+    """A short-lived token of the token service."""
+
+    text = Attribute("the compact form, a str")
+
+
+@implementer(IPasswordCredentials)
+@frozen
+class PasswordCredentials:
+    """A name and a password, from Basic or from a form."""
+
+    username: str
+    password: str = field(repr=False)
+    address: str = ""
+
+
+@implementer(ITokenCredentials)
+@frozen
+class TokenCredentials:
+    """An access token, with the name that a Basic header put beside it."""
+
+    text: str = field(repr=False)
+    username: str = ""
+
+
+@implementer(ISignedCredentials)
+@frozen
+class SignedCredentials:
+    """A signed bearer token."""
+
+    text: str = field(repr=False)
+
+
+Credentials = PasswordCredentials | TokenCredentials | SignedCredentials
+
+
+def parse_authorization(header: bytes, address: str = "") -> Credentials:
+    """
+    The credentials in the value of an Authorization header that came from an address.
+
+    :raises AuthenticationFailed: it follows none of the forms above
+    """
+    try:
+        value = header.decode("ascii").strip()
+    except UnicodeDecodeError:
+        raise AuthenticationFailed from None
+    if "," in value:
+        value = _foremost(value)
+    scheme, _, rest = value.partition(" ")
+    if not rest:
+        return _token(value)
+    rest = rest.strip()
+    match scheme.lower():
+        case "basic":
+            return _basic(rest, address)
+        case "bearer":
+            return _token(rest) if token_kind(rest) else _signed(rest)
+        case "token":
+            return _token(rest)
+        case _:
+            raise AuthenticationFailed
+
+
+def is_blank(header: bytes) -> bool:
+    """Whether an Authorization header is Basic with an empty name and an empty password."""
+    scheme, _, rest = header.strip().partition(b" ")
+    return scheme.lower() == b"basic" and rest.strip() == b"Og=="  # base64 of ":"
+
+
+def named_secret(username: str, secret: str, address: str = "") -> Credentials:
+    """
+    The credentials behind a name and a secret, from Basic or from a form.
+
+    A secret in the form of an access token is one, whatever the name; of the names customary for tokens nothing is
+    made. So is a name in that form, whatever the secret.
+
+    :raises AuthenticationFailed: there is no secret, no name for a password, or one of the two is absurdly long
+    """
+    if token_kind(secret):
+        return TokenCredentials(text=secret, username="" if username.lower() in _UNNAMED else username)
+    if token_kind(username):
+        return TokenCredentials(text=username)
+    if not username or not secret or len(secret) > MAX_SECRET or len(username) > MAX_NAME:
+        raise AuthenticationFailed
+    return PasswordCredentials(username=username, password=secret, address=address)
+
+
+def _foremost(value: str) -> str:
+    """The access token among the parts of a merged field, else its first part."""
+    parts = [part.strip() for part in value.split(",")]
+    return next((part for part in parts if token_kind(part)), parts[0])
+
+
+def _basic(encoded: str, address: str) -> Credentials:
+    try:
+        raw = base64.b64decode(encoded, validate=True)
+        text = raw.decode("utf-8")
+    except binascii.Error:
+        raise AuthenticationFailed from None
+    except UnicodeDecodeError:
+        # RFC 7617 leaves the charset open; Java's old clients and Python's requests send latin-1
+        text = raw.decode("latin-1")
+    username, colon, secret = text.partition(":")
+    if not colon:
+        raise AuthenticationFailed
+    return named_secret(username, secret, address)
+
+
+def _token(text: str) -> TokenCredentials:
+    if not token_kind(text):
+        raise AuthenticationFailed
+    return TokenCredentials(text=text)
+
+
+def _signed(text: str) -> SignedCredentials:
+    if text.count(".") != 2:  # header, claims, signature: RFC 7515 7.1
+        raise AuthenticationFailed
+    return SignedCredentials(text=text)

@@ -1,0 +1,72 @@
+"""When tokens were used, written down once in a while rather than at every request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from attrs import define
+
+from pkgrepo.errors import StorageFailed, StorageFull
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import TokenUse
+from pkgrepo.storage.catalog.people.tokens import record_use
+
+FLUSH_EVERY_S = 60  # seconds; what a crash may forget
+BATCH = 500  # rows in one transaction, so that publishes never wait long behind it
+MAX_CLIENT = 200  # characters of a User-Agent that are kept
+
+
+@define
+class _Pending:
+    count: int = 0
+    at: float = 0.0
+    address: str = ""
+    client: str = ""
+
+
+class TokenUses:
+    """
+    Collects uses in memory; ``flush`` writes them.
+
+    Call ``flush`` every ``FLUSH_EVERY_S`` and at stop. ``clock`` tells seconds since the epoch.
+    """
+
+    def __init__(self, catalog: ICatalog, *, clock: Callable[[], float] = time.time) -> None:
+        self._catalog = catalog
+        self._clock = clock
+        self._pending: dict[int, _Pending] = {}
+
+    def note(self, token_id: int, address: str = "", client: str = "") -> None:
+        """Count one use now; an empty address or client leaves the last known one."""
+        pending = self._pending.get(token_id)
+        if pending is None:
+            pending = self._pending[token_id] = _Pending()
+        pending.count += 1
+        pending.at = self._clock()
+        if address:
+            pending.address = address
+        if client:
+            pending.client = client[:MAX_CLIENT]
+
+    async def flush(self) -> None:
+        """Write what was collected; what cannot be written now is kept for the next time."""
+        while self._pending:
+            batch = {token_id: self._pending.pop(token_id) for token_id in list(self._pending)[:BATCH]}
+            uses = [
+                TokenUse(token_id, int(use.at * 1000), use.address, use.client, use.count)
+                for token_id, use in batch.items()
+            ]
+            try:
+                await self._catalog.write(record_use, uses)
+            except (StorageFull, StorageFailed):  # which the catalog has logged
+                for token_id, use in batch.items():
+                    self._keep(token_id, use)
+                return
+
+    def _keep(self, token_id: int, use: _Pending) -> None:
+        newer = self._pending.setdefault(token_id, use)
+        if newer is not use:
+            newer.count += use.count
+            newer.address = newer.address or use.address
+            newer.client = newer.client or use.client

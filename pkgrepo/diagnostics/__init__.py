@@ -1,0 +1,1 @@
+"""How failures that repeat are recognised and logged once, for every room."""

@@ -1,0 +1,1 @@
+"""Sorted and paged lists: tags, images, referrers."""

@@ -1,0 +1,1 @@
+"""Manifests in and out: read, pushed under the push rules, deleted."""

@@ -1,0 +1,165 @@
+"""A manifest on its way into an image: read, held against the rules, stored with its tags in one transaction."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import evolve
+
+from pkgrepo.formats.container.admission import Target, client_of
+from pkgrepo.formats.container.configuration import kept_tags, policy
+from pkgrepo.formats.container.limits import MANIFEST_SIZE, MOST_TAGS
+from pkgrepo.formats.container.manifest_document import Document, parse_document
+from pkgrepo.formats.container.names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
+from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.rules import PushGate
+from pkgrepo.formats.container.trust.visibility import Trust
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.answers import Answer, Fields, Refusal
+from pkgrepo.http.reading.body import BodyTooLarge
+from pkgrepo.http.request import Request
+from pkgrepo.model import Identity
+from pkgrepo.repositories.images import commands as images
+from pkgrepo.repositories.images.commands import Expectation, Push, ReferencesMissing, TagExists
+from pkgrepo.repositories.publish.publisher import log_published
+from pkgrepo.storage.catalog.images.manifests import NewManifest
+
+from .evidence import is_evidence
+
+IN_THREAD = 16 * 1024  # bytes; what is shorter takes 4 ms at most, and as a rule less than the way to a thread
+
+_ETAG = re.compile(r'"([^"]*)"|(\*)')
+
+
+class Pushing:
+    """Takes manifests in; callers have been let in already, and the push rules asked."""
+
+    def __init__(self, services: Services, trust: Trust, gate: PushGate) -> None:
+        self._services = services
+        self._trust = trust
+        self._gate = gate
+
+    async def put(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
+        """
+        Store a manifest under its digest, and let tags stand for it.
+
+        :raises Refusal: a reference is missing, a tag may not be moved, or it is too large
+        :raises Invalid, DigestInvalid, TagInvalid: it is not what it should be; :raises Unexpected: a condition fails
+        """
+        digest, tags = _wanted(request, reference)
+        content_type = (request.header(b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
+        data = await self._read(request)
+        self._gate.confirm(request, identity, target)
+        if digest is not None and not digest.matches(data):
+            raise DigestInvalid(f"the manifest is not the content of {digest}")
+        rules = policy(target.repository)
+        if len(data) < IN_THREAD:
+            document = parse_document(data, content_type, other_types=rules.other_media_types)
+        else:
+            document = await self._services.pools.cpu(
+                parse_document, data, content_type, other_types=rules.other_media_types
+            )
+        document = evolve(document, evidence=await is_evidence(self._services, target, document))
+        judgement = await self._trust.judging.judge(target.repository, target.image, document, data, tags)
+        async with self._services.publisher.stage(target.repository) as staged:
+            blob = await staged.store(data)
+            name = f"sha256:{blob.sha256}" if digest is None else str(digest)
+            push = Push(
+                manifest=_stored(document, name, blob.sha256, len(data)),
+                blob=blob,
+                required=() if rules.allow_sparse else document.required,
+                tags=tags,
+                kept=kept_tags(target.repository, tags),
+                expected=_expectation(request) if digest is None else None,
+                quarantine=self._trust.quarantine(target.repository, document),
+                judgement=judgement,
+                client=client_of(request),
+                alone=target.name == target.image if target.base == "/v2" else None,
+            )
+            try:
+                await self._services.publisher.take(
+                    images.put_manifest,
+                    target.repository,
+                    staged,
+                    [blob],
+                    target.image,
+                    push,
+                    actor_of(request, identity),
+                )
+            except ReferencesMissing as error:
+                raise _missing(error) from None
+            except TagExists as error:
+                detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
+                raise Refusal(403, str(error), "DENIED", detail=detail) from None
+        log_published(target.repository, target.image, ", ".join(tags) or name, actor_of(request, identity))
+        note = self._trust.note(target, name)
+        headers: Fields = (
+            *VERSION,
+            (b"Location", target.url(f"manifests/{name}")),
+            (b"Docker-Content-Digest", name.encode("ascii")),
+        )
+        if document.subject is not None:
+            headers += ((b"OCI-Subject", document.subject.encode("ascii")),)
+        if digest is not None:
+            headers += tuple((b"OCI-Tag", tag.encode("ascii")) for tag in tags)
+        if note is not None:
+            # RFC 7234 section 5.5, kept by OCI distribution 1.1 ("Warnings"): containerd and oras print it
+            headers += ((b"Warning", f'299 - "{note}"'.encode("ascii")),)
+        return Answer(201, headers=headers)
+
+    async def _read(self, request: Request) -> bytes:
+        try:
+            return await request.body.read_all(MANIFEST_SIZE)
+        except BodyTooLarge:
+            raise Refusal(413, f"a manifest is at most {MANIFEST_SIZE} bytes", "MANIFEST_INVALID") from None
+
+
+def _wanted(request: Request, reference: str) -> tuple[Digest | None, tuple[str, ...]]:
+    """The digest that the request names, and the tags; a push by tag names no digest."""
+    if not is_digest_like(reference):
+        return None, (parse_tag(reference),)
+    digest = parse_digest(reference)
+    values = request.args.get(b"tag", []) if request.raw_query else []
+    tags = tuple(dict.fromkeys(parse_tag(value.decode("utf-8", "replace")) for value in values))
+    if len(tags) > MOST_TAGS:
+        raise Refusal(400, f"one request sets at most {MOST_TAGS} tags", "TAG_INVALID")
+    return digest, tags
+
+
+def _stored(document: Document, digest: str, sha256: str, size: int) -> NewManifest:
+    referrer = document.subject is not None
+    return NewManifest(
+        digest=digest,
+        sha256=sha256,
+        media_type=document.media_type,
+        size=size,
+        subject=document.subject,
+        artifact_type=document.artifact_type,
+        annotations=document.annotations if referrer else {},
+        references=document.references,
+        evidence=document.evidence,
+    )
+
+
+def _expectation(request: Request) -> Expectation | None:
+    """What the conditions of the request say about the tag (RFC 9110 section 13.1)."""
+    if (request.header(b"if-none-match") or b"").strip() == b"*":
+        return Expectation(absent=True)
+    value = request.header(b"if-match")
+    if value is None:
+        return None
+    found = _ETAG.findall(value.decode("latin-1"))
+    return Expectation(digests=frozenset(quoted or star for quoted, star in found))
+
+
+def _missing(error: ReferencesMissing) -> Refusal:
+    listed = tuple(
+        {
+            "code": "MANIFEST_BLOB_UNKNOWN",
+            "message": f"the manifest refers to {digest}, which this image does not have",
+            "detail": {"digest": digest},
+        }
+        for digest in error.digests
+    )
+    return Refusal(400, str(error), "MANIFEST_BLOB_UNKNOWN", errors=listed)

@@ -1,0 +1,153 @@
+"""Manifests of an image: read by tag or digest, and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.container.admission import Admission, Target
+from pkgrepo.formats.container.configuration import policy
+from pkgrepo.formats.container.names import find_digest, is_digest_like, parse_tag
+from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.trust.visibility import Trust, View
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.answers import Answer, Fields, Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.model import Identity
+from pkgrepo.repositories.downloads import Pull
+from pkgrepo.repositories.images import commands as images
+from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
+from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, is_part
+from pkgrepo.storage.catalog.images.promises import is_fresh
+from pkgrepo.storage.catalog.images.trust import Keys
+
+
+class Manifests:
+    """Reads and deletes manifests; callers have been let in already."""
+
+    def __init__(self, services: Services, admission: Admission, trust: Trust) -> None:
+        self._services = services
+        self._admission = admission
+        self._trust = trust
+
+    async def get(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
+        """
+        A manifest exactly as it was pushed, or its head, whatever the client says that it accepts.
+
+        Nothing is converted, so there is nothing to negotiate: a client that only looks for the digest gets it.
+
+        :raises Refusal: there is no such manifest, or the caller may not see it before it is signed
+        """
+        services, repository = self._services, target.repository
+        view = await self._trust.view(identity, repository, target.image)
+        generation = services.catalog.generation()
+        by_digest = is_digest_like(reference)
+        found = self._find(target, reference, view)
+        if by_digest and request.method == b"HEAD":
+            await self._promise(target, found, self._admission.pusher(request, identity, target))
+        digest = found.digest.encode("ascii")
+        for_all = len(view.audiences) == 1 or self._is_for_all(target, reference, view, found)
+        # trust can be taken back, so even what never changes has to be asked for
+        fixed = by_digest and len(view.audiences) == 1
+        control = file_cache_control(repository) if fixed else document_cache_control(repository)
+        headers: Fields = (
+            (b"Docker-Content-Digest", digest),
+            (b"Cache-Control", control if for_all else b"private, no-cache"),
+            (b"Vary", b"Accept"),
+            *SAFE,
+        )
+        answer = Answer(
+            body=await services.files.body(repository.storage_id, found.locator, found.size),
+            content_type=found.media_type.encode("ascii"),
+            etag=b'"%s"' % digest,
+            headers=headers,
+            always=VERSION,
+        )
+
+        # the parts of an index are fetched after it, and that was one pull already
+        part = services.catalog.look(is_part, found.package_id, found.digest)
+        item = None if part else Pull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
+        if item is not None and sends_all(request, answer):
+            services.downloads.note(item, identity)
+
+        def fresh() -> bool:
+            return self._is_for_all(target, reference, view, found)
+
+        if for_all and (request.method == b"GET" or not by_digest):
+            services.hot.keep(
+                request,
+                repository,
+                package=target.image,
+                negotiate=lambda _: answer,
+                fresh=fresh,
+                size=len(answer.body) if isinstance(answer.body, bytes) else 0,
+                generation=generation,
+                heads=not by_digest,
+                item=item,
+            )
+        return answer
+
+    async def delete(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
+        """
+        Take back a tag, or a manifest with every tag that stands for it.
+
+        :raises Refusal: there is no such thing, or deleting is off
+        """
+        if not policy(target.repository).allow_delete:
+            raise Refusal(405, "nothing is deleted in this repository (allow_delete)", "UNSUPPORTED")
+        command: Callable[..., None] = images.delete_tag
+        if is_digest_like(reference):
+            command = images.delete_manifest
+            reference = str(find_digest(reference) or _refuse(reference))
+        else:
+            parse_tag(reference)
+        try:
+            await self._services.publisher.change(
+                command, target.repository, target.image, reference, actor_of(request, identity)
+            )
+        except NotFound:
+            raise unknown(reference) from None
+        return Answer(202, headers=VERSION)
+
+    def _find(self, target: Target, reference: str, view: View) -> Manifest:
+        found = self._look(target, reference, view.keys)
+        if found is not None:
+            return found
+        if view.keys is not None and self._look(target, reference, None) is not None:
+            raise self._trust.untrusted(target.repository, reference)
+        raise unknown(reference)
+
+    def _is_for_all(self, target: Target, reference: str, view: View, found: Manifest) -> bool:
+        """Whether everybody who may read the image gets this manifest now: what is kept is given to all of them."""
+        every = [self._look(target, reference, keys) for keys in view.audiences]
+        return all(now is not None and (now.id, now.locator) == (found.id, found.locator) for now in every)
+
+    def _look(self, target: Target, reference: str, keys: Keys) -> Manifest | None:
+        repository, look = target.repository, self._services.catalog.look
+        where = (repository.storage_id, repository.id, target.image)
+        if not is_digest_like(reference):
+            return look(find_tagged, *where, reference, keys)
+        digest = find_digest(reference)
+        return None if digest is None else look(find_manifest, *where, str(digest), keys)
+
+    async def _promise(self, target: Target, found: Manifest, client: str | None) -> None:
+        catalog, now_ms = self._services.catalog, self._services.clock.now_ms()
+        promised = client is None or catalog.look(is_fresh, found.package_id, found.digest, client, now_ms)
+        if promised and found.touched_ms >= now_ms - TOUCH_MS:
+            return
+        if not await catalog.write(
+            images.promise_manifest, target.repository, found.package_id, found.digest, client, now_ms
+        ):
+            raise unknown(found.digest)
+
+
+def unknown(reference: str) -> Refusal:
+    """The refusal for a manifest that an image does not have."""
+    sentence = f"manifest {reference[:200]} is unknown to this image"
+    return Refusal(404, sentence, "MANIFEST_UNKNOWN", detail={"reference": reference[:200]})
+
+
+def _refuse(reference: str) -> str:
+    raise unknown(reference)

@@ -1,0 +1,1 @@
+"""Content trust: keys and signatures -> which manifests readers may see."""

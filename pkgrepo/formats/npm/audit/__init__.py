@@ -1,0 +1,1 @@
+"""``npm audit``: installed versions in, known vulnerabilities from a local OSV export out."""

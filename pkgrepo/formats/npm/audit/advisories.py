@@ -1,0 +1,278 @@
+"""
+Known vulnerabilities, as OSV tells of them and as npm's audit wants them told.
+
+An operator exports the database (one JSON file for each vulnerability, in a folder or a zip) and loads it; nothing
+here asks anybody over the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+from attrs import evolve, frozen
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm import semver
+
+from . import cvss
+
+ECOSYSTEM: Final = "npm"
+SEVERITIES: Final = ("info", "low", "moderate", "high", "critical")
+RECORD_SIZE: Final = 8 * 1024 * 1024  # bytes of one record; a few list thousands of versions
+
+_BEGINNING: Final = "0"  # how OSV writes "from the first version on"
+_MALWARE: Final = "MAL-"  # the whole package is hostile; such records rarely carry a severity
+_NO_SCORE: Final = 0.0
+
+
+@frozen
+class Span:
+    """
+    Affected versions, from ``introduced`` (itself included; empty for the first one) to an end.
+
+    The end is ``fixed`` (not affected), or ``last_affected`` (affected), or neither: then there is none.
+    """
+
+    introduced: str = ""
+    fixed: str = ""
+    last_affected: str = ""
+
+    def covers(self, version: semver.Version) -> bool:
+        """Whether a version is affected."""
+        if self.introduced and version.sort < _sort(self.introduced):
+            return False
+        if self.fixed:
+            return version.sort < _sort(self.fixed)
+        return not self.last_affected or version.sort <= _sort(self.last_affected)
+
+    def as_range(self) -> str:
+        """The same as npm writes ranges."""
+        parts = [f">={self.introduced}"] if self.introduced else []
+        parts += [f"<{self.fixed}"] if self.fixed else []
+        parts += [f"<={self.last_affected}"] if self.last_affected else []
+        return " ".join(parts) or "*"
+
+
+@frozen
+class Advisory:
+    """
+    One vulnerability of one package.
+
+    ``number`` is made from the record's id, the same every time, since npm wants numbers. ``versions`` are keys of
+    affected versions that are listed one by one. ``score`` is 0 when nobody scored it in a way that is understood.
+    """
+
+    id: str
+    number: int
+    package: str
+    title: str
+    overview: str
+    url: str
+    severity: str
+    score: float
+    vector: str
+    cwe: tuple[str, ...]
+    aliases: tuple[str, ...]
+    spans: tuple[Span, ...]
+    versions: frozenset[str]
+    published: str
+    modified: str
+
+    def affects(self, version: semver.Version) -> bool:
+        """Whether a version has the vulnerability."""
+        return version.key in self.versions or any(span.covers(version) for span in self.spans)
+
+    @property
+    def vulnerable_versions(self) -> str:
+        """The affected versions as a range; clients hold what they have installed against it."""
+        listed = sorted(
+            (each for each in map(semver.find_version, self.versions) if each is not None and not self._spanned(each)),
+            key=lambda version: version.sort,
+        )
+        return " || ".join([*(span.as_range() for span in self.spans), *(f"={version.key}" for version in listed)])
+
+    @property
+    def patched_versions(self) -> str:
+        """Those that have the repair, as a range; ``<0.0.0`` when there is none."""
+        fixed = [span.fixed for span in self.spans if span.fixed]
+        if not fixed or any(not span.fixed and not span.last_affected for span in self.spans):
+            return "<0.0.0"
+        return f">={max(fixed, key=_sort)}"
+
+    def _spanned(self, version: semver.Version) -> bool:
+        return any(span.covers(version) for span in self.spans)
+
+
+class _Event(msgspec.Struct, frozen=True):
+    introduced: str = ""
+    fixed: str = ""
+    last_affected: str = ""
+
+
+class _Range(msgspec.Struct, frozen=True):
+    type: str
+    events: list[_Event] = []
+
+
+class _Package(msgspec.Struct, frozen=True):
+    ecosystem: str
+    name: str
+
+
+class _Severity(msgspec.Struct, frozen=True):
+    type: str
+    score: str
+
+
+class _KnownRange(msgspec.Struct, frozen=True):
+    last_known_affected_version_range: Any = None
+
+
+class _Affected(msgspec.Struct, frozen=True):
+    package: _Package | None = None
+    ranges: list[_Range] = []
+    versions: list[str] = []
+    severity: list[_Severity] = []
+    database_specific: _KnownRange = _KnownRange()
+
+
+class _Details(msgspec.Struct, frozen=True):
+    severity: Any = None
+    cwe_ids: Any = None
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What of an OSV record matters here (OSV schema 1.7)."""
+
+    id: str
+    modified: str = ""
+    published: str = ""
+    withdrawn: str | None = None
+    aliases: list[str] = []
+    summary: str = ""
+    details: str = ""
+    severity: list[_Severity] = []
+    affected: list[_Affected] = []
+    database_specific: _Details = _Details()
+
+
+_decode = msgspec.json.Decoder(_Record).decode
+
+
+def read_record(data: bytes) -> list[Advisory]:
+    """
+    The advisories in one OSV record: one for each npm package in it, none when it is withdrawn.
+
+    :raises Invalid: it is no OSV record
+    """
+    if len(data) > RECORD_SIZE:
+        raise Invalid(f"the OSV record is longer than {RECORD_SIZE} bytes")
+    try:
+        record = _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"this is no OSV record: {error}") from None
+    if record.withdrawn is not None:
+        return []
+    affected: dict[str, list[_Affected]] = {}
+    for each in record.affected:
+        if each.package is not None and each.package.ecosystem == ECOSYSTEM:
+            affected.setdefault(each.package.name, []).append(each)
+    return [_advisory(record, package, parts) for package, parts in affected.items()]
+
+
+def matching(advisories: Iterable[Advisory], versions: Iterable[str]) -> list[Advisory]:
+    """Those of a package's advisories that affect any of these versions; texts that are no versions are passed over."""
+    found = [version for version in map(semver.find_version, versions) if version is not None]
+    return [each for each in advisories if any(map(each.affects, found))]
+
+
+def _advisory(record: _Record, package: str, parts: Sequence[_Affected]) -> Advisory:
+    score, vector = _score([*record.severity, *(each for part in parts for each in part.severity)])
+    listed = [version for part in parts for version in map(semver.find_version, part.versions) if version is not None]
+    title = record.summary or record.details.partition("\n")[0][:200] or record.id
+    cwe = record.database_specific.cwe_ids
+    return Advisory(
+        id=record.id,
+        number=int.from_bytes(hashlib.sha256(record.id.encode()).digest()[:6], "big"),
+        package=package,
+        title=title,
+        overview=record.details,
+        url=f"https://osv.dev/vulnerability/{record.id}",
+        severity=_severity(record, score, vector),
+        score=score,
+        vector=vector,
+        cwe=tuple(each for each in cwe if isinstance(each, str)) if isinstance(cwe, list) else (),
+        aliases=tuple(record.aliases),
+        spans=tuple(span for part in parts for span in _spans_of(part)),
+        versions=frozenset(version.key for version in listed),
+        published=record.published,
+        modified=record.modified,
+    )
+
+
+def _spans_of(part: _Affected) -> list[Span]:
+    spans = [span for each in part.ranges for span in _spans(each)]
+    known = part.database_specific.last_known_affected_version_range
+    if isinstance(known, str) and spans and not (spans[-1].fixed or spans[-1].last_affected):
+        # Where nothing is repaired, the database of the largest source tells apart how far it was looked into.
+        operator, _, text = known.partition(" ")
+        version = semver.find_version(text)
+        if version is not None and operator in ("<", "<="):
+            end = "fixed" if operator == "<" else "last_affected"
+            spans[-1] = evolve(spans[-1], **{end: version.text})
+    return spans
+
+
+def _spans(range_: _Range) -> list[Span]:
+    """A range's events in the order of their versions, which is not always that of the record."""
+    if range_.type not in ("SEMVER", "ECOSYSTEM"):
+        return []
+    events: list[tuple[bytes, int, str, str]] = []
+    for event in range_.events:
+        # A version that was repaired and is affected again begins anew.
+        for rank, kind in enumerate(("fixed", "introduced", "last_affected")):
+            text = getattr(event, kind)
+            version = None if text in ("", _BEGINNING) else semver.find_version(text)
+            if version is not None:
+                events.append((version.sort, rank, kind, version.text))
+            elif text == _BEGINNING and kind == "introduced":
+                events.append((b"", rank, kind, ""))
+    spans: list[Span] = []
+    begun: str | None = None
+    for _, _, kind, text in sorted(events):
+        if kind == "introduced":
+            begun = text if begun is None else begun
+        elif begun is not None:
+            spans.append(Span(introduced=begun, **{kind: text}))
+            begun = None
+    if begun is not None:
+        spans.append(Span(introduced=begun))
+    return spans
+
+
+def _score(severities: Sequence[_Severity]) -> tuple[float, str]:
+    """Score and vector; of a vector of another version than 3, npm shows just the vector."""
+    for each in severities:
+        score = cvss.base_score(each.score)
+        if score is not None:
+            return score, each.score
+    return _NO_SCORE, severities[0].score if severities else ""
+
+
+def _severity(record: _Record, score: float, vector: str) -> str:
+    said = record.database_specific.severity
+    word = {"medium": "moderate"}.get(said.lower(), said.lower()) if isinstance(said, str) else ""
+    if word in SEVERITIES:
+        return word
+    if record.id.startswith(_MALWARE):
+        return "critical"
+    return cvss.severity_of(score) if vector and score else "moderate"
+
+
+def _sort(text: str) -> bytes:
+    version = semver.find_version(text)
+    assert version is not None
+    return version.sort

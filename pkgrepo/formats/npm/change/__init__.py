@@ -1,0 +1,1 @@
+"""Changes of what was published: deprecate, tag, unpublish, owners, stars, access."""

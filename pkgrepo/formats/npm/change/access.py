@@ -1,0 +1,90 @@
+"""
+``npm access`` and what it asks about: who may see a package, and what those who maintain it may do.
+
+The owners of a package are a note of whom to ask. What somebody may do is decided by the permissions of its repository,
+which the management API changes; owners get none by being added, and lose none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pkgrepo.errors import Forbidden
+from pkgrepo.formats.npm.admission import rights_of
+from pkgrepo.formats.npm.bodies import read_object
+from pkgrepo.formats.npm.packument.reading import Reading
+from pkgrepo.formats.npm.wording import shown
+from pkgrepo.gateway.content import is_private
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.answers import Answer, Fields, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Package, Repository
+
+from .commands import DocumentChange
+
+NO_STORE = ((b"Cache-Control", b"no-store"),)
+MOST_NOTED = 20  # owners whose permissions are looked up in one turn of the reactor
+
+
+class Sharing:
+    """Tells of rights; they are granted for repositories, and changed through the management API."""
+
+    def __init__(self, services: Services, repository: Repository, reading: Reading) -> None:
+        self._services = services
+        self._repository = repository
+        self._reading = reading
+
+    async def tell(self, request: Request, name: str, what: str) -> Answer:
+        """
+        Whether anybody may see a package, which is so when they may see its repository, or what its owners may do.
+
+        ``what`` is the last word of the address: ``visibility`` for npm, ``access`` for pnpm 12, ``collaborators``.
+
+        :raises NotFound: no such package
+        """
+        package, public = self._reading.package(name), not is_private(self._repository)
+        told: dict[str, Any] = {
+            "visibility": {"public": public},
+            "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
+        }
+        value = told[what] if what in told else await self._collaborators(request, package)
+        return json_answer(value, headers=NO_STORE)
+
+    async def _collaborators(self, request: Request, package: Package) -> dict[str, str]:
+        """What each owner may do, without those who may do nothing."""
+        found: dict[str, str] = {}
+        for count, each in enumerate(package.meta.get("maintainers", ()), 1):
+            right = rights_of(self._services, self._repository, each["name"])(package.name)
+            if right is not None:
+                found[each["name"]] = right
+            if count % MOST_NOTED == 0:
+                await request.next_turn()
+        return found
+
+    async def set_access(self, request: Request, name: str) -> Answer:
+        """
+        Agree to what is so already.
+
+        :raises Forbidden: a package cannot be seen by others than its repository
+        """
+        self._reading.package(name)
+        wanted = (await read_object(request)).get("access")
+        present = "restricted" if is_private(self._repository) else "public"
+        if wanted in ("public", "restricted", "private") and (wanted == "public") != (present == "public"):
+            raise Forbidden(
+                f"packages in {self._repository.path} are {present}, as their repository is; its visibility decides"
+            )
+        return json_answer({"ok": True}, headers=NO_STORE)
+
+
+def note_owners(services: Services, repository: Repository, name: str, change: DocumentChange) -> Fields:
+    """A header with a sentence, which npm prints, when a change leaves owners who may not publish the package."""
+    stated = [each["name"] for each in change.maintainers or ()][:MOST_NOTED]
+    powerless = [each for each in stated if rights_of(services, repository, each)(name) != "write"]
+    if not powerless:
+        return ()
+    sentence = (
+        f"{', '.join(map(shown, powerless))} may not publish {name}: owners are a note, and what somebody may do is "
+        f"decided by the permissions of {repository.path}"
+    )
+    return ((b"npm-notice", sentence.encode("ascii", "replace")),)

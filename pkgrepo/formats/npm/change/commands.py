@@ -1,0 +1,224 @@
+"""
+Changes of what was published, as write commands.
+
+npm changes a package by writing its document back: whole or in part, with or without the revision that it was read
+at. What a document says of versions that do not exist is passed over; nothing is ever published by one.
+
+Taking versions away is one transaction, with the tags that go or move. Deprecating many is several, between which
+others write: each version's message stands for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import Factory, evolve, frozen
+
+from pkgrepo.errors import Conflict, NotFound
+from pkgrepo.formats.npm import semver
+from pkgrepo.formats.npm.packument.document import revision
+from pkgrepo.formats.npm.packument.indexing import deprecation, index_package, index_removed, index_states
+from pkgrepo.formats.npm.refusals import version_not_found
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import Actor, Package, Repository, VersionState
+from pkgrepo.repositories.publish import remove
+from pkgrepo.repositories.publish.events import tell, touch
+from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.storage.catalog.packages import packages, tags, versions
+from pkgrepo.storage.catalog.packages import version_batches as many_versions
+
+
+@frozen
+class DocumentChange:
+    """
+    What a document that was written back asks for; None and what is empty leave things as they are.
+
+    ``kept`` are keys of the versions that shall stay, and ``tags`` then all that shall be. ``deprecated`` are messages
+    by version key, an empty one ends a deprecation; a document that has any asks for nothing else. ``star`` is whether
+    the caller likes the package.
+    """
+
+    revision: str = ""
+    kept: frozenset[str] | None = None
+    tags: Mapping[str, str] | None = None
+    deprecated: Mapping[str, str] = Factory(dict)
+    maintainers: Sequence[Mapping[str, str]] | None = None
+    star: bool | None = None
+
+
+def deprecate(
+    tx: Transaction, repository: Repository, name: str, messages: Mapping[str, str], actor: Actor, now_ms: int
+) -> str:
+    """
+    Deprecate versions with these messages by key, or end it where the message is empty; the revision after it.
+
+    :raises NotFound: no such package
+    """
+    package = get_package(tx, repository, name)
+    changed = []
+    for row in many_versions.version_rows(tx, package.id, messages):
+        message = messages[row.key]
+        if deprecation(row) != message:
+            state = VersionState.DEPRECATED if message else VersionState.LIVE
+            changed.append(evolve(row, state=state, reason=message))
+    remove.set_version_states(tx, repository, package, changed, actor, index_states, now_ms)
+    return _revision_now(tx, repository, name)
+
+
+def apply_document(
+    tx: Transaction, repository: Repository, name: str, change: DocumentChange, actor: Actor, burn: bool, now_ms: int
+) -> str:
+    """
+    Do what a document asks for but to deprecate; the package's revision after it, empty when the package is gone.
+
+    :raises NotFound: no such package; :raises Conflict: it is not at the revision that the document is of
+    """
+    package = get_package(tx, repository, name)
+    check_revision(package, change.revision)
+    meta = _changed_meta(package, change, actor)
+    if meta:
+        remove.set_package_meta(tx, repository, name, meta, actor, index_package, now_ms)
+    if change.kept is not None:
+        doomed = [key for key in versions.version_keys(tx, package.id) if key not in change.kept]
+        _remove_versions(tx, repository, name, doomed, actor, burn, now_ms)
+        if change.tags is not None and packages.find_package(tx, repository.id, name) is not None:
+            _set_tags(tx, repository, package, change.tags, actor, now_ms)
+    return _revision_now(tx, repository, name)
+
+
+def remove_version(
+    tx: Transaction,
+    repository: Repository,
+    name: str,
+    key: str,
+    base: str,
+    actor: Actor,
+    burn: bool,
+    now_ms: int,
+) -> None:
+    """
+    Remove one version, if it is there: npm asks for it once more after it has written the document without it.
+
+    :raises Conflict: the package is not at the revision ``base``
+    """
+    package = packages.find_package(tx, repository.id, name)
+    if package is None or versions.find_version(tx, package.id, key) is None:
+        return
+    check_revision(package, base)
+    _remove_versions(tx, repository, name, [key], actor, burn, now_ms)
+
+
+def remove_package(
+    tx: Transaction, repository: Repository, name: str, base: str, actor: Actor, burn: bool, now_ms: int
+) -> None:
+    """
+    Remove a package with all its versions.
+
+    :raises NotFound: no such package; :raises Conflict: it is not at the revision ``base``
+    """
+    package = get_package(tx, repository, name)
+    check_revision(package, base)
+    _remove_versions(tx, repository, name, versions.version_keys(tx, package.id), actor, burn, now_ms)
+
+
+def set_tag(
+    tx: Transaction, repository: Repository, name: str, tag: str, version_text: str, actor: Actor, now_ms: int
+) -> dict[str, str]:
+    """
+    Make a tag stand for a version; all tags after it.
+
+    :raises NotFound: no such package; :raises Refusal: no such version
+    """
+    package = get_package(tx, repository, name)
+    if not _point(tx, package, tag, version_text, actor, now_ms):
+        raise version_not_found(version_text)
+    _tell(tx, repository, package, "tagged", {"tag": tag, "target": version_text}, actor, now_ms)
+    return tags.tagged_versions(tx, package.id)
+
+
+def unset_tag(
+    tx: Transaction, repository: Repository, name: str, tag: str, actor: Actor, now_ms: int
+) -> dict[str, str]:
+    """Remove a tag; all tags after it. :raises NotFound: no such package, or no such tag"""
+    package = get_package(tx, repository, name)
+    if not tags.remove_tag(tx, package.id, tag):
+        raise NotFound("tag", tag)
+    _tell(tx, repository, package, "untagged", {"tag": tag}, actor, now_ms)
+    return tags.tagged_versions(tx, package.id)
+
+
+def get_package(tx: Transaction, repository: Repository, name: str) -> Package:
+    """The package. :raises NotFound: there is none"""
+    package = packages.find_package(tx, repository.id, name)
+    if package is None:
+        raise NotFound("package", name)
+    return package
+
+
+def check_revision(package: Package, given: str) -> None:
+    """Let pass who speaks of the package as it is now, or names no revision. :raises Conflict: it was changed since"""
+    current = revision(package.name, package.serial)
+    if given and given != current:
+        raise Conflict(f"{package.name} was changed meanwhile: it is at revision {current}, not {given}")
+
+
+def _changed_meta(package: Package, change: DocumentChange, actor: Actor) -> dict[str, Any]:
+    """The keys of the package's own metadata that come out different."""
+    meta: dict[str, Any] = {}
+    if change.maintainers is not None:
+        meta["maintainers"] = [dict(each) for each in change.maintainers]
+    if change.star is not None:
+        users = {name: True for name in package.meta.get("users", ()) if name != actor.name}
+        meta["users"] = users | {actor.name: True} if change.star else users
+    return {key: value for key, value in meta.items() if package.meta.get(key) != value}
+
+
+def _remove_versions(
+    tx: Transaction, repository: Repository, name: str, keys: Sequence[str], actor: Actor, burn: bool, now_ms: int
+) -> None:
+    remove.remove_versions(tx, repository, name, keys, actor, index_removed, burn, now_ms)
+
+
+def _set_tags(
+    tx: Transaction, repository: Repository, package: Package, wanted: Mapping[str, str], actor: Actor, now_ms: int
+) -> None:
+    present = tags.tagged_versions(tx, package.id)
+    if dict(wanted) == present:
+        return
+    for tag in present.keys() - wanted.keys():
+        tags.remove_tag(tx, package.id, tag)
+    for tag, text in wanted.items():
+        if present.get(tag) != text:
+            _point(tx, package, tag, text, actor, now_ms)
+    _tell(tx, repository, package, "tagged", {"tags": dict(wanted)}, actor, now_ms)
+
+
+def _point(tx: Transaction, package: Package, tag: str, text: str, actor: Actor, now_ms: int) -> bool:
+    """Set a tag in the table; whether there is such a version."""
+    parsed = semver.find_version(text)
+    version = None if parsed is None else versions.find_version(tx, package.id, parsed.key)
+    if version is None:
+        return False
+    tags.set_tag(tx, package.id, tag, version_id=version.id, actor=actor, now_ms=now_ms)
+    return True
+
+
+def _tell(
+    tx: Transaction,
+    repository: Repository,
+    package: Package,
+    kind: str,
+    data: Mapping[str, Any],
+    actor: Actor,
+    now_ms: int,
+) -> None:
+    """Let readers, and who follows events, see a change of the package."""
+    package = touch(tx, repository, package, now_ms)
+    index_package(PackageIndex(tx, package, now_ms), Change())
+    tell(tx, package, kind, data, actor, now_ms)
+
+
+def _revision_now(tx: Transaction, repository: Repository, name: str) -> str:
+    serial = packages.package_serial(tx, repository.id, name)
+    return "" if serial is None else revision(name, serial)

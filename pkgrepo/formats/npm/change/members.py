@@ -1,0 +1,134 @@
+"""A JSON object read a member at a time, so that a large one is never in memory as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+from attrs import frozen
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm.strict_json import decode_as, decode_json
+from pkgrepo.formats.npm.wording import shown
+
+T = TypeVar("T")
+
+_BLANK: Final = re.compile(rb"[ \t\n\r]*")
+_STRING: Final = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
+_ATOM: Final = re.compile(rb"[^ \t\n\r,:\[\]{}\"]+")
+
+
+def _without_brackets_deeper_than(depth: int) -> bytes:
+    """A pattern of strings, of what stands between them, and of brackets that are open so many deep."""
+    inside = rb"[^\"\[\]{}]++|\"(?:[^\"\\]++|\\.)*+\""
+    for _ in range(depth):
+        inside += rb"|[\[{](?:%b)*+[\]}]" % inside
+    return rb"(?:%b)*+" % inside
+
+
+# Three is how deep the object of a version is: one match passes over it, which else takes thirty.
+_REST: Final = re.compile(_without_brackets_deeper_than(3), re.DOTALL)
+
+_OPENING, _CLOSING = b"{[", b"}]"
+
+
+@frozen
+class Piece:
+    """One value: its JSON, and where a byte of that came from, for sentences."""
+
+    text: bytes
+    place: Callable[[int], int]
+
+    def value(self) -> Any:
+        """What it says. :raises Invalid: it is not JSON, or says a key twice"""
+        return decode_json(self.text, self.place)
+
+    def value_as(self, type_: type[T]) -> T:
+        """The parts of it that a type names. :raises Invalid: it is not JSON, or of another shape"""
+        return decode_as(self.text, type_, self.place)
+
+
+class ObjectReader:
+    """
+    Goes through an object from its beginning, and through those inside that are asked for.
+
+    ``place`` tells where a byte of the text came from. What is passed over is only looked at for where it ends.
+    """
+
+    def __init__(self, text: bytes, place: Callable[[int], int] = lambda at: at) -> None:
+        self._text = text
+        self._place = place
+        self._at = 0
+
+    def names(self) -> Iterator[str]:
+        """
+        The name of each member; before the next its value is taken, by ``piece`` or by going through its ``names``.
+
+        :raises Invalid: it is not JSON, or a name is there twice
+        """
+        self._expect(b"{")
+        seen: set[str] = set()
+        if self._next() == b"}":
+            self._at += 1
+            return
+        while True:
+            name = self._name()
+            if name in seen:
+                raise Invalid(f"the body has the key {shown(name)} twice in one object")
+            seen.add(name)
+            self._expect(b":")
+            yield name
+            if self._next() == b"}":
+                self._at += 1
+                return
+            self._expect(b",")
+
+    def at_object(self) -> bool:
+        """Whether the value that comes next is an object."""
+        return self._next() == b"{"
+
+    def piece(self) -> Piece:
+        """The value that comes next. :raises Invalid: there is none"""
+        first = self._next()
+        begin = self._at
+        if first and first in _OPENING:
+            self._skip_nested()
+        else:
+            self._at = self._match(_STRING if first == b'"' else _ATOM, "a value").end()
+        return Piece(self._text[begin : self._at], lambda at: self._place(begin + at))
+
+    def _skip_nested(self) -> None:
+        text, at, depth = self._text, self._at + 1, 1
+        while depth:
+            found = _REST.match(text, at)
+            at = at if found is None else found.end()
+            if at >= len(text) or text[at : at + 1] == b'"':
+                raise Invalid(f"the body is not JSON: it ends within a value near byte {self._place(at)}")
+            depth += 1 if text[at] in _OPENING else -1
+            at += 1
+        self._at = at
+
+    def _name(self) -> str:
+        self._next()
+        found = self._match(_STRING, "a key")
+        self._at = found.end()
+        begin = found.start()
+        return decode_as(found[0], str, lambda at: self._place(begin + at))
+
+    def _match(self, pattern: re.Pattern[bytes], what: str) -> re.Match[bytes]:
+        found = pattern.match(self._text, self._at)
+        if found is None:
+            raise Invalid(f"the body is not JSON: {what} is missing near byte {self._place(self._at)}")
+        return found
+
+    def _next(self) -> bytes:
+        """The byte that comes after blanks; empty at the end."""
+        found = _BLANK.match(self._text, self._at)
+        self._at = self._at if found is None else found.end()
+        return self._text[self._at : self._at + 1]
+
+    def _expect(self, byte: bytes) -> None:
+        if self._next() != byte:
+            raise Invalid(f"the body is not JSON: {byte.decode()!r} is missing near byte {self._place(self._at)}")
+        self._at += 1

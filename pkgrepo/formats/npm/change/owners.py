@@ -1,0 +1,76 @@
+"""Owners and stars of a package, changed one at a time as pnpm 12 does; npm writes the package's document back."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm import names
+from pkgrepo.formats.npm.admission import admit_change
+from pkgrepo.formats.npm.bodies import read_object
+from pkgrepo.formats.npm.packument.document import revision
+from pkgrepo.formats.npm.packument.reading import Reading
+from pkgrepo.formats.npm.refusals import user_not_found
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.answers import Answer, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Actor, Identity, Repository
+
+from .access import note_owners
+from .commands import DocumentChange, apply_document
+
+
+class People:
+    """Who looks after the packages of one repository, and who likes them."""
+
+    def __init__(self, services: Services, repository: Repository, reading: Reading) -> None:
+        self._services = services
+        self._repository = repository
+        self._reading = reading
+
+    async def add_owner(self, request: Request, name: str) -> Answer:
+        """Let the user whom the body names be an owner. :raises Refusal: no such user; :raises NotFound: no package"""
+        await self._admit(request, name, "change the owners of")
+        username = (await read_object(request)).get("user")
+        if not isinstance(username, str):
+            raise Invalid("the body must name a user", "user")
+        user = self._services.accounts.find_user(username)
+        if user is None:
+            raise user_not_found(username)
+        return await self._change_owners(request, name, user.username, {"name": user.username, "email": user.email})
+
+    async def remove_owner(self, request: Request, name: str, username: str) -> Answer:
+        """
+        Let somebody be no owner any more; that they were none is fine.
+
+        :raises NotFound: no such package; :raises Invalid: nobody would be left
+        """
+        return await self._change_owners(request, name, username, None)
+
+    async def star(self, request: Request, given: bool) -> Answer:
+        """Note whether the caller likes the package that the body names. :raises NotFound: no such package"""
+        body = await read_object(request)
+        stated = [body[key] for key in ("package", "name") if key in body]
+        name = stated[0] if stated else None
+        if not isinstance(name, str) or not names.is_readable(name) or stated[-1] != name:
+            raise Invalid("the body must name one package", "package")
+        identity = await self._admit(request, name, "star")
+        return await self._change(name, DocumentChange(star=given), actor_of(request, identity))
+
+    async def _change_owners(self, request: Request, name: str, username: str, owner: dict[str, str] | None) -> Answer:
+        identity = await self._admit(request, name, "change the owners of")
+        package = self._reading.package(name)
+        owners = [each for each in package.meta.get("maintainers", ()) if each["name"] != username]
+        if owner is not None:
+            owners.append(owner)
+        if not owners:
+            raise Invalid(f"{username} is the only owner of {name}; add another one first", "user")
+        change = DocumentChange(revision=revision(name, package.serial), maintainers=owners)
+        return await self._change(name, change, actor_of(request, identity))
+
+    async def _admit(self, request: Request, name: str, verb: str) -> Identity:
+        return await admit_change(self._services, request, self._repository, Action.WRITE, name, verb)
+
+    async def _change(self, name: str, change: DocumentChange, actor: Actor) -> Answer:
+        rev = await self._services.publisher.change(apply_document, self._repository, name, change, actor, False)
+        notice = note_owners(self._services, self._repository, name, change)
+        return json_answer({"ok": True, "id": name, "rev": rev}, headers=notice)

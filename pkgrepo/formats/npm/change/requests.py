@@ -1,0 +1,194 @@
+"""Deprecating, unpublishing, tagging: the requests behind npm's commands that change what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pkgrepo.concurrency.single_flight import shield
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm import names, semver
+from pkgrepo.formats.npm.admission import UNPUBLISH, require
+from pkgrepo.formats.npm.bodies import read_json
+from pkgrepo.formats.npm.configuration import policy_of
+from pkgrepo.formats.npm.limits import MOST_TAGS
+from pkgrepo.formats.npm.publish.envelope import DEFAULT_TAG
+from pkgrepo.formats.npm.wording import shown
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.answers import Answer, Fields, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Actor, Identity, Repository
+from pkgrepo.storage.gil import Yielding
+
+from . import commands as changes
+from .access import note_owners
+from .commands import DocumentChange
+from .written_document import Written
+
+MOST_MAINTAINERS = 1000
+AT_ONCE = 200  # versions that are deprecated in one transaction: some 10 ms that other writers wait
+
+
+class Changing:
+    """Changes to one hosted repository; callers have been let in already, for writing."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    async def apply(self, name: str, change: DocumentChange, identity: Identity, actor: Actor) -> Answer:
+        """
+        Do what a document asks for that was written back; see L{changes}. Removing needs leave to.
+
+        :raises NotFound: no such package; :raises Conflict: it was changed meanwhile
+        """
+        if change.kept is not None:
+            require(self._services, identity, Action.DELETE, self._repository, name, UNPUBLISH)
+        notice: Fields = ()
+        if change.deprecated:
+            rev = await shield(self._deprecate(name, change.deprecated, actor))
+        else:
+            rev = await self._services.publisher.change(
+                changes.apply_document, self._repository, name, change, actor, self._burn
+            )
+            notice = note_owners(self._services, self._repository, name, change)
+        return json_answer({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201, headers=notice)
+
+    async def remove_version(self, name: str, filename: str, revision: str, actor: Actor) -> Answer:
+        """Remove the version whose tarball is called so; that it is gone already is fine."""
+        version = names.find_tarball_version(name, filename)
+        if version is None:
+            raise Invalid(f"{shown(filename)} is no tarball of {name}")
+        await self._services.publisher.change(
+            changes.remove_version, self._repository, name, version.key, revision, actor, self._burn
+        )
+        return json_answer({"ok": True})
+
+    async def remove_package(self, name: str, revision: str, actor: Actor) -> Answer:
+        """Remove all of a package. :raises NotFound: no such package; :raises Conflict: it was changed meanwhile"""
+        await self._services.publisher.change(
+            changes.remove_package, self._repository, name, revision, actor, self._burn
+        )
+        return json_answer({"ok": True})
+
+    async def set_tag(self, request: Request, name: str, tag: str, actor: Actor) -> Answer:
+        """Make a tag stand for the version that the body names. :raises Invalid: no tag may be called so"""
+        names.check_tag(tag)
+        text = await read_json(request)
+        if not isinstance(text, str):
+            raise Invalid('the body must be a version in quotes, such as "1.0.0"')
+        tagged = await self._services.publisher.change(changes.set_tag, self._repository, name, tag, text, actor)
+        return json_answer({"ok": True, "id": name, "dist-tags": tagged}, 201)
+
+    async def unset_tag(self, name: str, tag: str, actor: Actor) -> Answer:
+        """Remove a tag. :raises Invalid: every package has a ``latest``"""
+        if tag == DEFAULT_TAG:
+            raise Invalid("the tag 'latest' cannot be removed; let it stand for another version", "tag")
+        tagged = await self._services.publisher.change(changes.unset_tag, self._repository, name, tag, actor)
+        return json_answer({"ok": True, "id": name, "dist-tags": tagged})
+
+    async def _deprecate(self, name: str, messages: Mapping[str, str], actor: Actor) -> str:
+        waiting, rev = list(messages.items()), ""
+        while waiting:
+            some, waiting = dict(waiting[:AT_ONCE]), waiting[AT_ONCE:]
+            rev = await self._services.publisher.change(changes.deprecate, self._repository, name, some, actor)
+        return rev
+
+    @property
+    def _burn(self) -> bool:
+        return not policy_of(self._repository).reuse_deleted_names
+
+
+def verb_of_change(change: DocumentChange) -> str:
+    """What a document wants to do to the package, for the sentence of a refusal."""
+    if change.kept is not None:
+        return UNPUBLISH
+    if change.deprecated:
+        return "deprecate"
+    return "change" if change.maintainers is None else "change the owners of"
+
+
+def read_change(written: Written, revision: str, username: str) -> DocumentChange:
+    """
+    What a document asks for. One with thousands of versions belongs into a thread.
+
+    Only one that names the revision it is of takes versions away by leaving them out; and without ``versions``
+    it is about something else (``npm owner`` sends nothing but maintainers).
+
+    :raises Invalid: a part of it has another shape, or it is of another revision than the request
+    """
+    document = written.members
+    stated = document.get("_rev")
+    if revision and stated not in (None, revision):
+        raise Invalid("the document is of another revision than the one in the request's address", "_rev")
+    sent = _mapping(document, "versions") if written.versions is None else written.versions
+    removing = bool(revision) and sent is not None
+    tags = _mapping(document, "dist-tags") if removing else None
+    users = _mapping(document, "users") if not removing else None
+    return DocumentChange(
+        revision=revision,
+        kept=frozenset(_keys(sent)) if removing and sent is not None else None,
+        tags=None if tags is None else _tags(tags),
+        deprecated={} if removing or sent is None else _messages(sent),
+        maintainers=_maintainers(document, sent),
+        star=None if users is None or sent is not None else bool(users.get(username)),
+    )
+
+
+def _keys(sent: Mapping[str, Any]) -> Iterator[str]:
+    yielding = Yielding()
+    for text in sent:
+        version = semver.find_version(text)
+        if version is not None:
+            yield version.key
+        yielding.now_and_then()
+
+
+def _tags(sent: Mapping[str, Any]) -> dict[str, str]:
+    if len(sent) > MOST_TAGS:
+        raise Invalid(f"the document has more than {MOST_TAGS} dist-tags", "dist-tags")
+    for tag, text in sent.items():
+        names.check_tag(tag)
+        if not isinstance(text, str):
+            raise Invalid(f"tag {shown(tag)} must stand for a version", "dist-tags")
+    return dict(sent)
+
+
+def _messages(sent: Mapping[str, Any]) -> dict[str, str]:
+    """The message of each version that has one; an empty one takes an older one back."""
+    messages: dict[str, str] = {}
+    yielding = Yielding()
+    for text, message in sent.items():
+        yielding.now_and_then()
+        if message is None:
+            continue
+        version = semver.find_version(text)
+        if version is not None and isinstance(message, str):
+            messages[version.key] = message
+        elif version is not None and message is False:  # written so by old clients
+            messages[version.key] = ""
+    return messages
+
+
+def _maintainers(document: Mapping[str, Any], sent: Mapping[str, Any] | None) -> list[dict[str, str]] | None:
+    """Those of a document that is about nothing else."""
+    given = document.get("maintainers")
+    if given is None or sent is not None:
+        return None
+    if not isinstance(given, list) or len(given) > MOST_MAINTAINERS:
+        raise Invalid(f"maintainers must be a list of at most {MOST_MAINTAINERS}", "maintainers")
+    found: list[dict[str, str]] = []
+    for each in given:
+        name = each.get("name") if isinstance(each, dict) else None
+        email = each.get("email", "") if isinstance(each, dict) else None
+        if not isinstance(name, str) or not name or not isinstance(email, str):
+            raise Invalid("a maintainer has a name and an email", "maintainers")
+        found.append({"name": name, "email": email})
+    return found
+
+
+def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    value = document.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise Invalid(f"{key!r} must be an object", key)
+    return value

@@ -1,0 +1,1 @@
+"""``npm login`` in all its forms, and ``npm token``."""

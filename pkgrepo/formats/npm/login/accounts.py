@@ -1,0 +1,209 @@
+"""
+Login with name and password, and the caller's own account.
+
+The document of a user is that of the database that the first registry was; a login writes it and is answered with a
+token. The token reaches this repository and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pkgrepo.auth.tokens.limits import literal
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, Invalid
+from pkgrepo.formats.npm.bodies import read_object
+from pkgrepo.formats.npm.packument.document import format_time
+from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
+from pkgrepo.gateway.access import actor_of, unknown
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Actor, Identity, Repository, RepositoryScope, TokenLimits, User
+from pkgrepo.storage.catalog.people.identity import UserChanges
+
+NO_STORE = ((b"Cache-Control", b"no-store"),)
+LONGEST_TEXT = 254  # characters of a name or an email
+
+# What a person does in a repository; looking after it is done elsewhere.
+PERSONAL = frozenset({Action.READ, Action.WRITE, Action.OVERWRITE, Action.DELETE})
+
+
+class OwnAccount:
+    """The requests about the caller's account; ``/-/user`` and ``/-/npm/v1/user``."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+        self._accounts = services.accounts
+
+    def reach(self, actions: frozenset[Action] = PERSONAL, packages: tuple[str, ...] = ()) -> TokenLimits:
+        """What a token made here may do; ``packages`` are globs, and none mean every package."""
+        return TokenLimits(repositories=(RepositoryScope(literal(self._repository.path), actions, packages),))
+
+    async def login(self, request: Request, username: str) -> Answer:
+        """
+        A token for a name and a password; ``npm login --auth-type=legacy``, ``npm adduser``, yarn and pnpm.
+
+        :raises Refusal: the password is wrong, or there is no such user: nobody makes accounts here
+        """
+        body = await read_object(request)
+        if body.get("name", username) != username or not _is_id(body.get("_id"), username):
+            raise Invalid(f"the document is of another user than {username!r}", "name")
+        password = body.get("password")
+        if not isinstance(password, str) or not password:
+            raise Invalid("the document has no password", "password")
+        identity, token = await self.exchange(request, username, password, "npm login")
+        answer = {
+            "ok": True,
+            "id": f"org.couchdb.user:{identity.username}",
+            "rev": f"1-{identity.user_id}",
+            "token": token,
+        }
+        return json_answer(answer, 201, headers=NO_STORE)
+
+    async def exchange(self, request: Request, username: str, password: str, name: str) -> tuple[Identity, str]:
+        """
+        The identity behind name and password, and a new token of theirs.
+
+        An access token in the password's place is what the client gets back: a token makes no other ones.
+
+        :raises Refusal: they are wrong
+        """
+        identity = await self.prove(request, username, password)
+        if identity.limits is not None:
+            return identity, password
+        actor = Actor.of(identity, address=request.client_address, request_id=request.request_id)
+        _, text = await self._accounts.issue(identity, name, self.reach(), actor)
+        return identity, text
+
+    async def prove(self, request: Request, username: str, password: str) -> Identity:
+        """
+        The identity behind name and password.
+
+        :raises Refusal: they are wrong; clients print the sentence
+        :raises NotFound: there is no such repository, or not for them
+        """
+        client = (request.header(b"user-agent") or b"").decode("latin-1")
+        try:
+            identity = await self._accounts.login(username, password, request.client_address, client)
+        except AuthenticationFailed:
+            raise Refusal(401, "incorrect username or password", LOGIN_FAILED) from None
+        if not self._services.access.knows(identity, self._repository):
+            raise unknown(identity, self._repository.path)
+        return identity
+
+    async def document(self, request: Request, username: str) -> Answer:
+        """A user as others see them. :raises Refusal: there is none"""
+        await self._known(request)
+        user = self._accounts.find_user(username)
+        if user is None:
+            raise user_not_found(username)
+        answer = {
+            "_id": f"org.couchdb.user:{user.username}",
+            "name": user.username,
+            "email": user.email,
+            "type": "user",
+            "roles": [],
+            "date": format_time(user.created_at),
+        }
+        return json_answer(answer, headers=NO_STORE)
+
+    async def whoami(self, request: Request) -> Answer:
+        """Who the caller is. :raises AuthenticationRequired: nobody"""
+        identity = await self._known(request)
+        return json_answer({"username": identity.username}, headers=NO_STORE)
+
+    async def profile(self, request: Request) -> Answer:
+        """The caller's own data. :raises Forbidden: the caller used a bearer token"""
+        identity = await self._known(request)
+        _check_no_bearer(identity)
+        return json_answer(_profile(self._accounts.user(identity)), headers=NO_STORE)
+
+    async def change_profile(self, request: Request) -> Answer:
+        """
+        Change name, email or password of the caller; what else npm offers there does not exist here.
+
+        :raises Forbidden: the caller used a token that is for reading only
+        """
+        identity = await self._known(request)
+        self.require_writing(identity)
+        body = await read_object(request)
+        if body.get("tfa"):
+            raise Invalid("this registry has no second factor of authentication", "tfa")
+        actor = actor_of(request, identity)
+        password = body.get("password")
+        if password is not None:
+            old, new = _passwords(password)
+            await self._accounts.change_password(identity, old, new, actor)
+        changes: UserChanges = {}
+        if "email" in body:
+            changes["email"] = _text(body, "email")
+        if "fullname" in body:
+            changes["name"] = _text(body, "fullname")
+        user = await self._accounts.change(identity, changes, actor) if changes else self._accounts.user(identity)
+        return json_answer(_profile(user), headers=NO_STORE)
+
+    def require_writing(self, identity: Identity) -> None:
+        """
+        Let pass who logged in with a password, or with a token that may change every package of a repository.
+
+        :raises Forbidden: a token that is handed out for installing, or for one package, must not reach its owner's
+            account, nor must a bearer token
+        """
+        _check_no_bearer(identity)
+        limits = identity.limits
+        if limits is None:
+            return
+        scopes = limits.repositories or (RepositoryScope("*", PERSONAL),)
+        if limits.packages or not any(Action.WRITE in scope.actions and not scope.packages for scope in scopes):
+            raise Forbidden(
+                "this token is for reading only, or for some packages only, and not for its owner's account"
+            )
+
+    async def _known(self, request: Request) -> Identity:
+        identity = await self._services.access.identify(request)
+        if identity.anonymous:
+            raise AuthenticationRequired
+        return identity
+
+
+def _check_no_bearer(identity: Identity) -> None:
+    """:raises Forbidden: the caller used a bearer token, which was got for packages"""
+    if identity.via == "bearer":
+        raise Forbidden("a bearer token is for packages, and not for its owner's account")
+
+
+def _is_id(stated: object, username: str) -> bool:
+    """Whether a document's ``_id``, if it has one, is that of the user: the name of a database stands in front."""
+    return stated is None or (isinstance(stated, str) and stated.partition(":")[2] == username)
+
+
+def _profile(user: User) -> Mapping[str, Any]:
+    return {
+        "tfa": False,
+        "name": user.username,
+        "email": user.email,
+        "email_verified": bool(user.email),
+        "created": format_time(user.created_at),
+        "updated": format_time(user.updated_at),
+        "fullname": user.name,
+        "cidr_whitelist": None,
+    }
+
+
+def _passwords(value: object) -> tuple[str, str]:
+    if isinstance(value, dict):
+        old, new = value.get("old"), value.get("new")
+        if isinstance(old, str) and isinstance(new, str):
+            return old, new
+    raise Invalid("password must be an object of 'old' and 'new'", "password")
+
+
+def _text(body: Mapping[str, Any], key: str) -> str:
+    value = body[key]
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT or not value.isprintable():
+        raise Invalid(f"{key} must be a line of at most {LONGEST_TEXT} characters", key)
+    return value

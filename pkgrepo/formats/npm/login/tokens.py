@@ -1,0 +1,175 @@
+"""Tokens as ``npm token`` knows them; ``/-/npm/v1/tokens``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import evolve
+
+from pkgrepo.auth.tokens.limits import check_limits, literal
+from pkgrepo.errors import AuthenticationRequired, Invalid
+from pkgrepo.formats.npm import names
+from pkgrepo.formats.npm.bodies import read_object
+from pkgrepo.formats.npm.packument.document import format_time
+from pkgrepo.formats.npm.wording import shown
+from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.answers import Answer, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Identity, Token
+
+from .accounts import NO_STORE, PERSONAL, OwnAccount
+
+SHOWN = 6  # characters of a token's text that lists show
+PAGE = 50
+LONGEST_LINE = 100  # characters
+
+READING = frozenset({Action.READ})
+
+
+class OwnTokens:
+    """The requests about the caller's tokens."""
+
+    def __init__(self, services: Services, account: OwnAccount, address: str) -> None:
+        self._services = services
+        self._accounts = services.accounts
+        self._account = account
+        self._address = address
+
+    async def page(self, request: Request) -> Answer:
+        """The caller's tokens, a page at a time."""
+        identity = await self._admit(request)
+        args = request.args
+        after = _number(args.get(b"after", [b""])[0], 0)
+        limit = min(_number(args.get(b"perPage", [b""])[0], PAGE), PAGE)
+        found = self._accounts.tokens(identity, after=after, limit=limit + 1)
+        urls = {}
+        if len(found) > limit:
+            found = found[:limit]
+            urls["next"] = f"{self._address}?perPage={limit}&after={found[-1].id}"
+        objects = [_record(token) for token in found]
+        return json_answer({"objects": objects, "total": len(objects), "urls": urls}, headers=NO_STORE)
+
+    async def create(self, request: Request) -> Answer:
+        """
+        A new token, for whoever knows the password; the text is in this answer and in no other.
+
+        :raises Refusal: the password is wrong
+        :raises Invalid: it shall reach what there is not; nothing that narrows it down is passed over
+        """
+        identity = await self._admit(request)
+        body = await read_object(request)
+        password = body.get("password")
+        if not isinstance(password, str):
+            raise Invalid("the password is missing", "password")
+        proven = await self._account.prove(request, identity.username, password)
+        reach = self._account.reach(_actions(body), _packages(body))
+        limits = check_limits(evolve(reach, cidrs=_networks(body)))
+        actor = actor_of(request, identity)
+        token, text = await self._accounts.issue(
+            proven,
+            _line(body, "name") or "npm token",
+            limits,
+            actor,
+            days=_days(body),
+            description=_line(body, "description"),
+        )
+        return json_answer({**_record(token), "token": text}, 201, headers=NO_STORE)
+
+    async def revoke(self, request: Request, key: str) -> Answer:
+        """End a token by its key, or by its text. :raises NotFound: the caller has no such token"""
+        identity = await self._admit(request)
+        actor = actor_of(request, identity)
+        if key.startswith("pkgr_"):
+            await self._accounts.revoke_text(identity, key, actor)
+        else:
+            await self._accounts.revoke(identity, key.lower(), actor)
+        return Answer(204, headers=NO_STORE)
+
+    async def logout(self, request: Request, text: str) -> Answer:
+        """End the token that the caller uses."""
+        identity = await self._known(request)
+        await self._accounts.revoke_text(identity, text, actor_of(request, identity))
+        return json_answer({"ok": True}, headers=NO_STORE)
+
+    async def _admit(self, request: Request) -> Identity:
+        identity = await self._known(request)
+        self._account.require_writing(identity)
+        return identity
+
+    async def _known(self, request: Request) -> Identity:
+        identity = await self._services.access.identify(request)
+        if identity.anonymous:
+            raise AuthenticationRequired
+        return identity
+
+
+def _record(token: Token) -> Mapping[str, Any]:
+    actions = {action for scope in token.limits.repositories for action in scope.actions}
+    expires_at = token.limits.expires_at
+    return {
+        "key": token.uid,
+        "token": token.shown[:SHOWN],
+        "name": token.name,
+        "cidr_whitelist": list(token.limits.cidrs) or None,
+        "readonly": bool(actions) and actions <= READING,
+        "packages": [glob for scope in token.limits.repositories for glob in scope.packages] or None,
+        "automation": False,
+        "created": format_time(token.created_at),
+        "updated": format_time(token.last_used_at or token.created_at),
+        "expires": None if expires_at is None else format_time(expires_at),
+    }
+
+
+def _actions(body: Mapping[str, Any]) -> frozenset[Action]:
+    """What the token may do: npm 10 and earlier say whether it is for reading only, npm 11 has three words."""
+    permission = body.get("packages_and_scopes_permission")
+    if permission not in (None, "read-only", "read-write"):
+        raise Invalid("a token reads packages (read-only), or publishes them too (read-write)", "permission")
+    return READING if body.get("readonly") is True or permission == "read-only" else PERSONAL
+
+
+def _packages(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Globs of the packages that npm 11 wants the token to reach; none for all of them."""
+    if body.get("orgs"):
+        raise Invalid("there are no organizations here: a token is for packages and scopes", "orgs")
+    packages = _texts(body, "packages")
+    scopes = [each.removeprefix("@") for each in _texts(body, "scopes")]
+    for name in (*packages, *(f"@{scope}/x" for scope in scopes)):
+        if not names.is_readable(name) or "*" in name:
+            raise Invalid(f"{shown(name)} is not the name of a package, or of one in a scope", "packages")
+    if body.get("packages_all") is True:
+        return ()
+    return (*map(literal, packages), *(f"@{literal(scope)}/*" for scope in scopes))
+
+
+def _networks(body: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(_texts(body, "cidr_whitelist" if "cidr_whitelist" in body else "cidr"))
+
+
+def _texts(body: Mapping[str, Any], key: str) -> list[str]:
+    given = body.get(key) or []
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise Invalid(f"{key} must be a list of texts", key)
+    return given
+
+
+def _line(body: Mapping[str, Any], key: str) -> str:
+    text = body.get(key) or ""
+    if not isinstance(text, str) or len(text) > LONGEST_LINE or not text.isprintable():
+        raise Invalid(f"the {key} of a token is a line of at most {LONGEST_LINE} characters", key)
+    return text
+
+
+def _days(body: Mapping[str, Any]) -> int | None:
+    days = body.get("expires")
+    if days is None:
+        return None
+    if not isinstance(days, int) or isinstance(days, bool) or days < 1:
+        raise Invalid("expires must be a number of days", "expires")
+    return days
+
+
+def _number(text: bytes, default: int) -> int:
+    return int(text) if text.isdigit() and len(text) < 18 and int(text) > 0 else default

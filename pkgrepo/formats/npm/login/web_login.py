@@ -1,0 +1,194 @@
+"""
+Login through a browser: the client is given two addresses, shows one and polls the other.
+
+=============  ===========================================  ==================================================
+who            does                                         and then
+=============  ===========================================  ==================================================
+client         ``POST /-/v1/login``                         gets a secret inside ``doneUrl``; nothing is stored
+person         opens ``loginUrl``, types name and password  the approval is stored under the secret's digest
+client         ``GET doneUrl``, again and again             202 until then, and once the token
+=============  ===========================================  ==================================================
+
+Both addresses carry their end and a code of authenticity, so that whoever begins logins costs no room. What is secret
+in them is in the query, which no log keeps; ``loginUrl`` has the digest only.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from html import escape
+from typing import Final
+from urllib.parse import parse_qs
+
+from pkgrepo.auth.accounts import add_personal_token, owner_of
+from pkgrepo.auth.tokens.text import make_token
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.npm.bodies import read_body
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.answers import Answer, Fields, Refusal, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import Actor, Repository, TokenKind, TokenLimits
+from pkgrepo.storage.catalog.people import identity as users
+from pkgrepo.storage.catalog.people import web_logins as logins
+from pkgrepo.storage.catalog.server import settings
+from pkgrepo.storage.catalog.server.audit import Entry
+
+from .accounts import NO_STORE, OwnAccount
+
+LIFE_MS: Final = 5 * 60 * 1000
+POLL_S: Final = 2  # seconds that a client waits before it asks again
+FORM_SIZE: Final = 16 * 1024  # bytes
+SETTING: Final = "npm_login_secret"
+
+PAGE_FIELDS: Final[Fields] = (
+    (b"Cache-Control", b"no-store"),
+    (
+        b"Content-Security-Policy",
+        b"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
+    ),
+    # with no-referrer browsers name no origin beside the form, which is checked (Fetch standard, section 3.2)
+    (b"Referrer-Policy", b"same-origin"),
+)
+_STYLE: Final = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:24rem;margin:10vh auto;padding:0 1rem}"
+    "label{display:block;margin:1rem 0}input{display:block;width:100%;font:inherit;padding:.4rem;box-sizing:border-box}"
+    "button{font:inherit;padding:.4rem 1rem}.wrong{color:#a00}"
+)
+
+
+class WebLogin:
+    """The requests of one repository below ``/-/v1/login`` and ``/-/v1/done``."""
+
+    def __init__(self, services: Services, repository: Repository, account: OwnAccount) -> None:
+        self._services = services
+        self._repository = repository
+        self._account = account
+
+    async def begin(self, address: str) -> Answer:
+        """The two addresses; ``address`` is the repository's, without a slash at the end."""
+        key = await self._key()
+        until_ms = self._services.clock.now_ms() + LIFE_MS
+        secret = secrets.token_urlsafe(32)
+        done = _seal(key, "done", until_ms, secret)
+        shown = _seal(key, "login", until_ms, _digest(secret))
+        answer = {"loginUrl": f"{address}/-/v1/login?session={shown}", "doneUrl": f"{address}/-/v1/done?session={done}"}
+        return json_answer(answer, headers=NO_STORE)
+
+    async def poll(self, request: Request) -> Answer:
+        """The token once the login is approved, and only once. :raises Refusal: there is no such login any more"""
+        secret, _ = await self._open(request, "done")
+        digest = _digest(secret)
+        approval = self._services.catalog.look(logins.find_approval, digest)
+        if approval is None:
+            return json_answer({}, 202, headers=(*NO_STORE, (b"Retry-After", b"%d" % POLL_S)))
+        text = make_token(TokenKind.PERSONAL)
+        limits = self._services.accounts.ending(self._account.reach())
+        actor = Actor(address=request.client_address, request_id=request.request_id)
+        entry = await self._services.catalog.write(_fetch, digest, text, limits, actor, self._services.clock.now_ms())
+        if entry is None:
+            raise _ended()
+        self._services.accounts.copy_entry(entry)
+        return json_answer({"token": text}, headers=NO_STORE)
+
+    async def form(self, request: Request) -> Answer:
+        """The page that asks for name and password."""
+        await self._open(request, "login")
+        return self._page()
+
+    async def approve(self, request: Request) -> Answer:
+        """What the page sends; approves the login when the password is right."""
+        digest, until_ms = await self._open(request, "login")
+        fields = parse_qs((await read_body(request, FORM_SIZE)).decode("utf-8", "replace"))
+        username, password = (fields.get(name, [""])[0] for name in ("username", "password"))
+        if not username or not password:
+            return self._page("Type your user name and your password.", username)
+        try:
+            identity = await self._account.prove(request, username, password)
+        except Refusal as refusal:
+            return self._page(f"{refusal.sentence[:1].upper()}{refusal.sentence[1:]}.", username, status=401)
+        except NotFound as error:
+            return self._page(f"{str(error)[:1].upper()}{str(error)[1:]}.", username, status=404)
+        if identity.limits is not None:
+            return self._page("Log in with the password, not with a token.", username, status=403)
+        approved = await self._services.catalog.write(
+            logins.approve_login,
+            digest,
+            user_id=owner_of(identity),
+            until_ms=until_ms,
+            now_ms=self._services.clock.now_ms(),
+        )
+        if not approved:
+            raise _ended()
+        return _html("<h1>Logged in</h1><p>You may close this page and go back to the terminal.</p>")
+
+    async def _open(self, request: Request, purpose: str) -> tuple[str, int]:
+        """What an address of ours carries, and its end. :raises Refusal: it is none, or has ended"""
+        sealed = request.args.get(b"session", [b""])[0].decode("latin-1")
+        opened = _unseal(await self._key(), purpose, sealed)
+        if opened is None or opened[1] <= self._services.clock.now_ms():
+            raise _ended()
+        return opened
+
+    async def _key(self) -> bytes:
+        """The secret that all processes share."""
+        found = self._services.catalog.look(settings.get, SETTING)
+        if found is None:
+            found = await self._services.catalog.write(settings.ensure_secret, SETTING)
+        return found.encode()
+
+    def _page(self, problem: str = "", username: str = "", *, status: int = 200) -> Answer:
+        told = f'<p class="wrong">{escape(problem)}</p>' if problem else ""
+        return _html(
+            f"<h1>Log in</h1><p>A package client wants to use <b>{escape(self._repository.path)}</b> in your name. "
+            f"Go on only if you started it yourself just now.</p>{told}"
+            '<form method="post"><label>User name<input name="username" autocomplete="username" required '
+            f'value="{escape(username)}"></label><label>Password<input name="password" type="password" '
+            'autocomplete="current-password" required></label><button>Log in</button></form>',
+            status,
+        )
+
+
+def _fetch(tx: Transaction, digest: str, text: str, limits: TokenLimits, actor: Actor, now_ms: int) -> Entry | None:
+    """Make the token of an approved login: its line of the audit log; None when it was fetched already."""
+    user_id = logins.fetch_login(tx, digest, now_ms=now_ms)
+    user = None if user_id is None else users.find_user(tx, user_id)
+    if user is None or not user.active:
+        return None
+    who = Actor(user_id=user.id, name=user.username, address=actor.address, request_id=actor.request_id)
+    return add_personal_token(tx, user.id, text, "npm login (web)", limits, who, now_ms)[1]
+
+
+def _ended() -> Refusal:
+    return Refusal(404, "this login has ended; begin anew with npm login", "login_ended")
+
+
+def _html(body: str, status: int = 200) -> Answer:
+    page = f"<!doctype html><html lang=en><meta charset=utf-8><title>Log in</title><style>{_STYLE}</style>{body}</html>"
+    return Answer(status, page.encode(), b"text/html; charset=utf-8", headers=PAGE_FIELDS)
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _seal(key: bytes, purpose: str, until_ms: int, value: str) -> str:
+    return f"{until_ms}.{value}.{_code(key, purpose, until_ms, value)}"
+
+
+def _unseal(key: bytes, purpose: str, sealed: str) -> tuple[str, int] | None:
+    until, _, rest = sealed.partition(".")
+    value, _, code = rest.partition(".")
+    if not (until.isascii() and until.isdigit() and len(until) < 16 and value.isascii() and code.isascii()):
+        return None
+    if not hmac.compare_digest(code, _code(key, purpose, int(until), value)):
+        return None
+    return value, int(until)
+
+
+def _code(key: bytes, purpose: str, until_ms: int, value: str) -> str:
+    digest = hmac.digest(key, f"{purpose}.{until_ms}.{value}".encode(), "sha256")
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")

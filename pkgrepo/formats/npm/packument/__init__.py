@@ -1,0 +1,1 @@
+"""Packuments out: fragments in the catalog -> document, full or abbreviated."""

@@ -1,0 +1,182 @@
+"""
+Packuments: all that is told of a package, in a full form and in the one that installing needs.
+
+Both are spliced. A version has one fragment in each form and one for its time; a change renders the fragments of the
+versions that it touches, and the rest is joined as it stands. No fragment knows under which address it will be
+served: L{BASE} stands in its place until then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+from attrs import Factory, frozen
+
+from pkgrepo.formats.npm import names
+from pkgrepo.repositories.publish.splicing import BASE, Spliced
+
+FULL: Final = "npm.full"
+SHORT: Final = "npm.short"
+TIME: Final = "npm.time"
+
+FULL_TYPE: Final = "application/json"
+SHORT_TYPE: Final = "application/vnd.npm.install-v1+json"
+
+# The format's own set. "bundledDependencies" is a spelling that manifests have and clients know.
+_SHORT_FIELDS: Final = (
+    "name",
+    "version",
+    "dependencies",
+    "optionalDependencies",
+    "devDependencies",
+    "bundleDependencies",
+    "bundledDependencies",
+    "peerDependencies",
+    "peerDependenciesMeta",
+    "acceptDependencies",
+    "bin",
+    "directories",
+    "engines",
+    "funding",
+    "cpu",
+    "os",
+    "libc",
+    "_hasShrinkwrap",
+    "hasInstallScript",
+)
+# What a package shows of itself at the top is what its latest version says.
+_TOP_FIELDS: Final = ("description", "author", "contributors", "repository", "homepage", "bugs", "license", "keywords")
+
+# How fragments go on behind the version's own fields; the latter is there once, since it has L{BASE} in it.
+_DEPRECATED: Final = b',"deprecated":'
+_DIST: Final = b',"dist":{"tarball":"%b' % BASE
+_STRING: Final = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"")
+
+_encode = msgspec.json.Encoder().encode
+
+
+@frozen
+class Top:
+    """
+    What a packument says above its versions.
+
+    ``latest`` is the manifest of the version with that tag, empty when there is none. ``maintainers`` are objects of
+    ``name`` and ``email``; ``users`` are the names of those who gave a star.
+    """
+
+    name: str
+    serial: int
+    created_at: datetime
+    modified_at: datetime
+    tags: Mapping[str, str]
+    latest: Mapping[str, Any] = Factory(dict)
+    readme: str = ""
+    readme_filename: str = ""
+    maintainers: Sequence[Mapping[str, str]] = ()
+    users: Sequence[str] = ()
+
+
+def full_fragment(manifest: Mapping[str, Any], deprecated: str = "") -> bytes:
+    """
+    A version as the full form has it.
+
+    ``manifest`` is the stored version object, with ``dist`` as ``manifest.make_dist`` makes it.
+    """
+    return _fragment(manifest, {key: value for key, value in manifest.items() if key != "dist"}, deprecated)
+
+
+def short_fragment(manifest: Mapping[str, Any], deprecated: str = "") -> bytes:
+    """The same as the abbreviated form has it."""
+    # "false" is what clients take absence for; a hundred thousand of them say nothing.
+    chosen = {key: manifest[key] for key in _SHORT_FIELDS if manifest.get(key) not in (None, False)}
+    return _fragment(manifest, chosen, deprecated)
+
+
+def time_fragment(version_text: str, published_at: datetime) -> bytes:
+    """When a version was published, as both forms have it."""
+    return b"%b:%b" % (_encode(version_text), _encode(format_time(published_at)))
+
+
+def with_deprecation(fragment: bytes, deprecated: str) -> bytes:
+    """The fragment of a version, in either form, with another deprecation; an empty one ends it."""
+    end = fragment.index(_DIST)
+    begin = fragment.rfind(_DEPRECATED, 0, end)
+    if begin < 0 or not _STRING.fullmatch(fragment, begin + len(_DEPRECATED), end):
+        begin = end  # it has none: what was found is deeper inside
+    said = b"%b%b" % (_DEPRECATED, _encode(deprecated)) if deprecated else b""
+    return b"".join((fragment[:begin], said, fragment[end:]))
+
+
+def version_document(fragment: bytes) -> bytes:
+    """The version's own document, out of its full fragment."""
+    return fragment[fragment.index(b":{") + 1 :]
+
+
+def splice_full(top: Top, times: Sequence[bytes], fragments: Sequence[bytes]) -> Spliced:
+    """The full form, from the fragments of every version in order."""
+    head: dict[str, Any] = {
+        "_id": top.name,
+        "_rev": revision(top.name, top.serial),
+        "name": top.name,
+        "dist-tags": top.tags,
+        "maintainers": list(top.maintainers),
+    }
+    head |= {key: top.latest[key] for key in _TOP_FIELDS if top.latest.get(key) is not None}
+    head |= {"readme": top.readme, "readmeFilename": top.readme_filename}
+    if top.users:
+        head["users"] = dict.fromkeys(top.users, True)
+    return Spliced(head=_head(head, top, times), fragments=fragments)
+
+
+def splice_short(top: Top, times: Sequence[bytes], fragments: Sequence[bytes]) -> Spliced:
+    """The abbreviated form. pnpm's ``minimumReleaseAge`` needs ``time``, which the public registry leaves out here."""
+    head = {"name": top.name, "dist-tags": top.tags, "modified": format_time(top.modified_at)}
+    return Spliced(head=_head(head, top, times), fragments=fragments)
+
+
+def revision(name: str, serial: int) -> str:
+    """The ``_rev`` of a package: it is another one after each change."""
+    return f"{serial}-{hashlib.sha256(f'{name}:{serial}'.encode()).hexdigest()[:32]}"
+
+
+def format_time(time: datetime) -> str:
+    """A time as JavaScript writes it: UTC, milliseconds, ``Z``."""
+    utc = time.astimezone(UTC)
+    return f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z"
+
+
+def _head(head: Mapping[str, Any], top: Top, times: Sequence[bytes]) -> bytes:
+    bounds = b'"created":%b,"modified":%b' % (
+        _encode(format_time(top.created_at)),
+        _encode(format_time(top.modified_at)),
+    )
+    return b'%b,"time":{%b},"versions":{' % (_encode(head)[:-1], b",".join((bounds, *times)))
+
+
+def _fragment(manifest: Mapping[str, Any], chosen: Mapping[str, Any], deprecated: str) -> bytes:
+    name, version = manifest["name"], manifest["version"]
+    said = {**chosen, "deprecated": deprecated} if deprecated else chosen
+    return b'%b:%b,"dist":%b}' % (_encode(version), _encode(said)[:-1], _dist(name, version, manifest["dist"]))
+
+
+def _dist(name: str, version: str, dist: Mapping[str, Any]) -> bytes:
+    plain = {key: value for key, value in dist.items() if key != "attestations"}
+    parts = [b'{"tarball":', _address(f"/{name}/-/{names.tarball_name(name, version)}"), b",", _encode(plain)[1:-1]]
+    if dist.get("attestations"):
+        url = _address(f"/-/npm/v1/attestations/{name}@{version}")
+        parts += [b',"attestations":{"url":', url, b",", _encode(dist["attestations"])[1:]]
+    return b"".join((*parts, b"}"))
+
+
+def _address(path: str) -> bytes:
+    """
+    An address below the repository's, as JSON.
+
+    npm's unpublish cuts the registry's path off by its length, so that the ``@`` and ``/`` of a scope stay plain.
+    """
+    return b'"%b%b' % (BASE, _encode(path)[1:])

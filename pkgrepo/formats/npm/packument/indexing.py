@@ -1,0 +1,149 @@
+"""
+The fragments of a package's documents, its ``latest`` tag, and what a publish adds to them.
+
+Documents are joined from the fragments when somebody asks (see ``packuments``): a publish costs the same whatever the
+number of versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import evolve, frozen
+
+from pkgrepo.formats.npm import semver
+from pkgrepo.formats.npm.layout import is_tarball
+from pkgrepo.formats.npm.publish.envelope import DEFAULT_TAG
+from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_listed, make_row
+from pkgrepo.formats.npm.signing.keys import ensure_signer
+from pkgrepo.model import SYSTEM, Actor, Version, VersionState
+from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.storage.catalog.packages import packages, tags, versions
+from pkgrepo.storage.catalog.packages import version_batches as many_versions
+from pkgrepo.storage.catalog.packages.version_batches import VersionRow
+
+from . import document as packument
+
+WITHDRAWN = "this version was withdrawn"
+
+# Kept with the version, told once at the top of the document.
+_APART = frozenset({"readme", "readmeFilename"})
+
+
+def index_package(index: PackageIndex, change: Change) -> None:
+    """Bring the fragments of the changed version up to date, and see to it that ``latest`` stands for something."""
+    if change.version is not None:
+        _index_version(index, change.version)
+    latest = _ensure_latest(index)
+    if latest.text != index.package.latest:
+        packages.touch_package(
+            index.tx, index.package.id, serial=index.package.serial, now_ms=index.now_ms, latest=latest.text
+        )
+    row = make_row(index.package, latest, deprecated=bool(deprecation(latest)))
+    index.put_fragment(ROW, b"", "", encode_row(row))
+    index.put_fragment(LISTED, b"", "", make_listed(row))
+
+
+def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
+    """Bring the fragments of many versions up to date whose states have changed, and nothing else of them."""
+    for kind in (packument.FULL, packument.SHORT):
+        bodies = many_versions.find_fragments(index.tx, index.package.id, kind, rows)
+        parts = [
+            (row, packument.with_deprecation(bodies[row.key], deprecation(row))) for row in rows if row.key in bodies
+        ]
+        many_versions.put_fragments(index.tx, index.package.id, kind, parts)
+    index_package(index, Change())
+
+
+def index_removed(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
+    """Take the fragments of many versions away that were removed, and see to it that ``latest`` stands for another."""
+    for kind in (packument.FULL, packument.SHORT, packument.TIME):
+        many_versions.remove_fragments(index.tx, index.package.id, kind, rows)
+    index_package(index, Change())
+
+
+@frozen
+class Publishing:
+    """
+    The indexer of a publish.
+
+    The ``tags`` will stand for the new version, which may be born deprecated. Who publishes a package first is its
+    maintainer.
+    """
+
+    tags: tuple[str, ...]
+    deprecated: str
+    maintainer: Mapping[str, str]
+    actor: Actor
+
+    def __call__(self, index: PackageIndex, change: Change) -> None:
+        """See L{Indexer}."""
+        package, version = index.package, change.version
+        assert version is not None
+        for tag in self.tags:
+            tags.set_tag(index.tx, package.id, tag, version_id=version.id, actor=self.actor, now_ms=index.now_ms)
+        if self.deprecated:
+            versions.set_state(index.tx, version.id, VersionState.DEPRECATED, self.deprecated)
+            found = versions.find_version(index.tx, package.id, version.key)
+            change = Change(version=found, added=change.added)
+        if "maintainers" not in package.meta:
+            meta = {**package.meta, "maintainers": [dict(self.maintainer)]}
+            packages.touch_package(index.tx, package.id, serial=package.serial, now_ms=index.now_ms, meta=meta)
+            index.package = evolve(package, meta=meta)
+        index_package(index, change)
+
+
+def deprecation(version: Version | VersionRow) -> str:
+    """What clients print when they install the version; empty for one in good standing."""
+    if version.state is VersionState.LIVE:
+        return ""
+    return version.reason or (WITHDRAWN if version.state is VersionState.YANKED else "deprecated")
+
+
+def manifest_of(version: Version) -> dict[str, Any]:
+    """The version object, without what is told elsewhere."""
+    return {key: value for key, value in version.meta.items() if key not in _APART}
+
+
+def _index_version(index: PackageIndex, version: Version) -> None:
+    if not any(map(is_tarball, index.files(version))):
+        for kind in (packument.FULL, packument.SHORT, packument.TIME):
+            index.remove_fragment(kind, version.sort, version.key)
+        return
+    manifest, deprecated = manifest_of(version), deprecation(version)
+    dist = manifest["dist"]
+    # Signed here rather than when it was published, so that a catalog built again signs with its own key.
+    signature = ensure_signer(index.tx).sign(manifest["name"], version.text, dist["integrity"])
+    manifest["dist"] = {**dist, "signatures": [signature]}
+    for kind, body in (
+        (packument.FULL, packument.full_fragment(manifest, deprecated)),
+        (packument.SHORT, packument.short_fragment(manifest, deprecated)),
+        (packument.TIME, packument.time_fragment(version.text, version.published_at)),
+    ):
+        index.put_fragment(kind, version.sort, version.key, body)
+
+
+def _ensure_latest(index: PackageIndex) -> Version:
+    """The version that ``latest`` stands for: where nothing does, the highest release, or else the highest of all."""
+    latest = tags.find_tagged_version(index.tx, index.package.id, DEFAULT_TAG)
+    if latest is not None:
+        return latest
+    chosen = _highest(index.version_texts())
+    latest = versions.find_version(index.tx, index.package.id, chosen.key)
+    assert latest is not None
+    tags.set_tag(index.tx, index.package.id, DEFAULT_TAG, version_id=latest.id, actor=SYSTEM, now_ms=index.now_ms)
+    return latest
+
+
+def _highest(texts: Sequence[str]) -> semver.Version:
+    """Of versions in their order the last release, or else the last."""
+    # Looked at from the end, since it is one of the last as a rule, and there may be thousands.
+    highest: semver.Version | None = None
+    for text in reversed(texts):
+        found = semver.find_version(text)
+        highest = highest or found
+        if found is not None and not found.is_prerelease:
+            return found
+    assert highest is not None
+    return highest

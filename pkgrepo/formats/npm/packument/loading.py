@@ -1,0 +1,68 @@
+"""Packuments from the catalog, in their parts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.npm import semver
+from pkgrepo.formats.npm.publish.envelope import DEFAULT_TAG
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Package
+from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.packages import packages, tags, versions
+
+from . import document as packument
+from .document import FULL, SHORT, Top
+from .indexing import manifest_of
+
+CACHE_SIZE: Final = 256 * 1024 * 1024  # bytes of documents in both codings
+
+CONTENT_TYPES: Final = {FULL: packument.FULL_TYPE, SHORT: packument.SHORT_TYPE}
+
+
+def make_packuments() -> SplicedDocuments:
+    """The packuments of every repository."""
+    return SplicedDocuments(read_spliced, CONTENT_TYPES, cache_size=CACHE_SIZE)
+
+
+def read_spliced(reader: Reader, repository_id: int, name: str, form: str) -> tuple[Spliced, Package]:
+    """A document in its parts and the package, in one consistent view. :raises NotFound: no such package"""
+    package = packages.find_package(reader, repository_id, name)
+    if package is None:
+        raise NotFound("package", name)
+    top = read_top(reader, package, whole=form == FULL)
+    times = documents.read_fragments(reader, package.id, packument.TIME)
+    fragments = documents.read_fragments(reader, package.id, form)
+    splice = packument.splice_full if form == FULL else packument.splice_short
+    return splice(top, times, fragments), package
+
+
+def read_top(reader: Reader, package: Package, *, whole: bool) -> Top:
+    """What a document says above its versions; the abbreviated form needs less than the ``whole`` of it."""
+    tagged = tags.tagged_versions(reader, package.id)
+    top = Top(
+        name=package.name,
+        serial=package.serial,
+        created_at=package.created_at,
+        modified_at=package.updated_at,
+        tags=tagged,
+    )
+    version = semver.find_version(tagged.get(DEFAULT_TAG, ""))
+    latest = None if version is None or not whole else versions.find_version(reader, package.id, version.key)
+    if latest is None:
+        return top
+    return Top(
+        name=package.name,
+        serial=package.serial,
+        created_at=package.created_at,
+        modified_at=package.updated_at,
+        tags=tagged,
+        latest=manifest_of(latest),
+        readme=str(latest.meta.get("readme", "")),
+        readme_filename=str(latest.meta.get("readmeFilename", "")),
+        maintainers=package.meta.get("maintainers", ()),
+        users=sorted(package.meta.get("users", ())),
+    )

@@ -1,0 +1,238 @@
+"""What readers of a hosted npm repository get: packuments, versions, tags, tarballs."""
+
+from __future__ import annotations
+
+import hashlib
+
+from attrs import evolve
+
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.npm import names, semver
+from pkgrepo.formats.npm.layout import bundle_path, tarball_path
+from pkgrepo.formats.npm.paths import TarballPath
+from pkgrepo.formats.npm.publish.provenance import attestations_document
+from pkgrepo.formats.npm.refusals import version_not_found
+from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control, sends_all
+from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.http.answering.answers import Answer, Fields, json_answer
+from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Document, File, Identity, Package, Repository, Version
+from pkgrepo.repositories.publish.splicing import BASE
+from pkgrepo.storage.catalog.packages import files, packages, tags, versions
+from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.server import repositories
+
+from .document import FULL, FULL_TYPE, SHORT, SHORT_TYPE, version_document
+
+_OFFERS = (FULL_TYPE.encode(), SHORT_TYPE.encode())
+
+
+class Reading:
+    """The read side of one hosted repository; callers have been let in already."""
+
+    def __init__(self, services: Services, repository: Repository, packuments: SplicedDocuments) -> None:
+        self._services = services
+        self._repository = repository
+        self._packuments = packuments
+
+    def address(self, request: Request) -> str:
+        """The repository's address as this client knows it, without a slash at the end."""
+        return f"{self._services.base_url(request)}/repositories/{self._repository.path}"
+
+    async def packument(self, request: Request, name: str) -> Answer:
+        """
+        A packument in the form that the client asks for, and always whole when it is to be written back.
+
+        :raises NotFound: no such package
+        """
+        catalog, repository = self._services.catalog, self._repository
+        generation = catalog.generation()
+        writing = b"write" in request.args if request.raw_query else False
+        form = FULL if writing else _form(request)
+        document = await self._packuments.get(
+            catalog, self._services.pools, repository, name, form, self.address(request)
+        )
+
+        def negotiate(again: Request) -> Answer | None:
+            address = self.address(again)
+            ready = self._packuments.ready(repository, name, _form(again), address, document.serial)
+            return None if ready is None else self._document_answer(again, ready)
+
+        answer = self._document_answer(request, document)
+        self._services.hot.keep(
+            request,
+            repository,
+            package=name,
+            negotiate=negotiate,
+            fresh=lambda: catalog.look(packages.package_serial, repository.id, name) == document.serial,
+            size=2 * len(document.body),
+            generation=generation,
+            by_address=True,
+            dated_at=0 if answer.last_modified is not None else document.modified_s or 0,
+        )
+        if writing:
+            # What is written back must be what is there now: npm asks with validators of the other form.
+            headers = ((b"Cache-Control", b"no-store"), *answer.headers[1:])
+            return evolve(answer, etag=None, last_modified=None, headers=headers)
+        return answer
+
+    def version(self, request: Request, name: str, selector: str) -> Answer:
+        """
+        One version, by its number or a tag.
+
+        :raises NotFound: no such package; :raises Refusal: no such version or tag
+        """
+        catalog, repository = self._services.catalog, self._repository
+        generation = catalog.generation()
+        package = self.package(name)
+        fragment = catalog.look(find_version_fragment, package.id, selector)
+        if fragment is None:
+            raise version_not_found(selector)
+
+        def negotiate(again: Request) -> Answer:
+            body = version_document(fragment).replace(BASE, self.address(again).encode())
+            return Answer(
+                body=body,
+                content_type=FULL_TYPE.encode(),
+                etag=b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode(),
+                headers=((b"Cache-Control", document_cache_control(repository)), (b"Vary", b"Accept, Accept-Encoding")),
+            )
+
+        self._services.hot.keep(
+            request,
+            repository,
+            package=name,
+            negotiate=negotiate,
+            fresh=lambda: catalog.look(packages.package_serial, repository.id, name) == package.serial,
+            size=2 * len(fragment),
+            generation=generation,
+            by_address=True,
+        )
+        return negotiate(request)
+
+    def dist_tags(self, name: str) -> Answer:
+        """The tags of a package with the versions that they stand for. :raises NotFound: no such package"""
+        tagged = self._services.catalog.look(tags.tagged_versions, self.package(name).id)
+        return json_answer(tagged, headers=((b"Cache-Control", document_cache_control(self._repository)),))
+
+    async def tarball(self, request: Request, identity: Identity, path: TarballPath) -> Answer:
+        """A version's tarball. :raises NotFound: there is none of this name"""
+        catalog, repository = self._services.catalog, self._repository
+        generation = catalog.generation()
+        place = self.tarball_place(path)
+        file = catalog.look(files.find_file, repository.id, place)
+        if file is None:
+            raise NotFound("tarball", path.filename)
+        answer = await self._services.files.answer(repository, file)
+
+        def fresh() -> bool:
+            now = catalog.look(files.find_file, repository.id, place)
+            return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
+
+        self._services.hot.keep(
+            request,
+            repository,
+            package=path.name,
+            negotiate=lambda _: answer,
+            fresh=fresh,
+            size=len(answer.body) if isinstance(answer.body, bytes) else 0,
+            generation=generation,
+            item=file,
+        )
+        self._count(request, identity, file, answer)
+        return answer
+
+    async def attestations(self, name: str, version_text: str) -> Answer:
+        """What came with a version to prove where it was built. :raises NotFound: nothing did"""
+        package = self.package(name)
+        version = self._services.catalog.look(find_selected, package.id, version_text)
+        file = None
+        if version is not None:
+            path = bundle_path(name, version.text)
+            file = self._services.catalog.look(files.find_file, self._repository.id, path)
+        if file is None:
+            raise NotFound("attestation of", f"{name}@{version_text}")
+        answer = await self._services.files.answer(self._repository, file)
+        assert isinstance(answer.body, bytes), "no larger ones are taken"
+        body = attestations_document(answer.body, str(file.attrs.get("predicate_type", "")))
+        return Answer(body=body, content_type=FULL_TYPE.encode(), headers=((b"Cache-Control", b"no-cache"),))
+
+    def tarball_place(self, path: TarballPath) -> str:
+        """The path of the file that a request names. :raises NotFound: no version's tarball is called so"""
+        version = names.find_tarball_version(path.name, path.filename)
+        if version is None:
+            raise NotFound("tarball", path.filename)
+        if path.selector:
+            selected = semver.find_version(path.selector)
+            if selected is None or selected.text != version.text:
+                raise NotFound("tarball", f"{path.selector}/{path.filename}")
+        return tarball_path(path.name, version.text)
+
+    def package(self, name: str) -> Package:
+        """A package by its name. :raises NotFound: there is none"""
+        package = self.find_package(name)
+        if package is None:
+            raise NotFound("package", name)
+        return package
+
+    def find_package(self, name: str) -> Package | None:
+        """A package by its name, or None."""
+        return self._services.catalog.look(packages.find_package, self._repository.id, name)
+
+    async def info(self) -> Answer:
+        """What this repository is, with the words of the database that the first registry was."""
+        catalog = self._services.catalog
+        now = catalog.look(repositories.find_repository, self._repository.uid) or self._repository
+        return json_answer(
+            {
+                "db_name": now.name,
+                "doc_count": now.package_count,
+                "doc_del_count": 0,
+                "update_seq": now.serial,
+                "disk_size": now.bytes_used,
+                "data_size": now.bytes_used,
+                "instance_start_time": str(round(now.created_at.timestamp() * 1_000_000)),
+            },
+            headers=((b"Cache-Control", b"no-cache"),),
+        )
+
+    def _count(self, request: Request, identity: Identity, file: File, answer: Answer) -> None:
+        if sends_all(request, answer):
+            self._services.downloads.note(file, identity)
+
+    def _document_answer(self, request: Request, document: Document) -> Answer:
+        headers: Fields = (
+            (b"Cache-Control", document_cache_control(self._repository)),
+            (b"Vary", b"Accept, Accept-Encoding"),
+            *(field for field in SAFE if field[0] != b"Content-Disposition"),
+        )
+        best = best_encoding(request.header(b"accept-encoding"), (b"gzip", b"identity"))
+        coding: Encoding = "gzip" if best == b"gzip" else "identity"
+        return document_answer(document, coding, headers, self._last_modified(document))
+
+    def _last_modified(self, document: Document) -> int | None:
+        """When the package changed; None while that would be told as a time to come (see L{Package})."""
+        modified_s = document.modified_s
+        return None if modified_s is None or modified_s * 1000 > self._services.clock.now_ms() else modified_s
+
+
+def find_version_fragment(reader: Reader, package_id: int, selector: str) -> bytes | None:
+    """The full fragment of a version by its number or a tag, or None."""
+    version = find_selected(reader, package_id, selector)
+    return None if version is None else documents.find_fragment(reader, package_id, FULL, version.sort, version.key)
+
+
+def find_selected(reader: Reader, package_id: int, selector: str) -> Version | None:
+    """A version by its number, spelled as npm takes it, or by a tag; None when there is none."""
+    wanted = semver.find_version(selector)
+    if wanted is None:
+        wanted = semver.find_version(tags.tagged_versions(reader, package_id).get(selector, ""))
+    return None if wanted is None else versions.find_version(reader, package_id, wanted.key)
+
+
+def _form(request: Request) -> str:
+    """The form that a request asks for: the abbreviated one only for those who like it better than any JSON."""
+    return SHORT if best_media_type(request.header(b"accept"), _OFFERS) == _OFFERS[1] else FULL

@@ -1,0 +1,175 @@
+"""The document around a published version: what it says, and that it says one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm import names, semver
+from pkgrepo.formats.npm.limits import PUBLISH_TAGS
+from pkgrepo.formats.npm.wording import shown
+
+from .scanned import Scanned
+
+DEFAULT_TAG: Final = "latest"
+
+
+@frozen
+class Bundle:
+    """A provenance bundle: its text, which is JSON, and its media type."""
+
+    text: str
+    media_type: str
+
+
+@frozen
+class Publication:
+    """
+    What a client wants published.
+
+    ``manifest`` is the version object as it was sent, with the readme wherever that was. ``attachment`` is the name
+    under which the tarball came; ``tags`` are those that shall stand for the version. ``restricted`` is None when the
+    client does not say.
+    """
+
+    name: str
+    version: semver.Version
+    manifest: Mapping[str, Any]
+    tags: tuple[str, ...]
+    attachment: str
+    bundle: Bundle | None
+    restricted: bool | None
+
+    @property
+    def filename(self) -> str:
+        """The tarball's name here, whatever the client calls it."""
+        return names.tarball_name(self.name, self.version.text)
+
+
+def read_publication(scanned: Scanned, url_name: str | None = None) -> Publication:
+    """
+    What a scanned publish document says; ``url_name`` is the package that the request was made to, if it names one.
+
+    :raises Invalid: it says two things, or misses one
+    """
+    document = scanned.value()
+    name = read_name(document, url_name)
+    names.check_new_name(name)
+    text, manifest = _only_version(document, name)
+    # Kept without build metadata, as npm itself publishes: a client that looks for 1.0.0 finds no "1.0.0+x".
+    version = semver.parse_version(semver.parse_version(text).key)
+    if manifest.get("name") != name:
+        raise Invalid(f"the manifest is of package {_said(manifest.get('name'))}, not {name!r}", "name")
+    stated = manifest.get("version")
+    if not semver.is_same(stated, version):
+        raise Invalid(f"the manifest is of version {_said(stated)}, not {version.text!r}", "version")
+    attachments = _mapping(document, "_attachments")
+    attachment = _tarball(attachments, scanned.sizes, name, version)
+    return Publication(
+        name=name,
+        version=version,
+        manifest=_with_readme(manifest, document),
+        tags=_tags(document, version),
+        attachment=attachment,
+        bundle=_bundle(attachments, name, version),
+        restricted={"public": False, "restricted": True}.get(str(document.get("access"))),
+    )
+
+
+def read_name(document: Mapping[str, Any], url_name: str | None) -> str:
+    """
+    The package that a document is of, one that publishes or one that changes what was published.
+
+    ``url_name`` is the package that the request was made to, if it names one.
+
+    :raises Invalid: the document names another one, or two, or nothing names any
+    """
+    stated = [document[key] for key in ("name", "_id") if document.get(key) is not None]
+    name = url_name if url_name is not None else stated[0] if stated else None
+    if not isinstance(name, str):
+        raise Invalid("the document does not name the package", "name")
+    for each in stated:
+        if each != name:
+            raise Invalid(f"the document is of package {_said(each)}, not {name!r}", "name")
+    return name
+
+
+def _only_version(document: Mapping[str, Any], name: str) -> tuple[str, Mapping[str, Any]]:
+    versions = _mapping(document, "versions")
+    if len(versions) != 1:
+        raise Invalid(f"the publish document of {name} must have one version, and has {len(versions)}", "versions")
+    ((text, manifest),) = versions.items()
+    if not isinstance(manifest, dict):
+        raise Invalid(f"version {shown(text)} in the publish document is no object", "versions")
+    return text, manifest
+
+
+def _with_readme(manifest: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The manifest with the readme of the document, where it has none: yarn 4.18 puts it beside the versions."""
+    if manifest.get("readme"):
+        return manifest
+    return {**manifest, **{key: document[key] for key in ("readme", "readmeFilename") if document.get(key)}}
+
+
+def _tarball(attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str, version: semver.Version) -> str:
+    wanted = names.tarball_name(name, version.text)
+    found = [each for each in sizes if _is_called(each, name, version, names.TARBALL)]
+    if len(found) != 1 or len(sizes) != 1:
+        got = " and ".join(map(shown, sizes)) or "none"
+        raise Invalid(f"the publish document must have one tarball {wanted!r} attached, and has {got}", "_attachments")
+    attachment = found[0]
+    length = attachments[attachment].get("length")
+    if length is not None and length != sizes[attachment]:
+        raise Invalid(f"{wanted} is {sizes[attachment]} bytes long, not {shown(str(length))} as announced", "length")
+    return attachment
+
+
+def _is_called(attachment: str, name: str, version: semver.Version, suffix: str) -> bool:
+    """
+    Whether an attachment is called as a version's file.
+
+    Clients write the scope before the name, with its slash. Some spell the version as package.json does, and not as
+    they do beside it: yarn 4.18 leaves a "v" in front, bun 1.4 build metadata behind.
+    """
+    front = f"{names.split_scope(name)[1]}-"
+    filename = attachment.rpartition("/")[2]
+    if not (filename.startswith(front) and filename.endswith(suffix)):
+        return False
+    return semver.is_same(filename[len(front) : -len(suffix)], version)
+
+
+def _bundle(attachments: Mapping[str, Any], name: str, version: semver.Version) -> Bundle | None:
+    for key, value in attachments.items():
+        if _is_called(key, name, version, names.BUNDLE) and isinstance(value, dict):
+            text, media_type = value.get("data"), value.get("content_type")
+            if isinstance(text, str) and isinstance(media_type, str):
+                return Bundle(text=text, media_type=media_type)
+            raise Invalid(f"the attachment {shown(key)} is no provenance bundle", "_attachments")
+    return None
+
+
+def _tags(document: Mapping[str, Any], version: semver.Version) -> tuple[str, ...]:
+    tags = _mapping(document, "dist-tags")
+    if len(tags) > PUBLISH_TAGS:
+        raise Invalid(f"the publish document has more than {PUBLISH_TAGS} dist-tags", "dist-tags")
+    for tag, target in tags.items():
+        names.check_tag(tag)
+        if not semver.is_same(target, version):
+            raise Invalid(f"tag {shown(tag)} stands for {_said(target)}, which is not what is published", "dist-tags")
+    return tuple(tags) or (DEFAULT_TAG,)
+
+
+def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = document.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Invalid(f"{key!r} in the publish document must be an object", key)
+    return value
+
+
+def _said(value: Any) -> str:
+    return shown(value) if isinstance(value, str) else "nothing"

@@ -1,0 +1,376 @@
+"""
+A publish document as it streams in: JSON with a tarball inside.
+
+Everything is kept except the strings under ``_attachments/<name>/data``, which are handed out decoded. What is not on
+the way to them is skimmed: only strings and brackets count there. The whole of it is parsed at the end, so that
+nothing passes that is not JSON, and nothing that says a key twice.
+
+============  =====================================================  ======================================
+place         what is next                                           it goes on to
+============  =====================================================  ======================================
+TOP           members of the document                                ATTACHMENTS at ``_attachments: {``
+ATTACHMENTS   members of ``_attachments``                            ATTACHMENT at ``name: {``
+ATTACHMENT    members of one attachment                              the data at ``data: "``
+skimming      a value anywhere else, with all that it holds          the member after it
+============  =====================================================  ======================================
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from enum import Enum, auto
+from typing import Final
+
+import msgspec
+
+from pkgrepo.errors import Invalid, TooLarge
+from pkgrepo.formats.npm.limits import (
+    BRACKET_SIZE,
+    DOCUMENT_SIZE,
+    FREE_BRACKETS,
+    LONGEST_KEY,
+    MOST_ATTACHMENTS,
+    MOST_BRACKETS,
+    MOST_DEPTH,
+    MOST_MEMBERS,
+    MOST_VALUES,
+)
+from pkgrepo.formats.npm.wording import shown
+
+from .base64_text import Base64Error, Base64Text
+from .brackets import pass_over
+from .scanned import AttachmentBegins, AttachmentEnds, Event, Scanned
+
+LEAP: Final = 4096  # bytes; fewer are gone through from bracket to bracket, which is as fast
+BUNDLE: Final = ".sigstore"  # such an attachment's data is text (a provenance bundle), and stays in the document
+
+_BLANK: Final = re.compile(rb"[ \t\n\r]*")
+# A member's name up to its value, where the usual way of writing it lies within one chunk; otherwise it goes by tokens.
+_NAME: Final = rb"[ \t\n\r]*+\"([^\"\\]*+)\"[ \t\n\r]*+:[ \t\n\r]*+"
+_FIRST_NAME: Final = re.compile(_NAME)
+_NEXT_NAME: Final = re.compile(rb"[ \t\n\r]*+," + _NAME)
+_ATOM: Final = re.compile(rb"[^ \t\n\r,:\[\]{}\"]+")
+_IN_STRING: Final = re.compile(rb"(?:[^\"\\]++|\\.)*+", re.DOTALL)
+_FLAT: Final = re.compile(rb"(?:[^\"\[\]{}]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOTALL)
+
+_QUOTE, _COLON, _COMMA, _BACKSLASH, _BEGIN, _END = b'":,\\{}'
+_OPENING: Final = {_BEGIN: _END, ord("["): ord("]")}
+
+
+# The objects on the way, by how many of them are open.
+_TOP, _ATTACHMENTS, _ATTACHMENT = 1, 2, 3
+
+
+class _Next(Enum):
+    """What may stand next in the object at hand."""
+
+    DOCUMENT = auto()
+    KEY = auto()
+    KEY_OR_END = auto()
+    COLON = auto()
+    VALUE = auto()
+    COMMA_OR_END = auto()
+    NOTHING = auto()
+
+
+class _Inside(Enum):
+    """What the bytes at hand are in the middle of."""
+
+    MEMBERS = auto()
+    KEY = auto()
+    STRING = auto()
+    ATOM = auto()
+    NESTED = auto()
+    NESTED_STRING = auto()
+    DATA = auto()
+
+
+class PublishScanner:
+    """
+    Takes the body of one publish request, in chunks of any size.
+
+    Memory grows with the document, not with its tarballs.
+    """
+
+    def __init__(self, *, document_size: int = DOCUMENT_SIZE) -> None:
+        self._limit = document_size
+        self._kept: list[bytes] = []
+        self._kept_size = 0
+        self._values = 0  # of the document so far, and commas in its strings
+        self._cuts: list[tuple[int, int]] = [(0, 0)]  # where the document goes on, and the body with it
+        self._offset = 0  # of the chunk at hand in the body
+        self._inside = _Inside.MEMBERS
+        self._next = _Next.DOCUMENT
+        self._escaped = False  # the last chunk ended behind a backslash
+        self._nesting: list[int] = []  # the brackets that close what is being skimmed
+        self._brackets = 0  # opened in skimming
+        self._keys: list[set[str]] = []  # of the objects on the way, outermost first
+        self._key = b""  # the raw key at hand, as far as it has arrived
+        self._name = ""  # of the member at hand
+        self._attachment = ""
+        self._data = Base64Text()
+        self._sizes: dict[str, int] = {}
+        self._events: list[Event] = []
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """
+        What the next bytes of the body bring.
+
+        :raises Invalid: they are not JSON, or a tarball is not base64; the sentence says at which byte
+        :raises TooLarge: the document beside the tarballs is
+        """
+        at = kept = 0
+        while at < len(chunk):
+            if self._in_data:
+                at = kept = self._take_data(chunk, at)
+                at += at < len(chunk)  # the document keeps both quotes
+                continue
+            at = self._step(chunk, at)
+            if self._in_data:
+                self._keep(chunk[kept:at])
+        if not self._in_data:
+            self._keep(chunk[kept:])
+        self._offset += len(chunk)
+        events, self._events = self._events, []
+        return events
+
+    def finish(self) -> Scanned:
+        """
+        The whole document, at the end of the body.
+
+        :raises Invalid: it is cut off
+        """
+        if self._next is not _Next.NOTHING:
+            raise Invalid(f"the body is not a whole JSON object: it ends after {self._offset} bytes")
+        return Scanned(text=b"".join(self._kept), sizes=self._sizes, place=self._place_in_body)
+
+    @property
+    def _place(self) -> int:
+        return len(self._keys)
+
+    @property
+    def _in_data(self) -> bool:
+        return self._inside is _Inside.DATA
+
+    def _place_in_body(self, at: int) -> int:
+        """Where in the body a byte of the document came from."""
+        begin, body = self._cuts[bisect_right(self._cuts, (at, self._offset + 1)) - 1]
+        return body + at - begin
+
+    def _keep(self, piece: bytes) -> None:
+        self._kept_size += len(piece)
+        if self._kept_size > self._limit:
+            raise TooLarge(self._limit, "the package's metadata")
+        self._values += piece.count(b",")
+        if self._values > MOST_VALUES:
+            raise Invalid(f"the body has more than {MOST_VALUES} values")
+        self._kept.append(piece)
+
+    def _step(self, chunk: bytes, at: int) -> int:
+        """Go on by one token, or as far as the chunk goes; where that is."""
+        match self._inside:
+            case _Inside.MEMBERS:
+                found = self._take_name(chunk, at) or _BLANK.match(chunk, at)
+                at = found.end() if found is not None else at
+                return at if at == len(chunk) else self._take_token(chunk, at)
+            case _Inside.ATOM:
+                found = _ATOM.match(chunk, at)
+                if found is None or found.end() < len(chunk):
+                    self._inside = _Inside.MEMBERS
+                return at if found is None else found.end()
+            case _Inside.NESTED:
+                return self._skim(chunk, self._leap(chunk, at))
+            case _:
+                return self._take_string(chunk, at)
+
+    def _take_name(self, chunk: bytes, at: int) -> re.Match[bytes] | None:
+        """Where the name of the next member stands with all that is around it, or None."""
+        if self._next is _Next.COMMA_OR_END:
+            found = _NEXT_NAME.match(chunk, at)
+        elif self._next is _Next.KEY_OR_END or self._next is _Next.KEY:
+            found = _FIRST_NAME.match(chunk, at)
+        else:
+            return None
+        if found is not None:
+            self._key = found[1]
+            self._end_key(*found.span(1))
+            self._next = _Next.VALUE
+        return found
+
+    def _take_string(self, chunk: bytes, at: int) -> int:
+        end = at
+        if self._escaped:
+            end, self._escaped = at + 1, False
+        found = _IN_STRING.match(chunk, end)
+        end = found.end() if found is not None else end
+        if end < len(chunk) and chunk[end] == _BACKSLASH:  # the chunk's last byte
+            end, self._escaped = end + 1, True
+        closed = end < len(chunk)
+        if self._inside is _Inside.KEY:
+            self._key += chunk[at:end]
+            self._check_key(at)
+        if not closed:
+            return end
+        if self._inside is _Inside.KEY:
+            self._end_key(at, end)
+        elif self._inside is _Inside.NESTED_STRING:
+            self._inside = _Inside.NESTED
+        else:
+            self._inside = _Inside.MEMBERS
+        return end + 1
+
+    def _leap(self, chunk: bytes, at: int) -> int:
+        """How far a long chunk is inside of a value that an earlier one began; no further where anything is wrong."""
+        if len(chunk) - at < LEAP:
+            return at
+        most = self._most_brackets(len(chunk)) - self._brackets
+        passed, opened = pass_over(chunk[at:], self._nesting, MOST_DEPTH - len(self._keys), most)
+        self._count(opened, len(chunk))
+        return at + passed
+
+    def _skim(self, chunk: bytes, at: int) -> int:
+        nesting = self._nesting
+        while nesting:
+            found = _FLAT.match(chunk, at)
+            at = found.end() if found is not None else at
+            if at == len(chunk):
+                return at
+            byte = chunk[at]
+            if byte == _QUOTE:  # one that this chunk does not close
+                self._inside = _Inside.NESTED_STRING
+                return at + 1
+            if byte in _OPENING:
+                self._open(byte, at)
+            elif byte != nesting.pop():
+                raise self._refuse(f"has {chr(byte)!r} where another bracket is open", at)
+            at += 1
+        self._inside = _Inside.MEMBERS
+        return at
+
+    def _open(self, byte: int, at: int) -> None:
+        self._nesting.append(_OPENING[byte])
+        if len(self._nesting) + len(self._keys) > MOST_DEPTH:
+            raise self._refuse(f"is nested more than {MOST_DEPTH} deep", at)
+        self._count(1, at)
+
+    def _count(self, opened: int, at: int) -> None:
+        self._brackets += opened
+        if self._brackets > FREE_BRACKETS and self._brackets > (most := self._most_brackets(at)):
+            raise self._refuse(f"has more than {most} objects and arrays", at)
+
+    def _most_brackets(self, at: int) -> int:
+        """How many objects and arrays a document may have opened by here."""
+        return min(MOST_BRACKETS, max(FREE_BRACKETS, (self._kept_size + at) // BRACKET_SIZE))
+
+    def _take_token(self, chunk: bytes, at: int) -> int:
+        byte = chunk[at]
+        match self._next:
+            case _Next.DOCUMENT if byte == _BEGIN:
+                self._enter()
+            case _Next.KEY | _Next.KEY_OR_END if byte == _QUOTE:
+                self._inside, self._key = _Inside.KEY, b""
+            case _Next.KEY_OR_END | _Next.COMMA_OR_END if byte == _END:
+                self._leave()
+            case _Next.COLON if byte == _COLON:
+                self._next = _Next.VALUE
+            case _Next.COMMA_OR_END if byte == _COMMA:
+                self._next = _Next.KEY
+            case _Next.VALUE:
+                return self._begin_value(chunk, at)
+            case _:
+                raise self._refuse(f"has {chr(byte)!a} where {_WANTED[self._next]} should be", at)
+        return at + 1
+
+    def _begin_value(self, chunk: bytes, at: int) -> int:
+        byte = chunk[at]
+        self._next = _Next.COMMA_OR_END
+        if byte == _BEGIN and self._place == _TOP and self._name == "_attachments":
+            self._enter()
+        elif byte == _BEGIN and self._place == _ATTACHMENTS:
+            if len(self._keys[-1]) > MOST_ATTACHMENTS:
+                raise self._refuse(f"has more than {MOST_ATTACHMENTS} attachments", at)
+            self._attachment = self._name
+            self._enter()
+        elif byte in _OPENING:
+            self._inside = _Inside.NESTED
+            self._open(byte, at)
+            return self._skim(chunk, at + 1)
+        elif byte == _QUOTE:
+            self._begin_string()
+            return at + 1 if self._inside is _Inside.DATA else self._take_string(chunk, at + 1)
+        elif _ATOM.match(bytes((byte,))):
+            self._inside = _Inside.ATOM
+            return at
+        else:
+            raise self._refuse(f"has {chr(byte)!r} where a value should be", at)
+        return at + 1
+
+    def _begin_string(self) -> None:
+        is_data = self._place == _ATTACHMENT and self._name == "data"
+        if is_data and not self._attachment.endswith(BUNDLE):
+            self._inside, self._data = _Inside.DATA, Base64Text()
+            self._events.append(AttachmentBegins(self._attachment))
+        else:
+            self._inside = _Inside.STRING
+
+    def _take_data(self, chunk: bytes, at: int) -> int:
+        """Hand out the data in the chunk; where its closing quote is, or the chunk's end."""
+        end = chunk.find(b'"', at)
+        closed = end >= 0
+        piece = chunk[at : end if closed else len(chunk)]
+        try:
+            decoded = self._data.feed(piece, last=closed)
+        except Base64Error as error:
+            where = self._offset + at + error.at
+            raise Invalid(
+                f"attachment {shown(self._attachment)} is not base64: byte {where} of the body does not belong there"
+            ) from None
+        if decoded:
+            self._events.append(decoded)
+        if not closed:
+            return len(chunk)
+        self._inside = _Inside.MEMBERS
+        self._sizes[self._attachment] = self._data.size
+        self._events.append(AttachmentEnds(self._attachment, self._data.size))
+        self._cuts.append((self._kept_size, self._offset + end))
+        return end
+
+    def _check_key(self, at: int) -> None:
+        if len(self._key) > LONGEST_KEY:
+            raise self._refuse("has a key that is too long", at)
+
+    def _end_key(self, begin: int, end: int) -> None:
+        self._check_key(begin)
+        try:
+            name = msgspec.json.decode(b'"%b"' % self._key, type=str)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise self._refuse("has a malformed key, which ends", end) from None
+        if name in self._keys[-1]:
+            raise self._refuse(f"has the key {shown(name)} twice, the second time", end)
+        self._keys[-1].add(name)
+        if len(self._keys[-1]) > MOST_MEMBERS:
+            raise self._refuse(f"has an object of more than {MOST_MEMBERS} members", end)
+        self._name = name
+        self._inside, self._next = _Inside.MEMBERS, _Next.COLON
+
+    def _enter(self) -> None:
+        self._keys.append(set())
+        self._next = _Next.KEY_OR_END
+
+    def _leave(self) -> None:
+        self._keys.pop()
+        self._next = _Next.COMMA_OR_END if self._keys else _Next.NOTHING
+
+    def _refuse(self, why: str, at: int) -> Invalid:
+        return Invalid(f"the body is not JSON as it should be: it {why} at byte {self._offset + at}")
+
+
+_WANTED: Final = {
+    _Next.DOCUMENT: "the beginning of an object",
+    _Next.KEY: "a key",
+    _Next.KEY_OR_END: "a key",
+    _Next.COLON: "a colon",
+    _Next.COMMA_OR_END: "a comma",
+    _Next.NOTHING: "the end",
+}

@@ -1,0 +1,174 @@
+"""
+A package's tarball, looked into without unpacking it.
+
+What clients resolve by is the manifest that was sent beside the tarball, and what runs is what is inside: the two must
+speak of one version.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import define, frozen
+
+from pkgrepo.archives.entry_names import check_entry_name
+from pkgrepo.archives.gunzip import Gunzip
+from pkgrepo.archives.json_values import check_values
+from pkgrepo.archives.source import Source
+from pkgrepo.archives.tar import Member, Tar
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm import semver
+from pkgrepo.formats.npm.limits import MANIFEST_SIZE, MANIFEST_VALUES
+from pkgrepo.formats.npm.strict_json import decode_as
+from pkgrepo.formats.npm.wording import shown
+
+MANIFEST: Final = "package.json"
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+@frozen
+class Packed:
+    """
+    What is in a tarball: its package.json, the number of its files, and their bytes together.
+
+    ``has_gyp`` says that installing compiles something, with no script that says so; ``has_shrinkwrap`` that the
+    package pins what it depends on.
+    """
+
+    manifest: Mapping[str, Any]
+    file_count: int
+    unpacked_size: int
+    has_gyp: bool
+    has_shrinkwrap: bool
+
+
+def inspect(file: int | bytes | Path, filename: str, name: str, version: semver.Version) -> Packed:
+    """
+    Look into a tarball, given as a descriptor (which stays open), its bytes or a path.
+
+    This reads and unpacks all of it, and so belongs into a thread. ``filename`` is for sentences.
+
+    :raises Invalid: it is damaged, unsafe to unpack, or of another package or version
+    """
+    if isinstance(file, int | bytes):
+        return _inspect(Source(file, filename), name, version)
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return _inspect(Source(descriptor, filename), name, version)
+    finally:
+        os.close(descriptor)
+
+
+def differing_fields(published: Mapping[str, Any], packed: Packed) -> list[str]:
+    """
+    Those of ``dependencies``, ``scripts`` and ``bin`` that the sent manifest has otherwise than the packed one.
+
+    What npm itself puts in or spells anew is no difference.
+    """
+    inside = packed.manifest
+    pairs = {
+        "dependencies": (_dependencies(published), _dependencies(inside)),
+        "scripts": (_scripts(published, packed), _scripts(inside, packed)),
+        "bin": (_bin(published), _bin(inside)),
+    }
+    return [field for field, (left, right) in pairs.items() if left != right]
+
+
+@define
+class _Counts:
+    files: int = 0
+    size: int = 0
+
+
+def _inspect(source: Source, name: str, version: semver.Version) -> Packed:
+    counts = _Counts()
+    at_root: set[str] = set()
+    manifest: Mapping[str, Any] | None = None
+    tar = Tar(source, Gunzip(source))
+    for member in tar:
+        inner = _inner_name(source, member)
+        if member.is_file:
+            counts.files += 1
+            counts.size += member.size
+            if "/" not in inner:
+                at_root.add(inner)
+        if inner == MANIFEST:
+            if manifest is not None or not member.is_file:
+                raise source.refuse(f"must have one {MANIFEST}, which is a plain file")
+            manifest = _read_manifest(source, tar.read(MANIFEST_SIZE))
+    if manifest is None:
+        raise source.refuse(f"has no {MANIFEST} in its folder")
+    _check_identity(source, manifest, name, version)
+    return Packed(
+        manifest=manifest,
+        file_count=counts.files,
+        unpacked_size=counts.size,
+        has_gyp="binding.gyp" in at_root,
+        has_shrinkwrap="npm-shrinkwrap.json" in at_root,
+    )
+
+
+def _inner_name(source: Source, member: Member) -> str:
+    """A member's path in the installed package: without the first part, whatever that is."""
+    first, _, inner = member.name.partition("/")
+    rest = (inner if first == "." else member.name).rstrip("/")
+    if rest:
+        check_entry_name(source, rest)
+    return inner.rstrip("/")
+
+
+def _read_manifest(source: Source, data: bytes) -> Mapping[str, Any]:
+    try:
+        check_values(data, MANIFEST_VALUES, "it")
+        # Editors on Windows begin files with a byte order mark, and npm looks through it.
+        return decode_as(data.removeprefix(_BOM), dict[str, Any], what="it")
+    except Invalid as error:
+        raise source.refuse(f"has a {MANIFEST} that cannot be read: {error}") from None
+
+
+def _check_identity(source: Source, manifest: Mapping[str, Any], name: str, version: semver.Version) -> None:
+    packed_name, packed_version = manifest.get("name"), manifest.get("version")
+    if packed_name != name:
+        raise source.refuse(f"is of package {_said(packed_name)}, not {name!r}")
+    if not semver.is_same(packed_version, version):
+        raise source.refuse(f"is of version {_said(packed_version)}, not {version.text!r}")
+
+
+def _said(value: Any) -> str:
+    return shown(value) if isinstance(value, str) else "nothing"
+
+
+def _dependencies(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The required ones: npm copies those that are optional among them."""
+    optional = _mapping(manifest, "optionalDependencies")
+    return {name: wanted for name, wanted in _mapping(manifest, "dependencies").items() if name not in optional}
+
+
+def _scripts(manifest: Mapping[str, Any], packed: Packed) -> Mapping[str, Any]:
+    """With the script that npm adds to compile what has a binding.gyp."""
+    added = {"install": "node-gyp rebuild"} if packed.has_gyp else {}
+    scripts = _mapping(manifest, "scripts")
+    return scripts if "preinstall" in scripts else {**added, **scripts}
+
+
+def _bin(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """One program may be a bare path, named as the package; paths may begin with ``./``."""
+    value = manifest.get("bin")
+    if isinstance(value, str):
+        value = {str(manifest.get("name")).rpartition("/")[2]: value}
+    if not isinstance(value, dict):
+        return {}
+    return {
+        name.rpartition("/")[2]: path.removeprefix("./").lstrip("/")
+        for name, path in value.items()
+        if isinstance(path, str)
+    }
+
+
+def _mapping(manifest: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    value = manifest.get(field)
+    return value if isinstance(value, dict) else {}

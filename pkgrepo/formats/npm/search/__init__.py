@@ -1,0 +1,1 @@
+"""Search and lists over all packages of a repository."""

@@ -1,0 +1,129 @@
+"""What search knows of a package, kept beside its documents and renewed with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+from attrs import evolve
+
+from pkgrepo.formats.npm import names
+from pkgrepo.formats.npm.packument.document import format_time
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Package, Version
+from pkgrepo.repositories.search.index import Entry, facet, join_text
+from pkgrepo.storage.catalog.packages import downloads, packages
+from pkgrepo.storage.catalog.packages import fragments as documents
+
+from .matching import AUTHOR, KEYWORD, MAINTAINER, SCOPE, STAR, Person, Row
+
+ROW: Final = "npm.row"  # the kind of its fragment
+LISTED: Final = "npm.listed"  # and of what ``/-/all`` says of the package
+MOST_KEYWORDS: Final = 50
+LONGEST_TEXT: Final = 500  # characters of a description
+
+read_row = msgspec.json.Decoder(Row).decode
+encode_row = msgspec.json.Encoder().encode
+
+
+def make_row(package: Package, latest: Version, *, deprecated: bool) -> Row:
+    """The row of a package, told of its latest version."""
+    meta = latest.meta
+    return Row(
+        name=package.name,
+        version=latest.text,
+        date=latest.published_at,
+        publisher=_person(meta.get("_npmUser"), latest.publisher),
+        description=_text(meta.get("description"))[:LONGEST_TEXT],
+        keywords=_keywords(meta.get("keywords")),
+        author=_name(meta.get("author")),
+        license=_license(meta.get("license")),
+        maintainers=[_person(each, "") for each in package.meta.get("maintainers", ())],
+        stars=sorted(package.meta.get("users", ())),
+        links=_links(meta),
+        deprecated=deprecated,
+    )
+
+
+def read_entry(key: str, body: bytes, downloads: int) -> Entry:
+    """A package as the search index sees it, from its row."""
+    row = read_row(body)
+    facets = {
+        facet(SCOPE, names.split_scope(row.name)[0].lower()),
+        *(facet(KEYWORD, each.lower()) for each in row.keywords),
+        *(facet(MAINTAINER, each.name.lower()) for each in row.maintainers),
+        *(facet(STAR, each) for each in row.stars),
+        facet(AUTHOR, row.author.lower()),
+    }
+    return Entry(
+        key=key,
+        text=join_text(row.name, row.keywords, row.description),
+        facets="".join(sorted(facets)),
+        deprecated=row.deprecated,
+        downloads=downloads,
+    )
+
+
+def read_rows(reader: Reader, repository_id: int, keys: Iterable[str]) -> list[Row]:
+    """The rows of some packages, in their order, with their downloads; without those that are gone."""
+    found: list[Row] = []
+    for key in keys:
+        package = packages.find_package(reader, repository_id, key)
+        body = None if package is None else documents.find_fragment(reader, package.id, ROW, b"", "")
+        if package is not None and body is not None:
+            count = downloads.downloads_of_package(reader, package.id)
+            found.append(evolve(read_row(body), downloads=count))
+    return found
+
+
+def make_listed(row: Row) -> bytes:
+    """What the old ``/-/all`` says of a package: a member of its object."""
+    listed = {
+        "name": row.name,
+        "description": row.description,
+        "dist-tags": {"latest": row.version},
+        "maintainers": [{"name": each.name, "email": each.email} for each in row.maintainers],
+        "author": {"name": row.author},
+        "keywords": list(row.keywords),
+        "license": row.license,
+        "time": {"modified": format_time(row.date)},
+        "versions": {row.version: "latest"},
+    }
+    return b"%b:%b" % (encode_row(row.name), encode_row(listed))
+
+
+def _person(value: Any, default: str) -> Person:
+    if not isinstance(value, dict):
+        return Person(name=default)
+    return Person(name=_text(value.get("name")) or default, email=_text(value.get("email")))
+
+
+def _keywords(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return value.replace(",", " ").split()[:MOST_KEYWORDS]
+    return [each for each in value if isinstance(each, str)][:MOST_KEYWORDS] if isinstance(value, list) else []
+
+
+def _links(meta: Mapping[str, Any]) -> dict[str, str]:
+    """Addresses that a browser may be sent to."""
+    repository, bugs = meta.get("repository"), meta.get("bugs")
+    found = {
+        "homepage": meta.get("homepage"),
+        "repository": repository.get("url") if isinstance(repository, dict) else repository,
+        "bugs": bugs.get("url") if isinstance(bugs, dict) else bugs,
+    }
+    cleaned = {name: _text(url).removeprefix("git+").removesuffix(".git") for name, url in found.items()}
+    return {name: url for name, url in cleaned.items() if url.startswith(("https://", "http://"))}
+
+
+def _license(value: Any) -> str:
+    return _text(value.get("type")) if isinstance(value, dict) else _text(value)
+
+
+def _name(value: Any) -> str:
+    return _text(value.get("name")) if isinstance(value, dict) else _text(value)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,1 @@
+"""Signatures of the registry over what it serves."""

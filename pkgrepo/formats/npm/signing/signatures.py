@@ -1,0 +1,98 @@
+"""
+Signatures of the registry over what it serves: ECDSA on P-256 with SHA-256, as ``npm audit signatures`` checks them.
+
+What is signed is ``name@version:integrity``, so that nobody between registry and client can put other bytes, or
+another version's, in the place of what was published.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from attrs import frozen
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from pkgrepo.formats.npm.packument.document import format_time
+
+KEY_TYPE: Final = "ecdsa-sha2-nistp256"
+
+
+@frozen
+class PublicKey:
+    """A key that signatures are checked by: its DER (SubjectPublicKeyInfo), and when it stopped signing, if it did."""
+
+    der: bytes
+    expires_at: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        """The name of the key in signatures: its digest."""
+        return f"SHA256:{base64.b64encode(hashlib.sha256(self.der).digest()).rstrip(b'=').decode('ascii')}"
+
+
+class Signer:
+    """Signs with one private key, in some thirty microseconds."""
+
+    def __init__(self, private: ec.EllipticCurvePrivateKey) -> None:
+        if private.curve.name != ec.SECP256R1.name:
+            raise ValueError(f"the signing key is on curve {private.curve.name}, and must be on secp256r1")
+        self._private = private
+        self.public = PublicKey(
+            der=private.public_key().public_bytes(
+                serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+            )
+        )
+
+    @classmethod
+    def generate(cls) -> Signer:
+        """A signer with a new key."""
+        return cls(ec.generate_private_key(ec.SECP256R1()))
+
+    @classmethod
+    def load(cls, pem: bytes) -> Signer:
+        """
+        The signer of a key that L{Signer.dump} wrote.
+
+        :raises ValueError: it is no private key on P-256
+        """
+        private = serialization.load_pem_private_key(pem, password=None)
+        if not isinstance(private, ec.EllipticCurvePrivateKey):
+            raise ValueError("the signing key is no elliptic-curve key")  # noqa: TRY004 - the file is wrong, not the type
+        return cls(private)
+
+    def dump(self) -> bytes:
+        """The private key in PEM (PKCS #8), not encrypted."""
+        return self._private.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+
+    def sign(self, name: str, version_text: str, integrity: str) -> dict[str, str]:
+        """The signature of a version's tarball, as an entry of ``dist.signatures``."""
+        message = f"{name}@{version_text}:{integrity}".encode()
+        signature = self._private.sign(message, ec.ECDSA(hashes.SHA256()))
+        return {"keyid": self.public.id, "sig": base64.b64encode(signature).decode("ascii")}
+
+
+def keys_document(keys: Iterable[PublicKey]) -> dict[str, Any]:
+    """
+    What ``/-/npm/v1/keys`` answers.
+
+    A client that finds keys wants every package signed: answer so only where all are.
+    """
+    return {
+        "keys": [
+            {
+                "expires": None if key.expires_at is None else format_time(key.expires_at),
+                "keyid": key.id,
+                "keytype": KEY_TYPE,
+                "scheme": KEY_TYPE,
+                "key": base64.b64encode(key.der).decode("ascii"),
+            }
+            for key in keys
+        ]
+    }

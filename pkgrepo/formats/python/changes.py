@@ -1,0 +1,104 @@
+"""Yanking, deleting and marking what was published; no standard client has commands for these."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+
+from pkgrepo.archives.json_errors import ERRORS, sentence
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.python.index.indexing import index_project
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.answers import Answer, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Actor, Repository, VersionState
+from pkgrepo.repositories.publish import remove
+
+from .layout import COMPANIONS
+
+STATUSES = ("active", "archived", "quarantined", "deprecated")  # PEP 792
+BODY_LIMIT = 64 * 1024
+REASON_LIMIT = 1000
+
+
+class Changing:
+    """Changes to one hosted repository; callers have been let in already."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    async def read_reason(self, request: Request) -> str:
+        """Why, from the query, a form or a JSON body; empty when nothing is said."""
+        if request.raw_query:
+            found = request.args.get(b"reason")
+            if found:
+                return _reason(found[0].decode("utf-8", "replace"))
+        value = await _read(request)
+        return _reason(value.get("reason", ""))
+
+    async def yank(self, project: str, version: str, reason: str, actor: Actor) -> Answer:
+        """Withdraw a version from everybody who does not pin it."""
+        return await self._set_state(project, version, VersionState.YANKED, reason, actor)
+
+    async def unyank(self, project: str, version: str, actor: Actor) -> Answer:
+        """Take a yank back."""
+        return await self._set_state(project, version, VersionState.LIVE, "", actor)
+
+    async def delete(self, project: str, version: str, path: str | None, actor: Actor) -> Answer:
+        """
+        Remove the distribution at a path with its companions, or all of a version.
+
+        :raises NotFound: it is not there
+        """
+        paths = None
+        if path is not None:
+            companions = [path + suffix for suffix in COMPANIONS]
+            paths = [path, *self._services.catalog.look(remove.present, self._repository.id, companions)]
+        burn = not self._repository.settings.get("policy", {}).get("reuse_deleted_names", False)
+        gone = await self._services.publisher.change(
+            remove.remove_files, self._repository, project, version, paths, actor, index_project, burn
+        )
+        return json_answer({"deleted": gone})
+
+    async def set_status(self, request: Request, project: str, actor: Actor) -> Answer:
+        """
+        Set a project's status from ``{"status": ..., "reason": ...}``.
+
+        :raises Invalid: no such status
+        """
+        value = await _read(request)
+        status = value.get("status")
+        if status not in STATUSES:
+            raise Invalid(f"status must be one of {', '.join(STATUSES)}", "/status")
+        meta = {"status": status, "status_reason": _reason(value.get("reason", ""))}
+        await self._services.publisher.change(
+            remove.set_package_meta, self._repository, project, meta, actor, index_project
+        )
+        return json_answer({"name": project, "status": status})
+
+    async def _set_state(self, project: str, version: str, state: VersionState, reason: str, actor: Actor) -> Answer:
+        changed = await self._services.publisher.change(
+            remove.set_version_state, self._repository, project, version, state, reason, actor, index_project
+        )
+        return json_answer({"name": project, "version": changed.text, "state": changed.state, "reason": changed.reason})
+
+
+async def _read(request: Request) -> dict[str, Any]:
+    body = await request.body.read_all(BODY_LIMIT)
+    if not body:
+        return {}
+    if (request.header(b"content-type") or b"").startswith(b"application/x-www-form-urlencoded"):
+        return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except ERRORS as error:
+        raise Invalid(f"the body is not a JSON object: {sentence(body, error)}") from None
+
+
+def _reason(value: object) -> str:
+    if not isinstance(value, str):
+        raise Invalid("reason must be a string", "/reason")
+    return " ".join(value.split())[:REASON_LIMIT]

@@ -1,0 +1,114 @@
+"""
+The fragments of a project's pages, kept up to date with every change.
+
+Each file has one fragment in each of the two forms of its project's page. The pages are joined when somebody asks: a
+publish costs the same whatever the number of versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pkgrepo.errors import Conflict, NotFound
+from pkgrepo.formats.python.layout import companion_of
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import File, Package, Version, VersionState
+from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.packages import packages, versions
+
+from . import pages
+
+JSON_PAGE = "simple.json"
+HTML_PAGE = "simple.html"
+JSON_TYPE = "application/vnd.pypi.simple.v1+json"
+HTML_TYPE = "text/html; charset=utf-8"
+CONTENT_TYPES = {JSON_PAGE: JSON_TYPE, HTML_PAGE: HTML_TYPE}
+CACHE_SIZE = 128 * 1024 * 1024  # bytes of pages in all codings
+
+
+def make_index() -> SplicedDocuments:
+    """The pages of every project in every repository."""
+    return SplicedDocuments(read_page, CONTENT_TYPES, cache_size=CACHE_SIZE, zstd=True)
+
+
+def index_project(index: PackageIndex, change: Change) -> None:
+    """
+    Bring the fragments of a project's pages up to date.
+
+    :raises Conflict: a version would have two source distributions
+    """
+    version = change.version
+    for file in change.removed:
+        _forget(index, version, file)
+    if version is not None:
+        if change.added:
+            _check_sdists(index, version)
+        touched = change.added or ([] if change.removed else index.files(version))
+        for file in _distributions(touched):
+            entry = file_entry(file, version)
+            index.put_fragment(JSON_PAGE, version.sort, entry.filename, pages.file_fragment_json(entry))
+            index.put_fragment(HTML_PAGE, version.sort, entry.filename, pages.file_fragment_html(entry))
+
+
+def file_entry(file: File, version: Version) -> pages.FileEntry:
+    """What the simple index says of a stored distribution."""
+    attrs = file.attrs
+    filename = file.path.rsplit("/", 1)[-1]
+    url = "../../" + "/".join(pages.quote(part) for part in file.path.split("/"))
+    return pages.FileEntry(
+        filename=filename,
+        url=url,
+        sha256=file.sha256,
+        requires_python=attrs.get("requires_python"),
+        size=file.size,
+        upload_time=file.created_at,
+        yanked=version.reason if version.state is VersionState.YANKED else False,
+        core_metadata_sha256=attrs.get("core_metadata"),
+        has_sig=bool(attrs.get("signature")),
+        provenance=f"{url}.provenance" if attrs.get("provenance") else None,
+    )
+
+
+def is_quarantined(package: Package) -> bool:
+    """Whether nobody is to be offered the project's files."""
+    return package.meta.get("status") == "quarantined"
+
+
+def read_page(reader: Reader, repository_id: int, project: str, kind: str) -> tuple[Spliced, Package]:
+    """A page of a project in its parts, and the project, in one consistent view. :raises NotFound: no such project"""
+    package = packages.find_package(reader, repository_id, project)
+    if package is None:
+        raise NotFound("project", project)
+    hidden = is_quarantined(package)
+    splice = pages.project_page_json if kind == JSON_PAGE else pages.project_page_html
+    spliced = splice(
+        package.key,
+        package.serial,
+        [] if hidden else versions.version_texts(reader, package.id),
+        [] if hidden else documents.read_fragments(reader, package.id, kind),
+        status=package.meta.get("status", "active"),
+        reason=package.meta.get("status_reason"),
+    )
+    return spliced, package
+
+
+def _forget(index: PackageIndex, version: Version | None, file: File) -> None:
+    if version is None or companion_of(file) is not None:
+        return
+    filename = file.path.rsplit("/", 1)[-1]
+    index.remove_fragment(JSON_PAGE, version.sort, filename)
+    index.remove_fragment(HTML_PAGE, version.sort, filename)
+
+
+def _check_sdists(index: PackageIndex, version: Version) -> None:
+    sdists = [f for f in _distributions(index.files(version)) if f.attrs.get("packagetype") == "sdist"]
+    if len(sdists) > 1:
+        names = " and ".join(sorted(file.path.rsplit("/", 1)[-1] for file in sdists))
+        raise Conflict(f"only one source distribution is allowed per version, not {names}")
+
+
+def _distributions(files: Iterable[File]) -> list[File]:
+    return [file for file in files if companion_of(file) is None]

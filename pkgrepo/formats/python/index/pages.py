@@ -1,0 +1,177 @@
+"""
+The simple index in its two forms (PEP 503, 592, 629, 658, 691, 700, 708, 714, 740, 792).
+
+A project's page is joined from one fragment per file, so that publishing a file renders one fragment.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import Any, Literal
+
+import msgspec
+from attrs import frozen
+
+from pkgrepo.formats.python.names import collapse
+from pkgrepo.repositories.publish.splicing import Spliced
+
+API_VERSION = "1.4"
+
+_encode = msgspec.json.Encoder().encode
+
+
+@frozen
+class FileEntry:
+    """
+    What the simple index says of one file.
+
+    ``url`` is relative to the project's page and percent-encoded, ``upload_time`` aware. ``yanked`` is False, or the
+    reason, which may be empty. ``core_metadata_sha256`` is the digest of what ``<url>.metadata`` answers, None when
+    it answers nothing.
+    """
+
+    filename: str
+    url: str
+    sha256: str
+    requires_python: str | None
+    size: int
+    upload_time: datetime
+    yanked: Literal[False] | str
+    core_metadata_sha256: str | None
+    has_sig: bool = False
+    provenance: str | None = None
+
+
+def quote(part: str) -> str:
+    """One part of a path as it stands in a URL; ``+`` and ``!`` of versions are encoded, too."""
+    return urllib.parse.quote(part, safe="")
+
+
+def format_time(time: datetime) -> str:
+    """A time as PEP 700 writes it: UTC, ``Z``, microseconds."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def file_fragment_json(entry: FileEntry) -> bytes:
+    """The file's object in a project's JSON page."""
+    value: dict[str, Any] = {
+        "filename": entry.filename,
+        "url": entry.url,
+        "hashes": {"sha256": entry.sha256},
+        "size": entry.size,
+        "upload-time": format_time(entry.upload_time),
+        # An empty string is false in most languages, so that a yank without a reason is just true (PEP 691).
+        "yanked": entry.yanked or entry.yanked == "",
+        # PEP 714: some pips before 23.1.2 crash on the older key with an object behind it.
+        "core-metadata": {"sha256": entry.core_metadata_sha256} if entry.core_metadata_sha256 else False,
+    }
+    if entry.requires_python:
+        value["requires-python"] = entry.requires_python
+    if entry.has_sig:
+        value["gpg-sig"] = True
+    if entry.provenance:
+        value["provenance"] = entry.provenance
+    return _encode(value)
+
+
+def file_fragment_html(entry: FileEntry) -> bytes:
+    """The file's anchor in a project's HTML page."""
+    attributes = {"href": f"{entry.url}#sha256={entry.sha256}"}
+    if entry.requires_python:
+        attributes["data-requires-python"] = entry.requires_python
+    if entry.yanked is not False:
+        attributes["data-yanked"] = entry.yanked
+    if entry.core_metadata_sha256:
+        attributes["data-core-metadata"] = f"sha256={entry.core_metadata_sha256}"
+        # PEP 714: pips before 23.2 read this name only.
+        attributes["data-dist-info-metadata"] = f"sha256={entry.core_metadata_sha256}"
+    if entry.has_sig:
+        attributes["data-gpg-sig"] = "true"
+    if entry.provenance:
+        attributes["data-provenance"] = entry.provenance
+    text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
+    return f"<a {text}>{escape(entry.filename)}</a><br>".encode()
+
+
+def project_page_json(
+    name: str,
+    serial: int,
+    versions: Sequence[str],
+    fragments: Sequence[bytes],
+    *,
+    status: str = "active",
+    reason: str | None = None,
+    tracks: Sequence[str] = (),
+    alternate_locations: Sequence[str] = (),
+) -> Spliced:
+    """A project's page from its files' fragments; ``name`` is the project's key, ``versions`` those that have files."""
+    meta: dict[str, Any] = {"api-version": API_VERSION, "_last-serial": serial}
+    if tracks:
+        meta["tracks"] = list(tracks)
+    head: dict[str, Any] = {"meta": meta, "name": name}
+    if alternate_locations:
+        head["alternate-locations"] = list(alternate_locations)
+    head["project-status"] = {"status": status, "reason": reason} if reason else {"status": status}
+    head["versions"] = list(versions)
+    return Spliced(head=_encode(head)[:-1] + b',"files":[', fragments=fragments, tail=b"]}")
+
+
+def project_page_html(
+    name: str,
+    serial: int,
+    versions: Sequence[str],  # noqa: ARG001 - the HTML form has no place for them
+    fragments: Sequence[bytes],
+    *,
+    status: str = "active",
+    reason: str | None = None,
+    tracks: Sequence[str] = (),
+    alternate_locations: Sequence[str] = (),
+) -> Spliced:
+    """The same in HTML."""
+    metas = [("pypi:repository-version", API_VERSION), ("pypi:project-status", status)]
+    if reason:
+        metas.append(("pypi:project-status-reason", reason))
+    metas += [("pypi:tracks", url) for url in tracks]
+    metas += [("pypi:alternate-locations", url) for url in alternate_locations]
+    return _html_page(f"Links for {name}", serial, metas, fragments)
+
+
+def listed_json(names: Iterable[str]) -> bytes:
+    """Some projects in a row as the list of all has them, by the names that people gave them."""
+    return b",".join(b'{"name":%b}' % _encode(name) for name in names)
+
+
+def listed_html(names: Iterable[str]) -> bytes:
+    """The same in HTML, linked to the projects' pages."""
+    return "\n".join(f'<a href="{quote(collapse(name))}/">{escape(name)}</a><br>' for name in names).encode()
+
+
+def project_list_json(serial: int, fragments: Sequence[bytes]) -> Spliced:
+    """The list of all projects, from rows of them (L{listed_json})."""
+    head = _encode({"meta": {"api-version": API_VERSION, "_last-serial": serial}})
+    return Spliced(head=head[:-1] + b',"projects":[', fragments=fragments, tail=b"]}")
+
+
+def project_list_html(serial: int, fragments: Sequence[bytes]) -> Spliced:
+    """The same in HTML (L{listed_html})."""
+    return _html_page("Simple index", serial, [("pypi:repository-version", API_VERSION)], fragments)
+
+
+def _html_page(title: str, serial: int, metas: Iterable[tuple[str, str]], lines: Sequence[bytes]) -> Spliced:
+    head = [
+        "<!DOCTYPE html>",
+        "<html>",
+        "<head>",
+        '<meta charset="utf-8">',
+        *(f'<meta name="{name}" content="{escape(content)}">' for name, content in metas),
+        f"<title>{escape(title)}</title>",
+        "</head>",
+        "<body>",
+        f"<h1>{escape(title)}</h1>",
+        "",
+    ]
+    tail = [*([""] if lines else []), "</body>", "</html>", f"<!--SERIAL {serial}-->", ""]
+    return Spliced("\n".join(head).encode(), lines, "\n".join(tail).encode(), separator=b"\n")

@@ -1,0 +1,272 @@
+"""What readers of a hosted Python repository get: pages, files, metadata."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.formats.python.layout import companion_of, file_path, split_companion
+from pkgrepo.formats.python.names import parse_filename, parse_version
+from pkgrepo.gateway.content import (
+    SAFE,
+    choose_encoding,
+    document_answer,
+    document_cache_control,
+    is_private,
+    sends_all,
+)
+from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.http.answering.answers import Answer, Fields
+from pkgrepo.http.request import Request
+from pkgrepo.model import Document, File, Identity, Package, Repository, Version
+from pkgrepo.repositories.publish.index import render
+from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.server import repositories
+
+from .indexing import HTML_PAGE, JSON_PAGE, JSON_TYPE
+from .info import info_answer, read_figures
+from .metadata_document import read_document
+from .negotiation import choose_page_type
+from .project_lists import ProjectLists
+
+
+class Reading:
+    """The read side of one hosted repository; callers have been let in already."""
+
+    def __init__(
+        self, services: Services, repository: Repository, index: SplicedDocuments, lists: ProjectLists
+    ) -> None:
+        self._services = services
+        self._repository = repository
+        self._index = index
+        self._lists = lists
+
+    async def page(self, request: Request, project: str) -> Answer:
+        """
+        The page of a project, in the form and coding that the client prefers.
+
+        :raises NotFound: no such project
+        """
+        catalog, repository, index = self._services.catalog, self._repository, self._index
+        generation = catalog.generation()
+        wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
+        document = await index.get(catalog, self._services.pools, repository, project, _form(wanted), "")
+
+        def negotiate(again: Request) -> Answer | None:
+            wanted = choose_page_type(again.header(b"accept"), _format_parameter(again))
+            ready = index.ready(repository, project, _form(wanted), "", document.serial)
+            return None if ready is None else self._page_answer(again, ready, wanted)
+
+        self._services.hot.keep(
+            request,
+            repository,
+            package=project,
+            negotiate=negotiate,
+            fresh=lambda: catalog.look(packages.package_serial, repository.id, project) == document.serial,
+            size=2 * len(document.body),
+            generation=generation,
+        )
+        return self._page_answer(request, document, wanted)
+
+    async def project_list(self, request: Request) -> Answer:
+        """The list of all projects."""
+        catalog, repository, lists = self._services.catalog, self._repository, self._lists
+        generation = catalog.generation()
+        wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
+        kind = _form(wanted)
+        document = await lists.get(catalog, self._services.pools, repository, kind)
+
+        def negotiate(again: Request) -> Answer | None:
+            wanted = choose_page_type(again.header(b"accept"), None)
+            return self._page_answer(again, document, wanted) if _form(wanted) == kind else None
+
+        self._services.hot.keep(
+            request,
+            repository,
+            package=None,
+            negotiate=negotiate,
+            fresh=lambda: lists.ready(catalog, repository, kind) is document,
+            size=2 * len(document.body),
+            generation=generation,
+        )
+        return self._page_answer(request, document, wanted)
+
+    async def file(self, request: Request, identity: Identity, project: str, version: str, filename: str) -> Answer:
+        """
+        A distribution, or what accompanies one.
+
+        :raises NotFound: no such file
+        """
+        path = file_path(project, version, filename)
+        if self._find(path) is None:
+            path = self.find_path(filename, project, version)
+        return await self.file_at(request, identity, path)
+
+    async def file_at(self, request: Request, identity: Identity, path: str) -> Answer:
+        """The file at a path of this repository. :raises NotFound: there is none"""
+        catalog, repository = self._services.catalog, self._repository
+        generation = catalog.generation()
+        file = self._find(path)
+        if file is None:
+            raise NotFound("file", path.rsplit("/", 1)[-1])
+        answer = await self._services.files.answer(repository, file)
+        package, _, _ = path.removeprefix("packages/").partition("/")
+
+        def fresh() -> bool:
+            now = self._find(path)
+            return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
+
+        self._services.hot.keep(
+            request,
+            repository,
+            package=package,
+            negotiate=lambda _: answer,
+            fresh=fresh,
+            size=len(answer.body) if isinstance(answer.body, bytes) else 0,
+            generation=generation,
+            item=file if companion_of(file) is None else None,
+        )
+        self._count(request, identity, file, answer)
+        return answer
+
+    def project_of(self, filename: str) -> str | None:
+        """The project that a file of this name would belong to, whether or not there is one; None for other names."""
+        distribution, _ = split_companion(filename)
+        try:
+            return parse_filename(distribution).project_key
+        except Invalid:
+            return None
+
+    def find_path(self, filename: str, project: str | None = None, version: str | None = None) -> str:
+        """
+        The full path of a file from its name, and from what else the address says.
+
+        :raises NotFound: there is none, or it belongs elsewhere
+        """
+        distribution, _ = split_companion(filename)
+        try:
+            name = parse_filename(distribution, project=project)
+        except Invalid:
+            raise NotFound("file", filename) from None
+        if version is not None and parse_version(version)[0] != name.version_key:
+            raise NotFound("file", f"{version}/{filename}")
+        _, found = self.version(name.project_key, name.version_key)
+        return file_path(name.project_key, found.text, filename)
+
+    async def file_of_version(
+        self,
+        request: Request,
+        identity: Identity,
+        project: str,
+        version: str,
+        *,
+        filename: str | None,
+        packagetype: str | None,
+    ) -> Answer:
+        """
+        The file that stands for a version: a universal pure wheel, else the sdist, else the first wheel.
+
+        It is not kept for the address, which is another file's as soon as a better one is published.
+
+        :raises NotFound: nothing fits
+        """
+        file = self._distribution_of(project, version, filename=filename, packagetype=packagetype)
+        named = b'attachment; filename="%s"' % file.path.rsplit("/", 1)[-1].encode("ascii")
+        headers: Fields = (
+            (b"Content-Disposition", named),
+            (b"Cache-Control", document_cache_control(self._repository)),
+            *(field for field in SAFE if field[0] != b"Content-Disposition"),
+        )
+        answer = await self._services.files.answer(self._repository, file, headers)
+        self._count(request, identity, file, answer)
+        return answer
+
+    def _distribution_of(self, project: str, version: str, *, filename: str | None, packagetype: str | None) -> File:
+        package, found = self.version(project, version)
+        candidates = [
+            file
+            for file in self._services.catalog.look(files.files_of_version, found.id)
+            if companion_of(file) is None
+            and (filename is None or file.path.endswith("/" + filename))
+            and (packagetype is None or file.attrs.get("packagetype") == packagetype)
+        ]
+        if not candidates:
+            raise NotFound("file", filename or f"{package.name} {version}")
+
+        def rank(file: File) -> tuple[int, str]:
+            pure = file.path.endswith("-py3-none-any.whl") or file.path.endswith("-py2.py3-none-any.whl")
+            return (0 if pure else 1 if file.attrs.get("packagetype") == "sdist" else 2), file.path
+
+        return min(candidates, key=rank)
+
+    async def project_document(self, request: Request, project: str, version: str | None, *, simple: bool) -> Answer:
+        """
+        The JSON metadata of a project, as of its newest version or of the one named.
+
+        :raises NotFound: no such project or version
+        """
+        key = None if version is None else parse_version(version)[0]
+        body, serial = await self._services.catalog.scan(
+            read_document, self._repository.id, project, key, self._address(request), simple=simple
+        )
+        document = render("application/json", body, serial)
+        headers: Fields = (
+            (b"Cache-Control", document_cache_control(self._repository)),
+            (b"X-PyPI-Last-Serial", b"%d" % serial),
+            (b"Vary", b"Accept-Encoding"),
+        )
+        if not is_private(self._repository):
+            headers += ((b"Access-Control-Allow-Origin", b"*"),)
+        return document_answer(document, choose_encoding(request.header(b"accept-encoding")), headers)
+
+    async def info(self, request: Request) -> Answer:
+        """What this repository is, with its figures as they are now."""
+        catalog = self._services.catalog
+        now = catalog.look(repositories.find_repository, self._repository.uid) or self._repository
+        figures = await catalog.scan(read_figures, now)
+        return info_answer(request.header(b"accept"), now, figures, self._address(request))
+
+    def version(self, project: str, version: str) -> tuple[Package, Version]:
+        """A project and one of its versions, however it is written. :raises NotFound: there is none"""
+        package = self._services.catalog.look(packages.find_package, self._repository.id, project)
+        if package is None:
+            raise NotFound("project", project)
+        found = self._services.catalog.look(versions.find_version, package.id, parse_version(version)[0])
+        if found is None:
+            raise NotFound("version", f"{package.name} {version}")
+        return package, found
+
+    def _find(self, path: str) -> File | None:
+        return self._services.catalog.look(files.find_file, self._repository.id, path)
+
+    def _count(self, request: Request, identity: Identity, file: File, answer: Answer) -> None:
+        if companion_of(file) is None and sends_all(request, answer):
+            self._services.downloads.note(file, identity)
+
+    def _address(self, request: Request) -> str:
+        return f"{self._services.base_url(request)}/repositories/{self._repository.path}"
+
+    def _page_answer(self, request: Request, document: Document, content_type: bytes) -> Answer:
+        headers: Fields = (
+            (b"Cache-Control", document_cache_control(self._repository)),
+            (b"Vary", b"Accept, Accept-Encoding"),
+            (b"X-PyPI-Last-Serial", b"%d" % document.serial),
+        )
+        encoding = choose_encoding(request.header(b"accept-encoding"))
+        answer = document_answer(document, encoding, headers)
+        return answer if answer.content_type == content_type else _retyped(answer, content_type)
+
+
+def _form(content_type: bytes) -> str:
+    return JSON_PAGE if content_type == JSON_TYPE.encode() else HTML_PAGE
+
+
+def _retyped(answer: Answer, content_type: bytes) -> Answer:
+    return evolve(answer, content_type=content_type)
+
+
+def _format_parameter(request: Request) -> str | None:
+    values = request.args.get(b"format") if request.raw_query else None
+    # No media type has a blank: people write its plus as it is, which reads as one in a query.
+    return values[0].decode("latin-1").replace(" ", "+") if values else None

@@ -1,0 +1,162 @@
+"""
+The text fields of the legacy upload form.
+
+Tools agree on little: fields come in any order, empty ones are sent or left out, digests differ. The form is hearsay
+beside the metadata in the file itself; what it says of name, version and kind must fit the file, the rest is kept as
+it came.
+
+=====================  =====================================================================================
+field                  who differs
+=====================  =====================================================================================
+``pyversion``          flit 4 sends none for source distributions
+``md5_digest``         twine 7 and uv send none, setuptools' old command sends no other digest
+``blake2_256_digest``  flit 4 sends none
+``requires_python``    uv sends it even when it is empty
+``license_file``       twine, uv and hatch say it in the singular
+``attestations``       uv and twine, only on request
+=====================  =====================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from attrs import frozen
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.python.names import FileName, normalise, parse_version
+from pkgrepo.http.answering.answers import Refusal
+
+from .metadata import CoreMetadata
+from .provenance import parse_attestations
+
+ACTION = ":action"
+UPLOAD = "file_upload"
+RETIRED_ACTIONS: Final = ("submit", "submit_pkg_info", "doc_upload")
+KINDS: Final = ("bdist_wheel", "sdist")
+DIGEST_LENGTHS: Final = {"sha256_digest": 64, "blake2_256_digest": 64, "md5_digest": 32}  # hex digits
+
+_METADATA_VERSION = re.compile(r"[12]\.[0-9]{1,3}")
+_HEX = re.compile(r"[0-9A-Fa-f]+")
+
+# Fields with one value; of all others several may come, and their order counts.
+_SINGLE: Final = (
+    ACTION,
+    "protocol_version",
+    "metadata_version",
+    "name",
+    "version",
+    "filetype",
+    "pyversion",
+    "comment",
+    "attestations",
+    *DIGEST_LENGTHS,
+)
+
+
+@frozen
+class UploadForm:
+    """
+    What the form says; text that it leaves out is empty.
+
+    ``digests`` holds those that were sent, lower-case hex by field name. ``values`` holds every field as it came,
+    several values in order.
+    """
+
+    action: str
+    name: str
+    version: str
+    filetype: str
+    pyversion: str
+    comment: str
+    digests: Mapping[str, str]
+    attestations: Sequence[Mapping[str, Any]]
+    values: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def parse(cls, fields: Sequence[tuple[str, str]]) -> UploadForm:
+        """
+        The form from its text fields, in the order in which they came.
+
+        :raises Invalid: a field has no meaning that is known here, or two
+        """
+        values: dict[str, list[str]] = {}
+        for field, value in fields:
+            values.setdefault(field, []).append(value)
+        single = {field: _single(field, values.get(field, ())) for field in _SINGLE}
+        if single["protocol_version"] not in ("", "1"):
+            raise Invalid(
+                f"protocol_version {single['protocol_version']!a} is not known, only 1 is", "protocol_version"
+            )
+        metadata_version = single["metadata_version"]
+        if metadata_version and not _METADATA_VERSION.fullmatch(metadata_version):
+            raise Invalid(f"metadata_version {metadata_version!a} is not known, 1.0 to 2.x are", "metadata_version")
+        if single["filetype"] not in ("", *KINDS):
+            raise Invalid(
+                f"filetype {single['filetype']!a} is not taken: only wheels (bdist_wheel) and source distributions "
+                "(sdist) are",
+                "filetype",
+            )
+        return cls(
+            action=single[ACTION],
+            name=single["name"],
+            version=single["version"],
+            filetype=single["filetype"],
+            pyversion=single["pyversion"],
+            comment=single["comment"],
+            digests=MappingProxyType(_digests(single)),
+            attestations=parse_attestations(single["attestations"]),
+            values=MappingProxyType({field: tuple(each) for field, each in values.items()}),
+        )
+
+    def check_action(self, *, required: bool) -> None:
+        """
+        Let uploads of files pass, and forms that do not say what they want unless that is ``required``.
+
+        :raises Invalid: no action, or an unknown one; :raises Refusal: one that registries gave up
+        """
+        if self.action == UPLOAD or not (self.action or required):
+            return
+        if self.action in RETIRED_ACTIONS:
+            raise Refusal(410, f"the action {self.action} is not supported any more; upload files instead", "gone")
+        said = f"not {self.action!a}" if self.action else "and is missing"
+        raise Invalid(f"the field {ACTION} must be {UPLOAD}, {said}", ACTION)
+
+    def check(self, filename: FileName, metadata: CoreMetadata) -> None:
+        """
+        Hold the form against the file that came with it.
+
+        :raises Invalid: they are of different projects, versions or kinds
+        """
+        if self.name and normalise(self.name) != filename.project_key:
+            raise Invalid(f"the form has the name {self.name!a}, the file is one of {metadata.name!a}", "name")
+        if self.version and parse_version(self.version)[0] != filename.version_key:
+            raise Invalid(
+                f"the form has the version {self.version!a}, the file is one of {metadata.version!a}", "version"
+            )
+        if self.filetype and self.filetype != filename.kind:
+            raise Invalid(
+                f"the form has the filetype {self.filetype}, {filename.filename} is a {filename.kind}", "filetype"
+            )
+
+
+def _single(field: str, values: Sequence[str]) -> str:
+    said = [value.strip() for value in values if value.strip()]
+    if len(set(said)) > 1:
+        raise Invalid(f"the upload form gives {field} more than once", field)
+    return said[0] if said else ""
+
+
+def _digests(single: Mapping[str, str]) -> dict[str, str]:
+    digests: dict[str, str] = {}
+    for field, length in DIGEST_LENGTHS.items():
+        value = single[field]
+        if not value:
+            continue
+        if len(value) != length or not _HEX.fullmatch(value):
+            raise Invalid(f"{field} must be {length} hexadecimal digits", field)
+        digests[field] = value.lower()
+    return digests

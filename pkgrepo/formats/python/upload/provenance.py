@@ -1,0 +1,141 @@
+"""
+Attestations that come with an upload, and the provenance document made of them (PEP 740).
+
+They are kept and given out as they came, once it is clear that they speak of this very file. Their signatures are not
+verified: that takes roots of trust which a closed network does not have.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from pkgrepo.archives.json_errors import ERRORS, sentence
+from pkgrepo.archives.json_values import check_values
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.python.limits import ATTESTATION_VALUES, ATTESTATIONS_SIZE, MOST_ATTESTATIONS
+from pkgrepo.formats.python.names import parse_filename
+
+FIELD: Final = "attestations"
+STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
+UNVERIFIED: Final = {"kind": "unverified", "claims": None}
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """What was signed, and the signature; both base64."""
+
+    statement: str
+    signature: str
+
+
+class Attestation(msgspec.Struct, frozen=True):
+    """The shape of one attestation; further keys are kept and not read."""
+
+    version: Literal[1]
+    verification_material: dict[str, Any]
+    envelope: Envelope
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """A file that a statement speaks of."""
+
+    name: str
+    digest: dict[str, str]
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """What an attestation states (in-toto)."""
+
+    type: str = msgspec.field(name="_type")
+    subject: list[Subject]
+    predicate_type: str = msgspec.field(name="predicateType")
+
+
+def parse_attestations(text: str) -> Sequence[Mapping[str, Any]]:
+    """
+    The attestations in the field of an upload form; none when it is empty.
+
+    :raises Invalid: the field is not a JSON array of attestations, or too long a one
+    """
+    if not text:
+        return ()
+    if len(text) > ATTESTATIONS_SIZE:
+        raise Invalid(f"the attestations are longer than {ATTESTATIONS_SIZE} characters", FIELD)
+    data = text.encode("utf-8", "surrogatepass")
+    try:
+        check_values(data, ATTESTATION_VALUES, "the field of the attestations", FIELD)
+        values = msgspec.json.decode(data, type=list[dict[str, Any]])
+        msgspec.convert(values, list[Attestation])
+    except ERRORS as error:
+        raise Invalid(f"the attestations cannot be read: {sentence(data, error)}", FIELD) from None
+    if len(values) > MOST_ATTESTATIONS:
+        raise Invalid(f"a file may have {MOST_ATTESTATIONS} attestations at most", FIELD)
+    return tuple(values)
+
+
+def provenance_document(
+    attestations: Sequence[Mapping[str, Any]],
+    filename: str,
+    sha256: str,
+    *,
+    publisher: Mapping[str, Any] = UNVERIFIED,
+) -> bytes:
+    """
+    The document that a file's ``.provenance`` answers.
+
+    ``publisher`` is the identity that was verified, its kind under ``kind``.
+
+    :raises Invalid: an attestation speaks of another file, or two make the same kind of statement
+    """
+    kinds = [_check(msgspec.convert(each, Attestation), filename, sha256) for each in attestations]
+    if len(set(kinds)) < len(kinds):
+        raise Invalid(f"{filename} has two attestations of one kind", FIELD)
+    bundle = {"publisher": dict(publisher), "attestations": list(attestations)}
+    return msgspec.json.encode({"version": 1, "attestation_bundles": [bundle]})
+
+
+def _check(attestation: Attestation, filename: str, sha256: str) -> str:
+    """The kind of statement, once it is clear that it is about this file."""
+    try:
+        data = base64.b64decode(attestation.envelope.statement, validate=True)
+    except ValueError:
+        raise Invalid(
+            f"an attestation of {filename} has a statement that cannot be read: it is not base64", FIELD
+        ) from None
+    try:
+        check_values(data, ATTESTATION_VALUES, f"an attestation of {filename}", FIELD)
+        statement = msgspec.json.decode(data, type=Statement)
+    except ERRORS as error:
+        why = sentence(data, error)
+        raise Invalid(f"an attestation of {filename} has a statement that cannot be read: {why}", FIELD) from None
+    if statement.type != STATEMENT_TYPE:
+        raise Invalid(f"an attestation of {filename} is not an in-toto statement, version 1", FIELD)
+    if len(statement.subject) != 1:
+        raise Invalid(f"an attestation of {filename} has {len(statement.subject)} subjects instead of one", FIELD)
+    subject = statement.subject[0]
+    if not _same_name(subject.name, filename):
+        raise Invalid(f"an attestation of {filename} is about {subject.name[:255]!a}", FIELD)
+    if subject.digest.get("sha256", "").lower() != sha256:
+        raise Invalid(f"an attestation of {filename} is about a file with another sha256 digest", FIELD)
+    return statement.predicate_type
+
+
+def _same_name(subject: str, filename: str) -> bool:
+    """PEP 740 compares names after normalising: another spelling of project or version is the same file."""
+    if subject == filename:
+        return True
+    ours = parse_filename(filename)
+    try:
+        theirs = parse_filename(subject, project=ours.project_key)
+    except Invalid:
+        return False
+    return (ours.project_key, ours.version_key, ours.kind, ours.build, ours.tags) == (
+        theirs.project_key,
+        theirs.version_key,
+        theirs.kind,
+        theirs.build,
+        theirs.tags,
+    )

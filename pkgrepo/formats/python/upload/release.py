@@ -1,0 +1,183 @@
+"""
+From an uploaded distribution to a release.
+
+The form around a file is hearsay: what counts is the metadata inside the file. The form is held against it, so that
+nobody publishes by mistake what they did not mean to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from attrs import frozen
+from packaging.version import Version
+
+from pkgrepo import model
+from pkgrepo.errors import Conflict, DigestMismatch, FileExists, NotFound
+from pkgrepo.formats.python.index.indexing import index_project
+from pkgrepo.formats.python.layout import COMPANIONS, METADATA, PROVENANCE, SIGNATURE, file_path
+from pkgrepo.formats.python.names import LONGEST_FILENAME, FileName
+from pkgrepo.gateway.services import Services
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
+from pkgrepo.repositories.publish.publisher import Published, Release
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files, packages, versions
+
+from .archive import inspect
+from .form import UploadForm
+from .metadata import CoreMetadata, meta_json
+from .provenance import provenance_document
+
+DIGEST_FIELDS = {"md5_digest": "md5", "blake2_256_digest": "blake2b_256"}
+
+
+@frozen
+class Distribution:
+    """A file that arrived, staged, with what came along."""
+
+    filename: FileName
+    blob: BlobInfo
+    form: UploadForm | None = None
+    signature: BlobInfo | None = None
+
+
+class Uploads:
+    """Takes distributions into one hosted repository."""
+
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
+
+    @property
+    def strict(self) -> bool:
+        """Whether only file names in today's spelling are taken (PEP 625)."""
+        return bool(self._policy.get("strict_filenames", False))
+
+    @property
+    def _policy(self) -> Mapping[str, Any]:
+        policy: Mapping[str, Any] = self._repository.settings.get("policy", {})
+        return policy
+
+    async def accept(self, staged: Staged, upload: Distribution, actor: Actor, *, may_overwrite: bool) -> Published:
+        """
+        Verify a staged distribution and publish it; replacing a file takes the repository's policy and leave to.
+
+        :raises Invalid: the file, or the form, is not what it should be; :raises DigestMismatch: nor its bytes
+        :raises FileExists: the name is taken by other content; :raises FileBurned: the file was deleted
+        """
+        if upload.form is not None:
+            _check_digests(upload.form, upload.blob)
+        look = partial(inspect, filename=upload.filename)
+        inspected = await staged.inspect(self._services.pools.cpu, upload.blob, look)
+        name = upload.filename
+        text = self._version_text(name, inspected.metadata)
+        path = file_path(name.project_key, text, name.filename)
+        if upload.form is not None:
+            upload.form.check(name, inspected.metadata)
+        companions: list[NewFile] = []
+        attrs: dict[str, Any] = {
+            "packagetype": name.kind,
+            "python_version": name.python_version,
+            "requires_python": inspected.metadata.requires_python,
+        }
+        if upload.form is not None and upload.form.comment:
+            attrs["comment"] = upload.form.comment
+        if name.kind == "bdist_wheel":
+            blob = await staged.store(inspected.metadata_bytes)
+            attrs["core_metadata"] = blob.sha256
+            companions.append(NewFile(path=path + METADATA, blob=blob, attrs={"role": METADATA}))
+        if upload.signature is not None:
+            attrs["signature"] = True
+            companions.append(NewFile(path=path + SIGNATURE, blob=upload.signature, attrs={"role": SIGNATURE}))
+        if upload.form is not None and upload.form.attestations:
+            document = provenance_document(upload.form.attestations, name.filename, upload.blob.sha256)
+            attrs["provenance"] = True
+            companions.append(
+                NewFile(
+                    path=path + PROVENANCE,
+                    blob=await staged.store(document),
+                    media_type="application/vnd.pypi.integrity.v1+json",
+                    attrs={"role": PROVENANCE},
+                )
+            )
+        accompanying = {each.path for each in companions}
+        obsolete = tuple(path + suffix for suffix in COMPANIONS if path + suffix not in accompanying)
+        overwrite = may_overwrite and bool(self._policy.get("allow_overwrite", False))
+        existing = self.find(path)
+        if existing is not None and existing.sha256 == upload.blob.sha256:
+            # The first upload's companions stay: an idempotent re-run brings nothing new.
+            companions, obsolete = [], ()
+        elif existing is not None and not overwrite:
+            raise FileExists(name.filename, existing.sha256)
+        release = Release(
+            package_key=name.project_key,
+            package_name=inspected.metadata.name,
+            version_key=name.version_key,
+            version_text=text,
+            sort=name.version_sort,
+            files=(NewFile(path=path, blob=upload.blob, attrs=attrs), *companions),
+            meta=meta_json(inspected.metadata),
+            overwrite=overwrite,
+            reuse=bool(self._policy.get("reuse_deleted_names", False)),
+            obsolete=obsolete if overwrite else (),
+            guard=partial(
+                check_spelling,
+                repository_id=self._repository.id,
+                project=name.project_key,
+                version_key=name.version_key,
+                text=text,
+            ),
+        )
+        return await self._services.publisher.publish(self._repository, release, staged, actor, index_project)
+
+    def _version_text(self, name: FileName, metadata: CoreMetadata) -> str:
+        """How the version is written: as in the metadata of the file that was published first."""
+        found = self._services.catalog.look(find_version, self._repository.id, name.project_key, name.version_key)
+        return _spelling(name, metadata) if found is None else found.text
+
+    def find(self, path: str) -> File | None:
+        """The stored file at a path of this repository."""
+        return self._services.catalog.look(files.find_file, self._repository.id, path)
+
+    def get(self, path: str) -> File:
+        """The stored file at a path. :raises NotFound: there is none"""
+        file = self.find(path)
+        if file is None:
+            raise NotFound("file", path.rsplit("/", 1)[-1])
+        return file
+
+
+def _spelling(name: FileName, metadata: CoreMetadata) -> str:
+    """The version as its author wrote it, unless a path would be too long: a version's sidecar is named for it."""
+    text = metadata.version
+    if len(f"{name.project_key}-{text}.json") <= LONGEST_FILENAME:
+        return text
+    return str(Version(name.version_text))
+
+
+def _check_digests(form: UploadForm, blob: BlobInfo) -> None:
+    for field, algorithm in {"sha256_digest": "sha256", **DIGEST_FIELDS}.items():
+        announced = form.digests.get(field)
+        actual = blob.digests.get(algorithm)
+        if announced and actual and announced.lower() != actual:
+            raise DigestMismatch(algorithm, announced.lower(), actual)
+
+
+def check_spelling(reader: Reader, repository_id: int, project: str, version_key: str, text: str) -> None:
+    """
+    Let files pass whose paths are below the version as it is written.
+
+    :raises Conflict: somebody else published the version a moment ago, and wrote it otherwise
+    """
+    found = find_version(reader, repository_id, project, version_key)
+    if found is not None and found.text != text:
+        raise Conflict(f"version {text} of {project} was published as {found.text} a moment ago; upload the file again")
+
+
+def find_version(reader: Reader, repository_id: int, project: str, version_key: str) -> model.Version | None:
+    """A version of a project by their keys, or None."""
+    package = packages.find_package(reader, repository_id, project)
+    return None if package is None else versions.find_version(reader, package.id, version_key)

@@ -1,0 +1,83 @@
+"""Repository reads that are answered from memory, before any routing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.request import Request
+from pkgrepo.http.response_cache import Prepared, prepare
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import Action
+from pkgrepo.repositories.downloads import DownloadRecorder
+
+from .access import Access
+from .content import sends_all
+from .hot_answers import HotAnswers
+from .image_addresses import ImageAddresses
+from .mounts import Mounts
+
+
+class EarlyReads:
+    """
+    The early answer of every repository read.
+
+    What is kept is asked about in the catalog only when some commit has happened since; permission is checked each
+    time. ``welcome`` are answers by path that say the same to everybody whose credentials are known to be right.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        mounts: Mounts,
+        images: ImageAddresses,
+        access: Access,
+        downloads: DownloadRecorder,
+        hot: HotAnswers,
+        welcome: Mapping[bytes, Answer] | None = None,
+    ) -> None:
+        self._catalog = catalog
+        self._mounts = mounts
+        self._images = images
+        self._access = access
+        self._downloads = downloads
+        self._hot = hot
+        self._welcome = {path: prepare(answer) for path, answer in (welcome or {}).items()}
+
+    def __call__(self, request: Request) -> Prepared | None:
+        """The kept answer for this request, if there is one and the caller may have it; never waits."""
+        with self._catalog.moment() as generation:
+            prepared = self._welcome.get(request.raw_path)
+            if prepared is not None:
+                return self._greet(request, prepared)
+            return self._find(request, generation)
+
+    def _greet(self, request: Request, prepared: Prepared) -> Prepared | None:
+        identity = None if request.header(b"authorization") is None else self._access.recall(request)
+        if identity is None:
+            return None
+        request.principal = identity.username
+        request.cache = "hot"
+        return prepared
+
+    def _find(self, request: Request, generation: int) -> Prepared | None:
+        found = self._mounts.find(request.raw_path)
+        repository = self._images.of_request(request) if found is None else found[0].repository
+        if repository is None:
+            return None
+        entry = self._hot.find(request, repository, generation)
+        if entry is None or not repository.active:
+            return None
+        identity = self._access.recall(request)
+        if identity is None or not self._access.may(identity, Action.READ, repository, entry.package):
+            return None
+        prepared = self._hot.choose(entry, request)
+        if prepared is None:
+            return None
+        request.principal = identity.username
+        request.repository = repository.path
+        request.cache = "hot"
+        if entry.item is not None and sends_all(request, prepared.answer):
+            self._downloads.note(entry.item, identity)
+        return prepared

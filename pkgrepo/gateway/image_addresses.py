@@ -1,0 +1,196 @@
+"""
+Which repository an image's name belongs to.
+
+Container clients know one server with one tree of names. The first rule that fits counts:
+
+=================  =============================================================  =======================
+rule               holds when                                                     the image is
+=================  =============================================================  =======================
+host               the host that the client used stands for a repository          the whole name
+prefix             the first two segments are a storage and a container           what follows them
+                   repository of it, and something follows
+default            there is a default repository                                  the whole name
+=================  =============================================================  =======================
+
+The default repository is the one that the setting names. With C{auto} it is the container repository that is marked
+C{default}, else the only one that there is; a name that begins with a storage and is meant for a repository of it that
+is not there is then no image of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from urllib.parse import unquote
+
+from attrs import frozen
+
+from pkgrepo.errors import Conflict
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Repository
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.server import repositories
+
+FORMAT = "docker"
+PREFIX = b"/v2/"
+AUTO = "auto"
+
+
+@frozen
+class ImageAddress:
+    """An image: its repository, and its name in there."""
+
+    repository: Repository
+    image: str
+
+
+@frozen
+class _Choice:
+    """The default repository, and the names of all storages in lower case, as of a serial of the configuration."""
+
+    serial: int
+    default: Repository | None
+    storages: frozenset[str]
+
+
+class ImageAddresses:
+    """
+    Finds the repository behind the name of an image.
+
+    ``default`` is ``storage/name``, ``auto`` or empty; ``hosts`` are ``host=storage/name``, the port being part of the
+    host.
+    """
+
+    def __init__(self, registry: Registry, *, default: str = "", hosts: Iterable[str] = ()) -> None:
+        self._registry = registry
+        self._setting = default
+        self._chosen = _Choice(-1, None, frozenset())
+        self._hosts = {host.lower(): path for host, _, path in (each.partition("=") for each in hosts)}
+
+    def find(self, authority: bytes | None, name: str) -> ImageAddress | None:
+        """The image that a client means by a name at a host, whether or not it exists; None without a repository."""
+        bound = self.of_host(authority)
+        if bound is not None:
+            return ImageAddress(bound, name)
+        storage, _, rest = name.partition("/")
+        repository_name, _, image = rest.partition("/")
+        if image:
+            repository = self._registry.find(storage, repository_name)
+            if repository is not None and repository.format == FORMAT:
+                return ImageAddress(repository, image)
+        return self.find_default(authority, name)
+
+    def find_default(self, authority: bytes | None, name: str) -> ImageAddress | None:
+        """What a name means where its first segments name no repository."""
+        default = self.default(authority)
+        if default is None or (self._setting == AUTO and self._means_another(name)):
+            return None
+        return ImageAddress(default, name)
+
+    def default(self, authority: bytes | None) -> Repository | None:
+        """The default repository of a host; None where there is none, or the host stands for one itself."""
+        if self.of_host(authority) is not None:
+            return None
+        return self._choose().default if self._setting == AUTO else self._find(self._setting)
+
+    @property
+    def lasting_default(self) -> str:
+        """The path of the repository that stays the default whatever others are added; empty without one."""
+        if self._setting != AUTO:
+            return self._setting
+        chosen = self._choose().default
+        return chosen.path if chosen is not None and is_marked(chosen) else ""
+
+    def explain(self, name: str, visible: Callable[[Repository], bool]) -> str:
+        """Why nothing was found, as a sentence, to somebody who knows of the ``visible`` repositories."""
+        storage, _, rest = name.partition("/")
+        repository = self._registry.find(storage, rest)
+        if repository is not None and repository.format == FORMAT and visible(repository):
+            return f"the name of the image is missing after {name}"
+        sentence = f"there is no container repository at {name}; an image is called storage/repository/image here"
+        if self._setting == AUTO and sum(map(visible, self._containers())) > 1:
+            sentence += ", unless one repository is marked as the default"
+        return sentence
+
+    def of_host(self, authority: bytes | None) -> Repository | None:
+        """The repository that a host stands for, or None."""
+        if not self._hosts or authority is None:
+            return None
+        return self._find(self._hosts.get(authority.decode("latin-1").lower(), ""))
+
+    def listed(self, authority: bytes | None) -> list[tuple[str, Repository]]:
+        """The repositories that a host shows, each with what stands before its images' names, by that."""
+        bound = self.of_host(authority)
+        if bound is not None:
+            return [("", bound)]
+        # clients only take lower-case names, and any case is found
+        every = [(f"{each.path.lower()}/", each) for each in self._containers()]
+        return sorted(every, key=lambda item: item[0])
+
+    def of_request(self, request: Request) -> Repository | None:
+        """
+        The repository that a read is about, for early answers; quick, and None when in doubt.
+
+        A HEAD for a digest is such a doubt: saying that something is there is a promise that is written down.
+        """
+        raw = request.raw_path
+        if not raw.startswith(PREFIX) or (request.method == b"HEAD" and _may_name_digest(raw)):
+            return None
+        found = self.find(request.authority, unquote(raw[len(PREFIX) :].decode("latin-1")))
+        return None if found is None else found.repository
+
+    def _choose(self) -> _Choice:
+        """The default repository where the setting leaves that to the repositories."""
+        serial = self._registry.serial
+        if serial != self._chosen.serial:
+            every = self._containers()
+            candidates = [each for each in every if is_marked(each)] or every
+            storages = frozenset(each.name.casefold() for each in self._registry.storages())
+            self._chosen = _Choice(serial, candidates[0] if len(candidates) == 1 else None, storages)
+        return self._chosen
+
+    def _containers(self) -> list[Repository]:
+        return [each for each in self._registry.all() if each.format == FORMAT]
+
+    def _means_another(self, name: str) -> bool:
+        """Whether a name looks like that of an image of a repository that is not there, or of none in one that is."""
+        storage, _, rest = name.partition("/")
+        if storage.casefold() not in self._choose().storages:
+            return False
+        return "/" in rest or self._find(f"{storage}/{rest}") is not None
+
+    def _find(self, path: str) -> Repository | None:
+        storage, _, name = path.partition("/")
+        found = self._registry.find(storage, name) if name else None
+        return found if found is not None and found.format == FORMAT else None
+
+
+def is_marked(repository: Repository) -> bool:
+    """Whether a container repository is to be the default."""
+    return bool(repository.settings.get("default"))
+
+
+def check_hides_nothing(r: Reader, default: str, format_name: str, storage: str, name: str) -> None:
+    """
+    Let a repository be at ``storage/name``, which comes before the default repository when images are looked up.
+
+    :raises Conflict: images of the default repository would be found no more
+    """
+    if format_name != FORMAT or not default:
+        return
+    prefix = f"{storage}/{name}/".casefold()
+    home = repositories.find_by_path(r, *default.casefold().split("/", 1)) if "/" in default else None
+    if home is None or prefix == f"{home.path}/".casefold():
+        return
+    found = packages.list_packages(r, home.id, after=prefix, limit=1)
+    if found and found[0].key.startswith(prefix):
+        raise Conflict(
+            f"the default container repository {home.path} has the image {found[0].key}, which a container repository "
+            f"called {name!r} in storage {storage!r} would hide; choose another name"
+        )
+
+
+def _may_name_digest(raw: bytes) -> bool:
+    last = raw.rpartition(b"/")[2]
+    return b":" in last or b"%" in last

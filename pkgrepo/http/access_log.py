@@ -1,0 +1,166 @@
+"""
+One line for each request.
+
+Lines are collected and written together, a little later: a ``write`` for each would cost as much as a small answer.
+Nothing a client sends can add a line, and what is secret in an address (the query, a path that holds a token) is left
+out. What a client makes long is cut.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import msgspec
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+
+from pkgrepo.diagnostics.failure_log import Trouble
+
+if TYPE_CHECKING:
+    from .request import Request
+
+FLUSH_S = 1.0
+FLUSH_BYTES = 64 * 1024
+LONGEST_PATH = 1024  # characters of a path, or of another word of a client, in a line; the rest is cut off
+CLIENT_LEFT = 499  # as nginx has it: no answer, because nobody was there any more
+
+Scrub = Callable[[str], str]
+
+_encode = msgspec.json.Encoder().encode
+_log = Logger()
+
+
+class LineLog:
+    """
+    An access log in a binary file opened for appending.
+
+    ``style`` is "text" (fields in a fixed order, separated by blanks, ``-`` for an empty one) or "json" (one object a
+    line). ``scrub`` gets the path and returns what may be written of it. With ``agents`` a line ends with what the
+    client says that it is (``agent`` in JSON).
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        *,
+        reactor: Any,
+        style: Literal["text", "json"] = "text",
+        scrub: Scrub | None = None,
+        agents: bool = False,
+    ) -> None:
+        self._file = file
+        self._reactor = reactor
+        self._json = style == "json"
+        self._write = self._write_json if self._json else self._write_text
+        self._scrub = scrub
+        self._agents = agents
+        self._trouble = Trouble(_log, "the access log cannot be written, and lines of it are lost")
+        self._lines: list[bytes] = []
+        self._size = 0
+        self._flushing: IDelayedCall | None = None
+        self._second = 0
+        self._time = ""
+
+    def request(self, request: Request) -> None:
+        """A request is over: answered, or abandoned by its client."""
+        path = request.raw_path.decode("latin-1")
+        if self._scrub is not None:
+            path = self._scrub(path)
+        path = _cut(path)
+        status = request.code if request.startedWriting else CLIENT_LEFT
+        elapsed = request.site.seconds() - request.started
+        self._write(request, status, path, elapsed * 1000)
+
+    def refused(self, client_address: str, status: int, sentence: str) -> None:
+        """A head made no request; its bytes are not repeated."""
+        if self._json:
+            event = {"time": self._now(), "client": client_address, "status": status, "refused": sentence}
+            self._add(_encode(event) + b"\n")
+        else:
+            text = f"{self._now()} - {client_address or '-'} - - - {status} 0 0.0 - - {sentence}\n"
+            self._add(text.encode("utf-8"))
+
+    def flush(self) -> None:
+        """Write what has been collected."""
+        if self._flushing is not None and self._flushing.active():
+            self._flushing.cancel()
+        self._flushing = None
+        lines, self._lines, self._size = self._lines, [], 0
+        if not lines:
+            return
+        try:
+            self._file.write(b"".join(lines))
+            self._file.flush()
+        except OSError as error:
+            self._trouble.failed(error)
+        else:
+            self._trouble.worked()
+
+    def reopen(self, file: IO[bytes]) -> None:
+        """Go on in another file, for log rotation; the old one is closed."""
+        self.flush()
+        self._file.close()
+        self._file = file
+
+    def _write_text(self, request: Request, status: int, path: str, milliseconds: float) -> None:
+        line = (
+            f"{self._now()} {request.request_id} {request.client_address or '-'} {_word(request.principal)} "
+            f"{_cut(request.method.decode())} {path} {status} {request.sentLength} {milliseconds:.1f} "
+            f"{_word(request.repository)} {request.cache or '-'}"
+        )
+        line += f" {_word(_agent(request))}\n" if self._agents else "\n"
+        self._add(line.encode("utf-8"))
+
+    def _write_json(self, request: Request, status: int, path: str, milliseconds: float) -> None:
+        agent = {"agent": _agent(request)} if self._agents else {}
+        line = _encode(
+            {
+                "time": self._now(),
+                "id": request.request_id,
+                "client": request.client_address,
+                "principal": request.principal,
+                "method": _cut(request.method.decode()),
+                "path": path,
+                "status": status,
+                "bytes": request.sentLength,
+                "ms": round(milliseconds, 1),
+                "repository": request.repository,
+                "cache": request.cache,
+                **agent,
+            }
+        )
+        self._add(line + b"\n")
+
+    def _now(self) -> str:
+        now = int(time.time())
+        if now != self._second:
+            self._second = now
+            self._time = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+        return self._time
+
+    def _add(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size >= FLUSH_BYTES:
+            self.flush()
+        elif self._flushing is None:
+            self._flushing = self._reactor.callLater(FLUSH_S, self.flush)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_PATH else text[:LONGEST_PATH] + "..."
+
+
+def _agent(request: Request) -> str:
+    return _cut((request.header(b"user-agent") or b"").decode("latin-1"))
+
+
+def _word(text: str) -> str:
+    """``text`` as one word without controls; names come from users."""
+    if not text:
+        return "-"
+    if text.isascii() and text.isprintable() and " " not in text:
+        return text
+    return text.encode("unicode_escape").decode("ascii").replace(" ", "\\x20")

@@ -1,0 +1,1 @@
+"""Answers go out: the value that a handler returns -> head and body or file transfer -> outlet -> socket."""

@@ -1,0 +1,102 @@
+"""Whether a client needs the body, and which part of it: conditions and ranges (RFC 9110 sections 13 and 14)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from email.utils import formatdate
+from functools import lru_cache
+
+from attrs import frozen
+from twisted.web.http import stringToDatetime
+
+from .answers import Answer
+
+_RANGE = re.compile(rb"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE)
+_ETAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
+_MAX_POSITION_DIGITS = 18
+_LONGEST_DATE = 40  # characters; RFC 9110 section 5.6.7 needs 33
+
+
+@frozen
+class Choice:
+    """What to send: a status, and the bytes ``start`` to ``end`` (exclusive) of the body."""
+
+    status: int
+    start: int
+    end: int
+
+
+@lru_cache(maxsize=1024)
+def render_date(seconds: int) -> bytes:
+    """``seconds`` since 1970 as an HTTP date."""
+    return formatdate(seconds, usegmt=True).encode("ascii")
+
+
+def parse_date(text: bytes) -> int | None:
+    """Seconds since 1970, or None when ``text`` is no HTTP date (a condition on it is then ignored)."""
+    return _parse_date(text) if len(text) <= _LONGEST_DATE else None
+
+
+@lru_cache(maxsize=1024)
+def _parse_date(text: bytes) -> int | None:
+    try:
+        return int(stringToDatetime(text))
+    except (ValueError, IndexError, KeyError, OverflowError):
+        return None
+
+
+def choose(method: bytes, fields: Mapping[bytes, bytes], answer: Answer) -> Choice:
+    """
+    What of ``answer`` a request with these header fields gets.
+
+    304 when its copy is current, 206 for one range that can be served, 416 for one that cannot; several ranges and
+    ranges that are no byte ranges get the whole body, as the RFC allows.
+    """
+    size = answer.size
+    if answer.status != 200 or method not in (b"GET", b"HEAD"):
+        return Choice(answer.status, 0, size)
+    if is_current(fields, answer.etag, answer.last_modified):
+        return Choice(304, 0, 0)
+    wanted = fields.get(b"range")
+    if wanted is None or not answer.ranges or method == b"HEAD" or not _range_applies(fields, answer):
+        return Choice(200, 0, size)
+    return _choose_range(wanted, size)
+
+
+def is_current(fields: Mapping[bytes, bytes], etag: bytes | None, last_modified: int | None) -> bool:
+    """Whether the client's copy is the current one; If-None-Match wins over If-Modified-Since (section 13.2.2)."""
+    given = fields.get(b"if-none-match")
+    if given is not None:
+        return given == b"*" or (etag is not None and (given == etag or etag in _ETAG.findall(given)))
+    since = fields.get(b"if-modified-since")
+    if since is None or last_modified is None:
+        return False
+    date = parse_date(since)
+    return date is not None and last_modified <= date
+
+
+def _range_applies(fields: Mapping[bytes, bytes], answer: Answer) -> bool:
+    condition = fields.get(b"if-range")
+    if condition is None:
+        return True
+    if condition[:1] == b'"':
+        return condition == answer.etag
+    # Section 13.1.5: a date must match exactly; a weak tag never does (and is no date either).
+    return answer.last_modified is not None and parse_date(condition) == answer.last_modified
+
+
+def _choose_range(wanted: bytes, size: int) -> Choice:
+    match = _RANGE.fullmatch(wanted)
+    if match is None or len(wanted) > 2 * _MAX_POSITION_DIGITS:
+        return Choice(200, 0, size)
+    first, last = match.groups()
+    if first:
+        start, end = int(first), min(int(last) + 1, size) if last else size
+        if last and int(last) < start:
+            return Choice(416, 0, 0)  # section 14.2: an invalid range may be rejected, and OCI's suite wants it so
+    elif last:
+        start, end = max(size - int(last), 0), size
+    else:
+        return Choice(200, 0, size)
+    return Choice(206, start, end) if start < end else Choice(416, 0, 0)

@@ -1,0 +1,93 @@
+"""From Klein's routes to handlers that return answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from klein import Klein
+from twisted.internet.defer import CancelledError
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import RequestRedirect
+
+from pkgrepo.http.request import Request
+
+from .answers import Answer, Refusal
+from .errors import ErrorTable
+from .send import send
+
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Answer]])
+
+_log = Logger()
+
+
+def answering(errors: ErrorTable) -> Callable[[Handler], Callable[..., Awaitable[None]]]:
+    """
+    Make a route of ``async def handler(self?, request, ...) -> Answer``.
+
+    What it raises is answered as ``errors`` says. When the client leaves, the handler is cancelled, and nothing more
+    is said. An error after the head was written cuts the connection.
+    """
+
+    def decorate(handler: Handler) -> Callable[..., Awaitable[None]]:
+        @wraps(handler)
+        async def answered(*args: Any, **kwargs: Any) -> None:
+            request = args[0] if isinstance(args[0], Request) else args[1]
+            await answer_with(request, errors, lambda: handler(*args, **kwargs))
+
+        return answered
+
+    return decorate
+
+
+async def answer_with(request: Request, errors: ErrorTable, handle: Callable[[], Awaitable[Answer]]) -> None:
+    """Run ``handle`` and send what it returns, or what ``errors`` makes of what it raises."""
+    try:
+        await send(request, await handle())
+    except CancelledError:
+        if not request.gone:
+            raise
+    except Exception as error:  # noqa: BLE001 - the outermost place
+        if request.startedWriting:
+            if not request.gone:
+                _log.failure("request {request_id} failed after its head", request_id=request.request_id)
+            if not request.finished:
+                request.abort()
+            return
+        await _send_error(request, errors, error)
+
+
+async def _send_error(request: Request, errors: ErrorTable, error: Exception) -> None:
+    try:
+        await send(request, errors.answer(request, error))
+    except Exception:  # noqa: BLE001 - the answer to an error is broken itself
+        request.processingFailed(Failure())
+
+
+def refuse_unrouted(app: Klein, errors: ErrorTable) -> None:
+    """Let ``errors`` also word what ``app``'s routing refuses: unknown paths, methods and redirects."""
+
+    async def unrouted(*args: Any) -> None:
+        request, failure = args[-2:]  # a bound application's handlers get it first
+        await _send_error(request, errors, refusal_of(failure.value, request))
+
+    handle: Any = app.handle_errors(HTTPException)
+    handle(unrouted)
+
+
+def refusal_of(error: HTTPException, request: Request) -> Refusal:
+    """What the router's ``error`` means to the client of ``request``."""
+    code = error.code or 500
+    if isinstance(error, RequestRedirect):
+        # The router knows our socket, not the address that the client used, and has not been told the query.
+        query = f"?{request.raw_query.decode('ascii')}" if request.raw_query else ""
+        location = request.base_url + urlsplit(error.new_url).path + query
+        return Refusal(code, "this is at another address", headers=((b"Location", location.encode("ascii")),))
+    allowed = getattr(error, "valid_methods", None)
+    headers = ((b"Allow", ", ".join(sorted(allowed)).encode("ascii")),) if allowed else ()
+    sentence = {404: "there is nothing at this address", 405: "this address does not take this method"}.get(code)
+    return Refusal(code, sentence or error.name, headers=headers)

@@ -1,0 +1,60 @@
+"""From what went wrong to what the client is told; one table for each format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from pkgrepo.diagnostics.descriptors import SENTENCE, is_out_of_descriptors
+
+from .answers import Answer, Refusal
+
+if TYPE_CHECKING:
+    from pkgrepo.http.request import Request
+
+Render = Callable[["Request", Refusal], Answer]
+
+_log = Logger()
+
+
+def too_many_files() -> Refusal:
+    """What a client is told while the process has no file descriptor left; formats add their own shape."""
+    return Refusal(503, SENTENCE, "unavailable", headers=((b"Retry-After", b"5"),))
+
+
+class ErrorTable:
+    """
+    Statuses and codes by type of exception, and how a format words its errors.
+
+    The most specific type wins, along the exception's ancestors. ``str(exception)`` becomes the sentence, so it must
+    be fit for the client's eyes.
+    """
+
+    def __init__(self, statuses: Mapping[type[Exception], tuple[int, str]], render: Render) -> None:
+        self._statuses = dict(statuses)
+        self._render = render
+
+    def answer(self, request: Request, error: BaseException) -> Answer:
+        """
+        What ``request`` is told about ``error``.
+
+        An exception that is neither a L{Refusal} nor in the table is logged with its traceback; the client gets 500
+        and the request's id, nothing else. Being out of file descriptors is 503.
+        """
+        return self._render(request, self._refusal(request, error))
+
+    def _refusal(self, request: Request, error: BaseException) -> Refusal:
+        if isinstance(error, Refusal):
+            return error
+        for ancestor in type(error).__mro__:
+            known = self._statuses.get(ancestor)
+            if known is not None:
+                status, code = known
+                return Refusal(status, str(error), code)
+        if is_out_of_descriptors(error):
+            return too_many_files()
+        _log.failure("request {request_id} failed", failure=Failure(error), request_id=request.request_id)
+        return Refusal(500, f"internal error, request id {request.request_id}", "INTERNAL_ERROR")

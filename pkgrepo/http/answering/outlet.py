@@ -1,0 +1,114 @@
+"""The writing half of a connection: bytes to the client, as fast as it takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.interfaces import IPushProducer, ISSLTransport, ITCPTransport
+from twisted.internet.protocol import Protocol
+from zope.interface import implementer
+
+from pkgrepo.http.twisted_internals import PullToPush, is_plain_tcp, socket_of, unsent
+
+
+@implementer(IPushProducer)
+class Outlet(Protocol):
+    """
+    What answers are written to.
+
+    To its transport it is a producer, so that it hears when the client is slow, and passes that on to the producer of
+    the answer at hand. ``direct`` says whether bytes reach the socket as we write them.
+    """
+
+    def __init__(self) -> None:
+        self.secure = False
+        self.direct = False
+        self.socket: Any = None  # the TCP transport, also below TLS
+        self._blocked = False  # the transport's write buffer is full
+        self._producer: Any = None
+        self._producer_streams = True
+
+    def connectionMade(self) -> None:
+        """Learn what kind of transport this is."""
+        transport: Any = self.transport
+        self.socket = socket_of(transport)
+        self.direct = is_plain_tcp(transport)
+        self.secure = ISSLTransport(transport, None) is not None
+        if ITCPTransport.providedBy(self.socket):
+            self.socket.setTcpNoDelay(True)
+            self.socket.setTcpKeepAlive(True)
+        transport.registerProducer(self, True)
+
+    def getPeer(self) -> Any:
+        """The address of the other end."""
+        return self.transport.getPeer()  # type: ignore[union-attr]
+
+    def getHost(self) -> Any:
+        """The address of our end."""
+        return self.transport.getHost()  # type: ignore[union-attr]
+
+    def send(self, data: bytes) -> None:
+        """
+        Write, at once if the kernel takes it.
+
+        Going through the reactor would cost two changes of its interest in the socket and one more turn.
+        """
+        if self.direct and not unsent(self.socket) and self.socket.connected:
+            sent = self.socket.writeSomeData(data)
+            if isinstance(sent, int):  # else the transport finds the same error again, and acts on it
+                if sent == len(data):
+                    return
+                data = data[sent:]
+        self.transport.write(data)  # type: ignore[union-attr]
+
+    def write(self, data: bytes) -> None:
+        """Write when the socket is ready."""
+        self.transport.write(data)  # type: ignore[union-attr]
+
+    def writeSequence(self, data: list[bytes]) -> None:
+        """Write when the socket is ready."""
+        self.transport.writeSequence(data)  # type: ignore[union-attr]
+
+    def unsent(self) -> int:
+        """Bytes that we hold and the kernel has not taken yet."""
+        return unsent(self.socket) if self.socket is not None else 0
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the transport holds enough unsent bytes."""
+        return self._blocked
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        """Let ``producer`` write the answer as fast as the client reads it."""
+        if self._producer is not None:
+            raise RuntimeError("this connection has a producer already")
+        self._producer_streams = streaming
+        self._producer = producer if streaming else PullToPush(producer, self)
+        if not streaming:
+            self._producer.startStreaming()
+        elif self._blocked:
+            producer.pauseProducing()
+
+    def unregisterProducer(self) -> None:
+        """The producer has written everything."""
+        producer, self._producer = self._producer, None
+        if producer is not None and not self._producer_streams:
+            producer.stopStreaming()
+
+    def pauseProducing(self) -> None:
+        """The transport holds enough unsent bytes."""
+        self._blocked = True
+        if self._producer is not None:
+            self._producer.pauseProducing()
+
+    def resumeProducing(self) -> None:
+        """The transport has sent what it held."""
+        self._blocked = False
+        if self._producer is not None:
+            self._producer.resumeProducing()
+
+    def stopProducing(self) -> None:
+        """The connection is gone."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.stopProducing()

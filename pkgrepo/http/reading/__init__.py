@@ -1,0 +1,1 @@
+"""Requests come in: socket -> channel -> head and framing -> body, in chunks that the handler pulls."""

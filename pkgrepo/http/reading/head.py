@@ -1,0 +1,184 @@
+"""
+The head of a request, checked and taken apart in one pass.
+
+Two readers of one connection that disagree about where a request ends can be played against each other, so whatever
+leaves room for a second reading is refused: folded lines, bare CR or LF, blanks before a colon, two lengths, a length
+beside ``chunked``, two hosts (RFC 9112 sections 2.2, 3.2, 5.1, 5.2, 6.1, 6.3).
+"""
+
+from __future__ import annotations
+
+import re
+
+from attrs import define
+
+from pkgrepo.http.limits import HttpLimits
+
+from .hosts import is_host
+
+TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+VISIBLE = bytes(range(0x21, 0x7F))
+NOT_CONTROL = b"\t" + bytes(range(0x20, 0x7F)) + bytes(range(0x80, 0x100))
+
+_ABSOLUTE = re.compile(rb"https?://([^/?#]+)(.*)", re.IGNORECASE)
+_VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
+_TLS_HANDSHAKE = b"\x16\x03"  # a record's type and the first byte of its version, RFC 8446 section 5.1
+_MAX_LENGTH_DIGITS = 18
+_METHODS = frozenset([b"GET", b"HEAD", b"PUT", b"POST", b"PATCH", b"DELETE", b"OPTIONS"])
+
+
+class BadHead(Exception):  # noqa: N818 - a verdict, not a fault of ours
+    """A head that is refused with ``status``; the message is for the client."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@define
+class FieldBlock:
+    """
+    The header fields of a request.
+
+    ``values`` maps lower-case names to values, several lines of one name joined by a comma (RFC 9110 section 5.3);
+    it is shared by all requests of a connection that bring the same bytes, so nobody changes it. ``lines`` keeps
+    them as they came. ``length`` is None without Content-Length.
+    """
+
+    raw: bytes
+    values: dict[bytes, bytes]
+    lines: list[tuple[bytes, bytes]]
+    length: int | None
+    chunked: bool
+    close: bool
+    expects: bool
+    host: bytes | None
+
+
+@define
+class RequestLine:
+    """Method, target in origin form, authority of a target in absolute form, and whether the version is 1.1."""
+
+    method: bytes
+    target: bytes
+    authority: bytes | None
+    modern: bool
+
+
+def parse_request_line(line: bytes) -> RequestLine:
+    """
+    The request line.
+
+    :raises BadHead: it does not follow RFC 9112 section 3, or speaks another major version (505)
+    """
+    parts = line.split(b" ")
+    if len(parts) != 3:
+        raise BadHead(400, "the request line is not: method, one space, target, one space, version")
+    method, target, version = parts
+    if method not in _METHODS and (not method or method.translate(None, TOKEN)):
+        raise BadHead(400, "the method is not a token")
+    if version not in (b"HTTP/1.1", b"HTTP/1.0"):
+        if _VERSION.fullmatch(version):
+            raise BadHead(505, "this server speaks HTTP/1.1")
+        raise BadHead(400, "the protocol version is malformed")
+    if target.translate(None, VISIBLE):
+        raise BadHead(400, "the request target holds bytes that must be percent-encoded")
+    if target[:1] == b"/":
+        return RequestLine(method, target, None, version == b"HTTP/1.1")
+    return _other_form(method, target, version)
+
+
+def _other_form(method: bytes, target: bytes, version: bytes) -> RequestLine:
+    modern = version == b"HTTP/1.1"
+    if target == b"*" and method == b"OPTIONS":
+        return RequestLine(method, target, None, modern)
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is None or not is_host(absolute[1]):
+        raise BadHead(400, "the request target is neither a path nor an http address")
+    path = absolute[2]
+    return RequestLine(method, path if path[:1] == b"/" else b"/" + path, absolute[1], modern)
+
+
+def find_early_fault(data: bytes, at: int) -> str:
+    """What is wrong with the beginning of a head, which is ``data[at:]``, for the client; empty if nothing is."""
+    if data.startswith(_TLS_HANDSHAKE, at):  # container clients try TLS first
+        return "the client speaks TLS, and this address does not"
+    if data.count(b"\n", at) != data.count(b"\r\n", at):
+        return "a header line does not end with CR LF"
+    return ""
+
+
+def parse_fields(raw: bytes, limits: HttpLimits) -> FieldBlock:
+    """
+    The field lines, each ended by CRLF, without the empty line.
+
+    :raises BadHead: see the module's rules; 431 for too many
+    """
+    rows = raw.split(b"\r\n")
+    rows.pop()
+    if len(rows) > limits.header_count:
+        raise BadHead(431, f"more than {limits.header_count} header fields")
+    # What is left without the harmless bytes must be exactly the line ends: no control, no lone CR or LF.
+    if raw.translate(None, NOT_CONTROL) != b"\r\n" * len(rows):
+        raise BadHead(400, "the header holds control bytes, or a line that does not end with CR LF")
+    values: dict[bytes, bytes] = {}
+    lines: list[tuple[bytes, bytes]] = []
+    for row in rows:
+        name, colon, value = row.partition(b":")
+        if not colon or not name or name.translate(None, TOKEN):
+            raise BadHead(400, "a header line is folded, or its name is not a token followed by a colon")
+        value = value.strip(b" \t")
+        lines.append((name, value))
+        name = name.lower()
+        if name in values:
+            if name in (b"host", b"content-length", b"transfer-encoding", b"expect"):
+                raise BadHead(400, f"more than one {name.decode()} header field")
+            value = values[name] + b", " + value
+        values[name] = value
+    return _framing(raw, values, lines)
+
+
+def _framing(raw: bytes, values: dict[bytes, bytes], lines: list[tuple[bytes, bytes]]) -> FieldBlock:
+    length: int | None = None
+    announced = values.get(b"content-length")
+    if announced is not None:
+        if not announced.isdigit() or len(announced) > _MAX_LENGTH_DIGITS:
+            raise BadHead(400, "Content-Length is not a plain number")
+        length = int(announced)
+    coding = values.get(b"transfer-encoding")
+    if coding is not None:
+        if length is not None:
+            raise BadHead(400, "Content-Length and Transfer-Encoding exclude each other")
+        if coding.lower() != b"chunked":
+            raise BadHead(400, "the only transfer coding understood here is chunked")
+    host = values.get(b"host")
+    if host is not None and not is_host(host):
+        raise BadHead(400, "the Host header field is malformed")
+    expectation = values.get(b"expect")
+    if expectation is not None and expectation.lower() != b"100-continue":
+        raise BadHead(417, "the only expectation understood here is 100-continue")
+    options = values.get(b"connection")
+    close = options is not None and b"close" in [option.strip() for option in options.lower().split(b",")]
+    return FieldBlock(
+        raw=raw,
+        values=values,
+        lines=lines,
+        length=length,
+        chunked=coding is not None,
+        close=close,
+        expects=expectation is not None,
+        host=host,
+    )
+
+
+def check_version(line: RequestLine, fields: FieldBlock) -> None:
+    """
+    The rules that join the two parts.
+
+    :raises BadHead: HTTP/1.1 without Host, or HTTP/1.0 with a transfer coding (RFC 9112 sections 3.2 and 6.1)
+    """
+    if line.modern:
+        if fields.host is None:
+            raise BadHead(400, "HTTP/1.1 needs a Host header field")
+    elif fields.chunked:
+        raise BadHead(400, "HTTP/1.0 knows no transfer codings")

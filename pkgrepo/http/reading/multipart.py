@@ -1,0 +1,158 @@
+"""
+Forms with files (RFC 7578), read part by part while they arrive.
+
+Nothing is kept: a part's bytes are handed on as they come, and whoever does not want them moves to the next part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+from multipart import (
+    MultipartError,
+    MultipartSegment,
+    ParserLimitReached,
+    PushMultipartParser,
+    parse_options_header,
+)
+
+from pkgrepo.http.answering.answers import Refusal
+
+if TYPE_CHECKING:
+    from pkgrepo.http.request import Request
+
+_TYPE = re.compile(r"multipart/form-data[ \t]*(?:;|$)", re.IGNORECASE)
+
+
+@frozen
+class MultipartLimits:
+    """Bounds of a form: how many parts, how long a text part and a header line may be in bytes."""
+
+    parts: int = 200
+    text_bytes: int = 1024 * 1024
+    header_bytes: int = 4096
+    header_count: int = 8
+
+
+class Part:
+    """
+    One part of a form; an asynchronous iterator over its bytes, valid until the next part is asked for.
+
+    ``filename`` is None for a plain field. ``name`` and ``filename`` are what the client sent: they may hold anything.
+    """
+
+    def __init__(self, form: _Form, segment: MultipartSegment) -> None:
+        self.name: str = segment.name or ""
+        self.filename: str | None = segment.filename
+        self.headers: dict[str, str] = {name.lower(): value for name, value in segment.headerlist}
+        self._form = form
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._form.chunks_of(self)
+
+    async def read_bytes(self, limit: int | None = None) -> bytes:
+        """
+        The whole part, for small fields; ``limit`` in bytes takes the place of the form's ``text_bytes``.
+
+        :raises Refusal: it is longer (413)
+        """
+        limit = self._form.limits.text_bytes if limit is None else limit
+        pieces: list[bytes] = []
+        size = 0
+        async for chunk in self:
+            size += len(chunk)
+            if size > limit:
+                raise Refusal(
+                    413, f"the form field {self.name[:100]!r} is longer than {limit} bytes", "FIELD_TOO_LARGE"
+                )
+            pieces.append(chunk)
+        return b"".join(pieces)
+
+    async def read_text(self, limit: int | None = None) -> str:
+        """
+        The whole part as UTF-8 text; see ``read_bytes``.
+
+        :raises Refusal: it is too long (413), or not UTF-8 (400)
+        """
+        try:
+            return (await self.read_bytes(limit)).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Refusal(400, f"the form field {self.name[:100]!r} is not UTF-8", "BAD_FORM") from error
+
+
+def read_form(request: Request, limits: MultipartLimits | None = None) -> AsyncIterator[Part]:
+    """
+    The parts of the form in the body of ``request``, in their order.
+
+    :raises Refusal: the body is no form (415), is malformed or cut short (400), or exceeds a limit (413)
+    """
+    return _Form(request, limits or MultipartLimits()).parts()
+
+
+class _Form:
+    """The events of the parser, with one taken back at most."""
+
+    def __init__(self, request: Request, limits: MultipartLimits) -> None:
+        self.limits = limits
+        self._body = request.body
+        self._parser = _make_parser(request.header(b"content-type"), limits)
+        self._events: Iterator[object] = iter(())
+        self._current: Part | None = None
+
+    async def parts(self) -> AsyncIterator[Part]:
+        while True:
+            event = await self._next()
+            if isinstance(event, MultipartSegment):
+                self._current = Part(self, event)
+                yield self._current
+            elif event is _END:
+                return
+
+    async def chunks_of(self, part: Part) -> AsyncIterator[bytes]:
+        while part is self._current:
+            event = await self._next()
+            if not isinstance(event, (bytes, bytearray)):
+                self._current = None
+                return
+            yield bytes(event)
+
+    async def _next(self) -> object:
+        """A segment, some of its bytes, None at its end, or _END."""
+        while True:
+            try:
+                event = next(self._events, _DRY)
+                if event is not _DRY:
+                    return event
+                chunk = await self._body.read()
+                if not chunk:
+                    self._parser.close()
+                    return _END
+                self._events = self._parser.parse(chunk)
+            except ParserLimitReached as error:
+                raise Refusal(413, f"the form is too large: {error}", "FORM_TOO_LARGE") from error
+            except MultipartError as error:
+                raise Refusal(400, f"the form is malformed: {error}", "BAD_FORM") from error
+
+
+_END = object()
+_DRY = object()  # None is an event
+
+
+def _make_parser(content_type: bytes | None, limits: MultipartLimits) -> PushMultipartParser:
+    text = (content_type or b"").decode("latin-1")
+    if not _TYPE.match(text):
+        raise Refusal(415, "the body must be multipart/form-data", "NOT_A_FORM")
+    boundary = parse_options_header(text)[1].get("boundary", "")
+    try:
+        return PushMultipartParser(
+            boundary,
+            max_header_size=limits.header_bytes,
+            max_header_count=limits.header_count,
+            max_segment_count=limits.parts,
+            header_charset="utf8",
+        )
+    except MultipartError as error:
+        raise Refusal(400, f"the form's boundary is malformed: {error}", "BAD_FORM") from error

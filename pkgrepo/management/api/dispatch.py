@@ -1,0 +1,228 @@
+"""From the table of routes to Klein: identity, permission, origin, body, answer and audit of every call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from urllib.parse import quote_from_bytes, unquote
+
+import msgspec
+from attrs import evolve
+from klein import Klein
+from twisted.web.resource import IResource, Resource
+from zope.interface import implementer
+
+from pkgrepo.errors import (
+    AuthenticationFailed,
+    AuthenticationRequired,
+    Conflict,
+    Forbidden,
+    Invalid,
+    PkgrepoError,
+    TooManyAttempts,
+)
+from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.klein_app import new_app
+from pkgrepo.http.answering.answers import JSON, Answer, Refusal
+from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
+from pkgrepo.http.request import Request
+from pkgrepo.model import Repository
+
+from .audit_trail import FAILED, REFUSED
+from .call import Call, Overtaken
+from .etags import tag_of
+from .lookup import find_repository
+from .pages import Page, next_link
+from .parsing import BODY_LIMIT, parse_json
+from .problems import ERRORS
+from .route import NDJSON, Created, Lines, Route, Table, Value
+from .services import ManagementServices
+
+NO_STORE = (b"Cache-Control", b"no-store")
+REFUSALS = (AuthenticationFailed, AuthenticationRequired, Forbidden, TooManyAttempts)
+ATTEMPTS = 5  # of a conditional change that others overtake
+SAFE = "@:+~!$&'()*,;="  # what may stand in a segment as it is (RFC 3986 section 3.3)
+
+
+@implementer(IResource)
+class SegmentResource(Resource):
+    """
+    A Klein application that can tell a slash inside a path segment from one between two.
+
+    Klein joins the decoded segments again before it matches; it is given them encoded, and whoever takes a parameter
+    decodes it.
+    """
+
+    isLeaf = True
+
+    def __init__(self, app: Klein) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._resource = app.resource()
+
+    def render(self, request: Any) -> Any:
+        """Pass the request on."""
+        request.postpath = [quote_from_bytes(segment, safe=SAFE).encode("ascii") for segment in request.postpath] or [
+            b""
+        ]
+        return self._resource.render(request)
+
+
+class Dispatcher:
+    """Puts the routes of families into one Klein application."""
+
+    def __init__(self, services: ManagementServices) -> None:
+        self.app = new_app()
+        self.routes: list[tuple[Table, Route]] = []
+        self._services = services
+        self._trail = services.trail
+        refuse_unrouted(self.app, ERRORS)
+
+    def mount(self, table: Table, family: object) -> None:
+        """Serve the routes of a family."""
+        for route in table.routes:
+            self.routes.append((table, route))
+            handle = self._handle(route, partial(route.handler, family))
+            for method, path in route.addresses:
+                self.app.route(path, methods=[method], endpoint=f"{method} {path}")(handle)
+
+    def resource(self) -> IResource:
+        """The application's resource."""
+        return SegmentResource(self.app)
+
+    def _handle(self, route: Route, handler: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[None]]:
+        async def handle(request: Request, **raw: str) -> None:
+            parameters = {name: unquote(value) for name, value in raw.items()}
+            await answer_with(request, ERRORS, lambda: self._answer(request, route, handler, parameters))
+
+        return handle
+
+    async def _answer(
+        self, request: Request, route: Route, handler: Callable[..., Awaitable[object]], parameters: dict[str, str]
+    ) -> Answer:
+        call = Call(
+            request=request,
+            route=route,
+            services=self._services,
+            trail=self._trail,
+            object="/".join(parameters.values()),
+        )
+        try:
+            await self._admit(call, parameters)
+            arguments: dict[str, Any] = dict(parameters)
+            if route.body is not None:
+                body = parse_json(await request.body.read_all(BODY_LIMIT), route.body)
+                if route.method == "PATCH" and not msgspec.to_builtins(body):
+                    raise Invalid("the body names nothing to change")
+                arguments["body"] = body
+            value = await _run(call, handler, arguments)
+            if route.audit and not call.audited:
+                self._trail.note(call.entry())
+        except (PkgrepoError, Refusal) as error:
+            self._note(call, error)
+            raise
+        return render(call, value)
+
+    async def _admit(self, call: Call, parameters: dict[str, str]) -> None:
+        """Everything that is decided by the head of the request."""
+        request, services = call.request, self._services
+        services.access.check_origin(request)
+        call.identity = await services.access.identify(request, blank=call.route.blank)
+        call.identity = call.route.who.caller(call.identity, services.catalog)
+        asked = parameters.pop("repository", None)
+        repository = None if asked is None else find_repository(services.registry, asked)
+        if repository is not None and "package" in parameters:
+            call.package = self._package_key(repository, parameters["package"])
+        parameters.pop("package", None)
+        call.route.who.check(
+            call.identity,
+            call.route.method,
+            services.authorizer,
+            repository=repository,
+            package=call.package,
+            asked=asked or "",
+        )
+        if repository is not None:
+            call.repository = repository
+            request.repository = repository.path
+        elif asked is not None:
+            raise unknown(call.identity, asked)
+
+    def _package_key(self, repository: Repository, name: str) -> str:
+        try:
+            key: str = self._services.formats[repository.format].package_key(name)
+        except (Invalid, KeyError):
+            return name  # no package has such a name; whoever may look finds none
+        return key
+
+    def _note(self, call: Call, error: Exception) -> None:
+        """Refusals are audited whatever was asked; other failures when something was to be changed."""
+        if isinstance(error, REFUSALS):
+            named = call.request.header(b"authorization") is not None
+            if not named:
+                return
+            outcome = REFUSED
+        elif call.route.audit and not call.identity.anonymous:
+            outcome = FAILED
+        else:
+            return
+        entry = call.entry(outcome=outcome, detail={"reason": str(error)})
+        if isinstance(error, AuthenticationFailed | TooManyAttempts):
+            entry = evolve(entry, action="login")
+        elif not entry.action:
+            entry = evolve(entry, action=f"{call.route.method} {call.route.path}")
+        self._trail.note(entry)
+
+
+async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments: Mapping[str, Any]) -> object:
+    """
+    What a handler returns. A conditional change checks and writes in two steps: both are done again when others came
+    in between (RFC 9110 section 13.1.1).
+
+    :raises Conflict: others did so each time
+    """
+    for _ in range(ATTEMPTS):
+        call.begin()
+        with suppress(Overtaken):
+            return await handler(call, **arguments)
+    raise Conflict("other changes came in between again and again; nothing was changed, try again")
+
+
+def render(call: Call, value: object) -> Answer:
+    """What a handler returned, as an answer (see the table of L{route})."""
+    headers: tuple[tuple[bytes, bytes], ...] = (NO_STORE,)
+    status = 200 if call.route.status == 201 else call.route.status
+    if isinstance(value, Answer):
+        return value
+    if value is None:
+        return Answer(204, headers=headers)
+    if isinstance(value, Created):
+        status = 201
+        headers = (*headers, (b"Location", value.location.encode("latin-1")))
+        value = value.value
+    elif isinstance(value, Value):
+        value = value.value
+    etag = None
+    if isinstance(value, Lines):
+        if value.page.next is not None:
+            headers = (*headers, (b"Link", _next_link(call, value.page.next)))
+        body = b"".join(msgspec.json.encode(item) + b"\n" for item in value.page.items)
+        return Answer(body=body, content_type=NDJSON, headers=headers)
+    if isinstance(value, Page):
+        if value.next is not None:
+            headers = (*headers, (b"Link", _next_link(call, value.next)))
+    elif status in (200, 201):
+        etag = tag_of(value)
+    return Answer(status, msgspec.json.encode(value), content_type=JSON, headers=headers, etag=etag)
+
+
+def _next_link(call: Call, cursor: str) -> bytes:
+    arguments: Mapping[bytes, list[bytes]] = call.request.args
+    query = [
+        (name.decode("utf-8", "replace"), value.decode("utf-8", "replace"))
+        for name, values in arguments.items()
+        for value in values
+    ]
+    path = call.request.raw_path.decode("latin-1")
+    return next_link(call.base_url + path, query, cursor)

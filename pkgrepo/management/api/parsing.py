@@ -1,0 +1,49 @@
+"""From JSON text to values, with the place of whatever is wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from pkgrepo.archives.json_errors import ERRORS, sentence
+from pkgrepo.errors import Invalid
+from pkgrepo.http.answering.answers import Refusal
+
+BODY_LIMIT = 1024 * 1024  # bytes; the largest bodies are configurations with a page of text
+
+T = TypeVar("T")
+
+_FIELD = re.compile(r"(?:unknown|required) field `([^`]*)`")
+
+
+def parse_json(data: bytes, kind: type[T] | Any) -> T:
+    """
+    A body as a value of type ``kind``; nothing at all is an empty object.
+
+    :raises Refusal: 400, it is no JSON
+    :raises Invalid: it is not of that type, with a JSON pointer
+    """
+    try:
+        value: T = msgspec.json.decode(data.strip() or b"{}", type=kind)
+    except msgspec.ValidationError as error:
+        raise invalid_from(error) from None
+    except ERRORS as error:
+        raise Refusal(400, f"the body is not JSON: {sentence(data.strip(), error)}", "malformed") from None
+    return value
+
+
+def invalid_from(error: msgspec.ValidationError) -> Invalid:
+    """What the parser says is wrong, with its place as a JSON pointer (RFC 6901)."""
+    told, _, place = str(error).partition(" - at `")
+    steps = [step for step in re.split(r"[.\[\]]+", place.rstrip("`").removeprefix("$")) if step]
+    named = _FIELD.search(told)
+    if named:
+        steps.append(named[1])
+    return Invalid(told.replace("Object", "the object"), "".join(f"/{escape(step)}" for step in steps))
+
+
+def escape(step: str) -> str:
+    """One step of a JSON pointer."""
+    return step.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,173 @@
+"""Errors of the API, as problem details (RFC 9457)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from attrs import define, frozen
+
+from pkgrepo import errors
+from pkgrepo.gateway.statuses import STATUSES, challenge
+from pkgrepo.http.answering.answers import JSON, Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.request import Request
+
+PROBLEM = b"application/problem+json"
+TOKEN_SERVICE = frozenset({b"/api/auth/token", b"/v2/token", b"/token"})
+REALM = b'Basic realm="pkgrepo", charset="UTF-8"'
+
+# Title and explanation by code; the code is the last part of the problem's type.
+KINDS: Mapping[str, tuple[str, str]] = {
+    "malformed": ("Malformed request", "The body is not JSON, or the address cannot be read."),
+    "invalid": (
+        "Invalid value",
+        "A field has a value that it may not have, is missing, or is unknown. Each entry of errors points at one.",
+    ),
+    "unauthorized": (
+        "Authentication required",
+        "Send Basic credentials, an access token or a bearer token in the Authorization field.",
+    ),
+    "forbidden": ("Not allowed", "The caller is known and lacks the permission, or the token lacks the scope."),
+    "cross_site": ("Cross-site request", "A page of another site must not change anything here."),
+    "not_found": ("Not found", "Nothing is there, or nothing that the caller may know of."),
+    "method_not_allowed": ("Method not allowed", "The Allow field lists what this address takes."),
+    "already_exists": ("Already exists", "The name is taken."),
+    "file_exists": ("File exists", "A published file keeps its content."),
+    "conflict": ("Conflict", "The request contradicts the present state."),
+    "stale": ("Stale", "The resource has changed since the ETag in If-Match was given out; read it again."),
+    "too_large": ("Too large", "The body is longer than the limit."),
+    "too_many_attempts": ("Too many attempts", "Too many failed logins; the Retry-After field says when to come back."),
+    "expired": ("Expired", "What was named had an end and is past it."),
+    "inactive": ("Repository switched off", "The repository is not active; its editors can switch it on."),
+    "read_only": ("Read-only", "The repository takes no uploads."),
+    "storage_full": ("Storage full", "The storage has no room left."),
+    "storage_failed": ("Storage failed", "The storage cannot be read or written now."),
+    "digest_mismatch": ("Digest mismatch", "The bytes received are not the bytes announced."),
+    "size_mismatch": ("Size mismatch", "Fewer or more bytes came than were announced."),
+    "blob_missing": ("Stored bytes missing", "The catalog names bytes that the storage has lost; see pkgrepo verify."),
+    "unavailable": ("Not available", "A part of the server is not ready."),
+    "internal_error": ("Internal error", "The server's log has the reason, under the request id in instance."),
+}
+
+_BY_STATUS = {
+    400: "malformed",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    422: "invalid",
+    500: "internal_error",
+}
+
+
+@define
+class Stale(errors.PkgrepoError):
+    """What the caller wants to change is not what it has seen."""
+
+    current: str
+
+    def __str__(self) -> str:
+        return f"the resource has changed; its ETag is now {self.current}"
+
+
+@frozen
+class Fault:
+    """One thing that is wrong with the request; ``pointer`` is a JSON pointer, or a query parameter's name."""
+
+    pointer: str
+    code: str
+    message: str
+
+
+class FaultRecord(msgspec.Struct, kw_only=True):
+    """One thing that is wrong with the request; the pointer is a JSON pointer, or a query parameter's name."""
+
+    pointer: str
+    code: str
+    message: str
+
+
+class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Problem details (RFC 9457); instance is the request id."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    errors: list[FaultRecord] = []
+
+
+def invalid(error: errors.Invalid) -> Refusal:
+    """A value from outside that will not do, with the place where it stands."""
+    return Refusal(422, error.message, "invalid", errors=(Fault(error.pointer, "invalid", error.message),))
+
+
+def render_problem(request: Request, refusal: Refusal) -> Answer:
+    """A refusal as problem+json."""
+    code = _code(refusal)
+    title, _ = KINDS[code]
+    problem = Problem(
+        type=f"{request.base_url}/problems/{code}",
+        title=title,
+        status=refusal.status,
+        detail=refusal.sentence,
+        instance=request.request_id,
+        errors=[
+            FaultRecord(pointer=fault.pointer, code=fault.code, message=fault.message)
+            for fault in refusal.errors[: errors.MOST_ERRORS]
+            if isinstance(fault, Fault)
+        ],
+    )
+    content_type = PROBLEM
+    if request.raw_path.rstrip(b"/") in TOKEN_SERVICE:
+        # container clients print the message of the first error, and read nothing that is not plain JSON
+        content_type = JSON
+        problem.errors.append(FaultRecord(pointer="", code=code.upper(), message=refusal.sentence))
+    return json_answer(
+        problem,
+        refusal.status,
+        content_type=content_type,
+        headers=(*challenge(refusal, REALM), (b"Cache-Control", b"no-store")),
+    )
+
+
+def _code(refusal: Refusal) -> str:
+    code = refusal.code.lower()
+    if code in KINDS:
+        return code
+    known = _BY_STATUS.get(refusal.status)
+    if known is None:
+        return "internal_error" if refusal.status >= 500 else "malformed"
+    return known
+
+
+class ProblemTable(ErrorTable):
+    """Domain errors as problems; a 429 says when to come back (RFC 9110 section 10.2.3)."""
+
+    def __init__(self) -> None:
+        super().__init__({**STATUSES, Stale: (412, "stale")}, render_problem)
+
+    def answer(self, request: Request, error: BaseException) -> Answer:
+        """See L{ErrorTable.answer}."""
+        if isinstance(error, errors.Invalid):
+            error = invalid(error)
+        elif isinstance(error, errors.TooManyAttempts):
+            wait = ((b"Retry-After", b"%d" % error.retry_after_s),)
+            error = Refusal(429, str(error), "too_many_attempts", headers=wait)
+        return super().answer(request, error)
+
+
+ERRORS = ProblemTable()
+
+
+def problem_page(code: str) -> Answer:
+    """
+    What a problem's type means, as text.
+
+    :raises NotFound: there is no such type
+    """
+    if code not in KINDS:
+        raise errors.NotFound("problem", code)
+    title, explanation = KINDS[code]
+    return text_answer(f"{title}\n\n{explanation}\n")

@@ -1,0 +1,98 @@
+"""The audit log, to be read by admins."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from pkgrepo.errors import Invalid
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import AUDITORS
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.route import NDJSON, Lines, Parameter, Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import AuditEntry
+from pkgrepo.storage.catalog.server.audit import list_audit
+
+from .schema import AuditRecord
+
+FIRST = 2**62  # above every sequence number
+
+
+class Audit:
+    """Reads the log, the newest line first."""
+
+    table = Table("audit")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._catalog: ICatalog = services.catalog
+        self._trail = services.trail
+
+    @table.route(
+        "GET",
+        "/audit",
+        who=AUDITORS,
+        summary="Read the audit log",
+        answer=AuditRecord,
+        paged=True,
+        query=(
+            Parameter("actor", "Only by this user."),
+            Parameter("object", "Only about this object."),
+            Parameter("action", "Only this action; with a dot at its end, every action that begins so."),
+            Parameter("outcome", "Only with this outcome: ok, refused or failed."),
+            Parameter("from", "Only from this time on (RFC 3339)."),
+            Parameter("to", "Only before this time (RFC 3339)."),
+            Parameter("format", "ndjson for one object on each line, without the page around them."),
+        ),
+    )
+    async def list_page(self, call: Call) -> Page[AuditRecord] | Lines:
+        """The newest first; as a page, or as lines of JSON with the link to the next ones."""
+        wanted = call.wanted
+        await self._trail.sum_up()
+        found = await self._catalog.scan(
+            list_audit,
+            before=wanted.after(FIRST),
+            limit=wanted.limit + 1,
+            actor=call.query("actor"),
+            object=call.query("object"),
+            action=call.query("action"),
+            outcome=call.query("outcome"),
+            from_ms=_time(call, "from"),
+            to_ms=_time(call, "to"),
+        )
+        page = wanted.page(found, lambda entry: entry.seq, _record)
+        accepted = call.request.header(b"accept") or b""
+        if call.query("format") == "ndjson" or NDJSON in accepted:
+            return Lines(page)
+        return page
+
+
+def _time(call: Call, name: str) -> int | None:
+    text = call.query(name)
+    if not text:
+        return None
+    try:
+        # a plus that was not escaped in the query arrives as a blank
+        value = msgspec.convert(text.replace(" ", "+"), datetime)
+    except msgspec.ValidationError:
+        raise Invalid(f"{name} is a time such as 2026-01-31T12:00:00Z", name) from None
+    if value.tzinfo is None:
+        raise Invalid(f"{name} names its offset, such as Z", name)
+    return round(value.timestamp() * 1000)
+
+
+def _record(entry: AuditEntry) -> AuditRecord:
+    return AuditRecord(
+        id=entry.seq,
+        time=entry.at,
+        request_id=entry.request_id,
+        actor=entry.actor,
+        token_id=entry.token_id,
+        address=entry.address,
+        action=entry.action,
+        object=entry.object,
+        outcome=entry.outcome,
+        detail=dict(entry.detail),
+    )

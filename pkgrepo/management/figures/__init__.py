@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: gauges and histograms of requests, the reactor and the server. ``metrics.md`` lists them."""

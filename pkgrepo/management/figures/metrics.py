@@ -1,0 +1,136 @@
+"""
+Figures for Prometheus.
+
+What was counted is copied in the reactor thread. Everything else happens in another one: the families are made there,
+files and file systems are asked for their sizes, and the text is written. ``metrics.md`` beside this file explains each
+figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Protocol
+
+from attrs import frozen
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from pkgrepo.errors import StorageFailed
+from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import IBlobStore
+from pkgrepo.management.api.callers import WATCHERS
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Repository, Storage
+from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
+from pkgrepo.storage.catalog.server.repositories import all_repositories
+
+NO_STORE = ((b"Cache-Control", b"no-store"),)
+
+Families = Callable[[], Iterable[Metric]]
+
+
+class Figures(Protocol):
+    """Something that counts."""
+
+    def snapshot(self) -> Families:
+        """Copy what was counted, in the reactor thread; what is returned makes the families of it in any thread."""
+
+
+@frozen(eq=False)
+class _State(Collector):
+    """What is gauged when somebody asks, beside what was counted before."""
+
+    families: Sequence[Families]
+
+    def collect(self) -> Iterator[Metric]:
+        for each in self.families:
+            yield from each()
+
+
+class Metrics:
+    """Answers ``/metrics``, for system managers and tokens with the scope ``metrics``."""
+
+    def __init__(self, services: ManagementServices, counted: Iterable[Figures]) -> None:
+        self._services = services
+        self._counted = tuple(counted)
+
+    async def answer(self, request: Request) -> Answer:
+        """All figures, in the text format."""
+        services = self._services
+        identity = await services.access.identify(request)
+        WATCHERS.check(identity, "GET", services.authorizer)
+        repositories = await services.catalog.scan(all_repositories)
+        behind = await services.catalog.scan(backlog)
+        stores = [(each, services.stores.opened(each.id)) for each in services.registry.storages()]
+        version = services.settings.version
+        families: list[Families] = [
+            lambda: _build(version),
+            lambda: _repositories(repositories),
+            lambda: _storages(stores),
+            lambda: _layout([each for each, _ in stores], behind),
+            *(each.snapshot() for each in self._counted),
+        ]
+        body = await services.pools.disk(_render, families)
+        return Answer(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
+
+
+def cumulated(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:
+    """The buckets of a histogram as Prometheus has them: what is below each bound, and at last everything."""
+    return list(zip((*map(str, bounds), "+Inf"), map(float, accumulate(buckets)), strict=True))
+
+
+def _render(families: Sequence[Families]) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    registry.register(_State(families))
+    return generate_latest(registry)
+
+
+def _build(version: str) -> Iterator[Metric]:
+    build = GaugeMetricFamily("pkgrepo_build_info", "What runs here.", labels=["version"])
+    build.add_metric([version], 1)
+    yield build
+
+
+def _repositories(repositories: Iterable[Repository]) -> Iterator[Metric]:
+    size = GaugeMetricFamily("pkgrepo_repository_bytes", "Bytes of published files.", labels=["repo"])
+    packages = GaugeMetricFamily("pkgrepo_repository_packages", "Packages.", labels=["repo"])
+    for repository in repositories:
+        size.add_metric([repository.path], repository.bytes_used)
+        packages.add_metric([repository.path], repository.package_count)
+    yield from (size, packages)
+
+
+def _storages(stores: Iterable[tuple[Storage, IBlobStore | None]]) -> Iterator[Metric]:
+    labels = ["storage"]
+    active = GaugeMetricFamily("pkgrepo_storage_active", "1 for a storage that is switched on.", labels=labels)
+    free = GaugeMetricFamily("pkgrepo_disk_free_bytes", "Room left for a storage.", labels=labels)
+    total = GaugeMetricFamily("pkgrepo_disk_bytes", "Size of the file system of a storage.", labels=labels)
+    for storage, store in stores:
+        active.add_metric([storage.name], int(storage.active))
+        try:
+            capacity = None if store is None else store.capacity()
+        except StorageFailed:
+            capacity = None
+        if capacity is not None:
+            free.add_metric([storage.name], capacity[0])
+            total.add_metric([storage.name], capacity[1])
+    yield from (active, free, total)
+
+
+def _layout(storages: Iterable[Storage], found: Backlog) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "pkgrepo_layout_backlog", "Changes that the readable layout does not show yet.", value=found.behind
+    )
+    failed = GaugeMetricFamily(
+        "pkgrepo_layout_failed", "Entries that the readable layout could not show, and tries again.", labels=["storage"]
+    )
+    for storage in storages:
+        failed.add_metric([storage.name], found.failed.get(storage.id, 0))
+    yield failed

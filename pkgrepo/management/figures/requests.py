@@ -1,0 +1,146 @@
+"""
+Counts of every request, taken where the access log is written.
+
+A request costs one look-up in a dictionary here; families of figures are made when somebody reads them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from operator import itemgetter
+
+from attrs import Factory, define, evolve
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+
+from pkgrepo.http.access_log import CLIENT_LEFT
+from pkgrepo.http.request import Request
+from pkgrepo.http.site import AccessLog
+from pkgrepo.repositories.registry import Registry
+
+from .metrics import Families, cumulated
+
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)  # seconds
+AREAS = frozenset({"repositories", "api", "healthz", "readyz", "health", "metrics", "v2", "token", "problems"})
+READS = ("GET", "HEAD")
+METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"})
+
+_Key = tuple[str, str, int, str]
+
+
+@define
+class _Figures:
+    """Requests that have method, area, status and format in common; ``hits`` were answered from memory."""
+
+    count: int = 0
+    hits: int = 0
+    sent: int = 0
+    received: int = 0
+    seconds: float = 0.0
+    buckets: list[int] = Factory(lambda: [0] * (len(BOUNDS) + 1))
+
+
+class RequestFigures:
+    """
+    Counts requests, and passes them on to the access log proper, if there is one.
+
+    No label holds what a client made up: an unknown first word of a path counts as ``other``, as unknown methods do.
+    """
+
+    def __init__(self, registry: Registry, log: AccessLog | None = None) -> None:
+        self._registry = registry
+        self._log = log
+        self._figures: dict[_Key, _Figures] = {}
+        self._formats: dict[str, str] = {}
+        self._serial: int | None = None
+        self._refused = 0
+        self._login_failures = 0
+
+    def request(self, request: Request) -> None:
+        """A request is over."""
+        code = request.code if request.startedWriting else CLIENT_LEFT
+        repository = request.repository
+        key = (_method(request), _area(request), code, self._format_of(repository) if repository else "")
+        figures = self._figures.get(key)
+        if figures is None:
+            figures = self._figures[key] = _Figures()
+        elapsed = request.site.seconds() - request.started
+        figures.count += 1
+        figures.sent += request.sentLength
+        if not request.body_is_empty:
+            figures.received += request.body.received
+        figures.seconds += elapsed
+        figures.buckets[bisect_left(BOUNDS, elapsed)] += 1
+        if request.cache:
+            figures.hits += 1
+        if code == 401 and request.header(b"authorization") is not None:
+            self._login_failures += 1
+        if self._log is not None:
+            self._log.request(request)
+
+    def refused(self, client_address: str, status: int, sentence: str) -> None:
+        """A head made no request."""
+        self._refused += 1
+        if self._log is not None:
+            self._log.refused(client_address, status, sentence)
+
+    def snapshot(self) -> Families:
+        """See L{Figures}."""
+        counted = [(key, evolve(each, buckets=list(each.buckets))) for key, each in self._figures.items()]
+        refused, failures = self._refused, self._login_failures
+        return lambda: _families(counted, refused, failures)
+
+    def _format_of(self, path: str) -> str:
+        known = self._formats.get(path)
+        if known is not None:  # asking the registry each time would cost as much as all the rest
+            return known
+        serial = self._registry.serial
+        if serial != self._serial:  # and anybody can name what is no repository
+            self._serial = serial
+            self._formats = {repository.path: repository.format for repository in self._registry.all()}
+        return self._formats.get(path, "")
+
+
+def _families(counted: list[tuple[_Key, _Figures]], refused: int, failures: int) -> Iterator[Metric]:
+    labels = ["method", "area", "code", "format"]
+    total = CounterMetricFamily("pkgrepo_http_requests", "Requests answered.", labels=labels)
+    seconds = HistogramMetricFamily(
+        "pkgrepo_http_request_seconds", "From the head of a request to the end of its answer.", labels=labels
+    )
+    sent = CounterMetricFamily("pkgrepo_sent_bytes", "Bytes of bodies sent.", labels=["area", "format"])
+    received = CounterMetricFamily("pkgrepo_received_bytes", "Bytes of bodies received.", labels=["area", "format"])
+    cache = CounterMetricFamily(
+        "pkgrepo_cache_requests", "Reads of repositories, by whether memory answered.", labels=["format", "result"]
+    )
+    volumes: dict[tuple[str, str], list[int]] = {}
+    verdicts: dict[str, list[int]] = {}
+    for (method, area, code, format_), figures in sorted(counted, key=itemgetter(0)):
+        names = [method, area, str(code), format_]
+        total.add_metric(names, figures.count)
+        seconds.add_metric(names, cumulated(BOUNDS, figures.buckets), figures.seconds)
+        volume = volumes.setdefault((area, format_), [0, 0])
+        volume[0] += figures.sent
+        volume[1] += figures.received
+        if format_ and method in READS:
+            verdict = verdicts.setdefault(format_, [0, 0])
+            verdict[0] += figures.hits
+            verdict[1] += figures.count - figures.hits
+    for names_, (out, into) in volumes.items():
+        sent.add_metric(list(names_), out)
+        received.add_metric(list(names_), into)
+    for format_, (hits, misses) in verdicts.items():
+        cache.add_metric([format_, "hit"], hits)
+        cache.add_metric([format_, "miss"], misses)
+    yield from (total, seconds, sent, received, cache)
+    yield CounterMetricFamily("pkgrepo_http_refused_heads", "Requests whose head could not be read.", value=refused)
+    yield CounterMetricFamily("pkgrepo_login_failures", "Requests with credentials that were wrong.", value=failures)
+
+
+def _method(request: Request) -> str:
+    method = request.method.decode("latin-1")
+    return method if method in METHODS else "other"
+
+
+def _area(request: Request) -> str:
+    word = request.raw_path[1:].partition(b"/")[0].decode("latin-1")
+    return word if word in AREAS else "other"

@@ -1,0 +1,85 @@
+"""Figures of connections, of the caches in memory, of the certificate, and of the sizes of the server's files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from pkgrepo.http.response_cache import ResponseCache
+from pkgrepo.http.site import Site
+from pkgrepo.storage.free_space import free_and_total
+
+from .metrics import Families
+
+
+class ServerFigures:
+    """
+    What the server's parts have now.
+
+    ``caches`` are those in memory, by the name that the figures have for them. ``expires_at`` tells when the
+    certificate in use ends (aware UTC), None without one. ``audit`` is the copy of the audit log, if there is one.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        caches: Mapping[str, ResponseCache[Any]],
+        expires_at: Callable[[], datetime | None],
+        *,
+        database: Path,
+        audit: Path | None,
+    ) -> None:
+        self._site = site
+        self._caches = caches
+        self._expires_at = expires_at
+        self._database = database
+        self._audit = audit
+
+    def snapshot(self) -> Families:
+        """See L{Figures}."""
+        connections, active, expires_at = len(self._site.channels), self._site.active, self._expires_at()
+        caches = [(name, each.hits, each.misses, each.size, len(each)) for name, each in self._caches.items()]
+
+        def families() -> Iterator[Metric]:
+            yield GaugeMetricFamily("pkgrepo_connections", "Open connections.", value=connections)
+            yield GaugeMetricFamily(
+                "pkgrepo_http_requests_in_flight", "Requests being received or answered.", value=active
+            )
+            certificate = GaugeMetricFamily(
+                "pkgrepo_certificate_expiry_timestamp_seconds", "When the certificate in use ends."
+            )
+            if expires_at is not None:
+                certificate.add_metric([], expires_at.timestamp())
+            yield certificate
+            lookups = CounterMetricFamily(
+                "pkgrepo_cache_lookups", "Look-ups in a cache in memory.", labels=["cache", "result"]
+            )
+            size = GaugeMetricFamily("pkgrepo_cache_bytes", "Memory that a cache takes.", labels=["cache"])
+            entries = GaugeMetricFamily("pkgrepo_cache_entries", "Entries of a cache.", labels=["cache"])
+            for name, hits, misses, bytes_, count in caches:
+                lookups.add_metric([name, "hit"], hits)
+                lookups.add_metric([name, "miss"], misses)
+                size.add_metric([name], bytes_)
+                entries.add_metric([name], count)
+            yield from (lookups, size, entries)
+            yield from self._files()
+
+        return families
+
+    def _files(self) -> Iterator[Metric]:
+        sizes = GaugeMetricFamily("pkgrepo_file_bytes", "Size of a file of the server.", labels=["file"])
+        named = {"database": self._database, "wal": Path(f"{self._database}-wal"), "audit": self._audit}
+        for name, path in named.items():
+            with suppress(OSError):  # a figure that cannot be had is left out
+                if path is not None:
+                    sizes.add_metric([name], path.stat().st_size)
+        yield sizes
+        free = GaugeMetricFamily("pkgrepo_database_free_bytes", "Room left on the file system of the database.")
+        with suppress(OSError):
+            free.add_metric([], free_and_total(self._database.parent)[0])
+        yield free

@@ -1,0 +1,117 @@
+"""Garbage collection by the API."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import Who
+from pkgrepo.management.api.problems import Fault
+from pkgrepo.management.api.route import Parameter, Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.storages.routes import DRY_RUN
+from pkgrepo.model import Action, Repository, Storage
+from pkgrepo.repositories.upkeep.gc import KIND, Wishes
+from pkgrepo.storage.catalog.server.jobs import Job, JobRunning
+
+from .records import collection, job_record
+from .schema import Collection, CollectionWish, JobRecord
+
+WAIT_S = 25  # seconds; proxies give up after 30 or 60
+MOST_WAIT_S = 300
+ADMINS = Who("admins of the repository", action=Action.ADMIN, registry=True)
+WAIT = Parameter(
+    "wait", "Seconds to wait for the result, 25 unless told; true waits for 300, false not at all. 202 when it is late."
+)
+UNTAGGED = Parameter("untagged", "The same as delete_untagged in the body.", "boolean")
+
+
+class GarbageCollection:
+    """
+    Collects in a repository, and what its storage holds for nobody.
+
+    One runs at a time on each storage: a second call is answered 409, with the address of the job that runs.
+    """
+
+    table = Table("repositories")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+
+    @table.route(
+        "POST",
+        "/repository/<repository>/gc",
+        who=ADMINS,
+        summary="Remove what nothing needs any more",
+        body=CollectionWish,
+        answer=Collection,
+        query=(WAIT, DRY_RUN, UNTAGGED),
+        audit="repository.gc",
+        further=((202, "It takes longer; Location is the job's address."),),
+    )
+    async def collect(self, call: Call, body: CollectionWish) -> Collection | Answer:
+        """Uploads, reads and deletes go on meanwhile; the answer tells what stayed, why and until when."""
+        seconds = _wait_s(call)
+        repository = call.repository
+        storage = self._services.registry.storage(repository.storage_id)
+        wishes = Wishes(
+            grace_s=body.grace_seconds,
+            untagged=body.delete_untagged or call.flag("untagged"),
+            dry_run=body.dry_run or call.flag("dry_run"),
+            actor=call.actor,
+        )
+        uid = await self._begin(repository, storage, wishes)
+        job = await self._services.jobs.wait(uid, seconds)
+        if job.state == "done":
+            return collection(job)
+        if job.ended:
+            raise Refusal(503, "; ".join(job.result.get("errors", ())) or "the job failed", "unavailable")
+        return json_answer(
+            job_record(job), 202, headers=((b"Location", _address(job)), (b"Cache-Control", b"no-store"))
+        )
+
+    @table.route(
+        "GET",
+        "/repository/<repository>/gc",
+        who=ADMINS,
+        summary="Show the last garbage collection",
+        answer=JobRecord,
+    )
+    async def last(self, call: Call) -> JobRecord:
+        """The last one on the repository's storage."""
+        storage = self._services.registry.storage(call.repository.storage_id)
+        job = self._services.jobs.last(KIND, storage.uid)
+        if job is None:
+            raise NotFound("garbage collection", call.repository.path)
+        return job_record(job)
+
+    async def _begin(self, repository: Repository, storage: Storage, wishes: Wishes) -> str:
+        data = {**wishes.to_json(), "repository": repository.uid, "on": f"storage {storage.name!r}"}
+        try:
+            return await self._services.jobs.begin(
+                KIND, storage.uid, data, lambda: self._services.collector.collect(storage, [repository], wishes)
+            )
+        except JobRunning as error:
+            raise Refusal(
+                409,
+                str(error),
+                "conflict",
+                headers=((b"Location", _address(error.job)),),
+                errors=(Fault("job", "running", error.job.uid),),
+            ) from None
+
+
+def _address(job: Job) -> bytes:
+    return b"/api/job/%s" % job.uid.encode("ascii")
+
+
+def _wait_s(call: Call) -> int:
+    text = call.query("wait").lower()
+    if text in ("true", "yes"):
+        return MOST_WAIT_S
+    if text in ("false", "no"):
+        return 0
+    try:
+        return call.integer("wait", WAIT_S, 0, MOST_WAIT_S)
+    except Invalid:
+        raise Invalid(f"wait is true, false or a number of seconds from 0 to {MOST_WAIT_S}", "wait") from None

@@ -1,0 +1,88 @@
+"""Records of jobs and of what they came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.upkeep.gc import KIND
+from pkgrepo.storage.catalog.server.jobs import Job
+
+from .schema import Collection, JobRecord, KeptRecord, Removed, Scanned
+
+
+def job_record(job: Job) -> JobRecord:
+    """A job as its watchers see it."""
+    ended_well = job.state == "done" and job.kind == KIND
+    return JobRecord(
+        id=job.uid,
+        job_id=job.uid,
+        kind=job.kind,
+        state=job.state,
+        status=job.state,
+        created_at=job.created_at,
+        finished_at=job.finished_at,
+        result=msgspec.to_builtins(collection(job)) if ended_well else None,
+        errors=list(job.result.get("errors", ())),
+    )
+
+
+def collection(job: Job) -> Collection:
+    """What a garbage collection came to; the keys of its result are the fields of L{Collected}."""
+    found = job.result
+    return Collection(
+        job_id=job.uid,
+        id=job.uid,
+        state=job.state,
+        status=job.state,
+        dry_run=job.data["dry_run"],
+        scanned=Scanned(blobs=found["blobs_seen"], manifests=found["manifests_seen"]),
+        removed=Removed(blobs=found["blobs"], manifests=found["manifests"], uploads=found["uploads"]),
+        freed_bytes=found["freed"],
+        kept=list(_kept(job)),
+        kept_by_grace=found.get("young", 0),
+        duration_ms=found["duration_ms"],
+        errors=list(found["errors"]),
+        manifests_deleted=found["manifests"],
+        blobs_deleted=found["blobs"],
+        uploads_deleted=found["uploads"],
+        bytes_freed=found["freed"],
+    )
+
+
+def _kept(job: Job) -> Iterator[KeptRecord]:
+    """What stayed, and why: for callers who wonder why so little went."""
+    found, grace_s = job.result, job.data["grace_s"]
+    reasons = (
+        (
+            "grace_time",
+            "young",
+            "young_until_ms",
+            f"blobs and manifests were used within the last {grace_s} seconds; grace_seconds sets another time, and 0 "
+            "removes them at once",
+        ),
+        (
+            "push_under_way",
+            "promised",
+            "promised_until_ms",
+            "blobs and manifests were uploaded by clients, or confirmed to them, that have not pushed yet what refers "
+            "to them; no field changes this, since their pushes would fail",
+        ),
+        ("untagged", "untagged", "", "manifests without a tag; delete_untagged removes them"),
+        (
+            "upload",
+            "open_uploads",
+            "open_until_ms",
+            "uploads have begun and not ended; their clients may go on with them for a day",
+        ),
+    )
+    for reason, count, until, sentence in reasons:
+        if found.get(count):
+            yield KeptRecord(
+                reason=reason,
+                count=found[count],
+                until=from_ms(found[until]) if until else None,
+                message=f"{found[count]} {sentence}",
+            )

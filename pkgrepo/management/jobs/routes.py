@@ -1,0 +1,38 @@
+"""Jobs as the API shows them."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
+from pkgrepo.gateway.image_addresses import FORMAT
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import SCOPED, Who
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Action
+
+from .records import job_record
+from .schema import JobRecord
+
+JOB_READERS = Who("admins of the repository that it is about", registry=True)
+
+
+class BackgroundJobs:
+    """What runs in the background, and what ran there in the last days."""
+
+    table = Table("jobs")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+
+    @table.route("GET", "/job/<id>", who=JOB_READERS, summary="Show a job", answer=JobRecord)
+    async def get(self, call: Call, id: str) -> JobRecord:
+        """For admins of the repository that the job is about."""
+        if call.identity.anonymous:
+            raise AuthenticationRequired
+        job = self._services.jobs.find(id)
+        repository = None if job is None else self._services.registry.find_uid(str(job.data.get("repository", "")))
+        if job is None or repository is None or not call.may(Action.ADMIN, repository):
+            raise NotFound("job", id)
+        if call.identity.scoped and repository.format != FORMAT:
+            raise Forbidden(SCOPED)
+        return job_record(job)

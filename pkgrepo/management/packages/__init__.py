@@ -1,0 +1,1 @@
+"""Packages, versions and files: listed, searched, removed."""

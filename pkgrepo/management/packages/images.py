@@ -1,0 +1,189 @@
+"""Images in the management API: their versions are tags, and manifests that nothing else names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.interfaces import ICatalog, Reader, Transaction
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Action, Actor, Package, Repository
+from pkgrepo.repositories.images import commands as images
+from pkgrepo.storage.catalog.images.contents import content_digests
+from pkgrepo.storage.catalog.images.summaries import (
+    ImagePart,
+    ImageVersion,
+    count_image_versions,
+    find_image_version,
+    image_parts,
+    list_image_versions,
+    tags_of_manifest,
+)
+from pkgrepo.storage.catalog.images.trust import Keys
+
+from .records import file_url, repository_url
+from .schema import FileRecord, VersionRecord, VersionSummaryRecord
+
+LIVE = "live"
+WAITING = "waiting"
+
+
+class Images:
+    """What the package routes do where packages are images."""
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+
+    def holds(self, repository: Repository) -> bool:
+        """Whether the packages of a repository are images."""
+        return repository.format in self._services.image_keys
+
+    async def versions(self, call: Call, package: Package) -> Page[VersionSummaryRecord]:
+        """A page of versions, what was pushed last first."""
+        wanted, keys = call.wanted, self._keys(call, package.key)
+        before = _position(wanted.after(""))
+        found = await self._catalog.scan(_list, call.repository.storage_id, package.id, before, wanted.limit + 1, keys)
+        total = await self._catalog.scan(count_image_versions, package.id, keys) if wanted.count else None
+        return wanted.page(found, lambda each: f"{each[0].pushed_ms}/{each[0].name}", _summary, total)
+
+    async def version(self, call: Call, package: Package, name: str) -> VersionRecord:
+        """
+        A version with everything that it consists of.
+
+        :raises NotFound: there is no such tag or manifest
+        """
+        found = self.find(call, package, name)
+        parts, tags = await self._catalog.scan(_parts, call.repository.storage_id, package.id, found.digest)
+        address = repository_url(call.base_url, call.repository)
+        return VersionRecord(
+            package=package.name,
+            version=found.name,
+            state=WAITING if found.waiting else LIVE,
+            reason="",
+            published_at=found.pushed_at,
+            publisher=found.publisher,
+            license=found.annotations.get("org.opencontainers.image.licenses", ""),
+            keywords=[],
+            links={},
+            dependencies=[],
+            tags=tags,
+            files=[_file(part, package.key, address) for part in parts],
+            metadata={
+                "digest": found.digest,
+                "media_type": found.media_type,
+                "artifact_type": found.artifact_type,
+                "subject": found.subject,
+                "annotations": dict(found.annotations),
+            },
+            digest=found.digest,
+        )
+
+    def find(self, call: Call, package: Package, name: str) -> ImageVersion:
+        """The version of this name, as far as the caller may see it. :raises NotFound: there is none"""
+        found: ImageVersion | None = self._catalog.look(
+            find_image_version, package.id, name, self._keys(call, package.key)
+        )
+        if found is None:
+            raise NotFound("version", name)
+        call.object = f"{call.repository.path}/{package.key}{'@' if ':' in name else ':'}{name}"
+        return found
+
+    async def delete(self, call: Call, package: Package, name: str, *, dry_run: bool = False) -> list[str]:
+        """
+        Take back a tag, or a manifest with every tag that stands for it; the names that went, or would go.
+
+        :raises NotFound: there is no such thing; :raises Conflict: nothing is deleted in this repository
+        """
+        self._check_policy(call.repository)
+        found = self.find(call, package, name)
+        by_digest = ":" in name
+        gone = [name, *(self._catalog.look(tags_of_manifest, package.id, found.digest) if by_digest else ())]
+        if not dry_run:
+            command = images.delete_manifest if by_digest else images.delete_tag
+            await call.change_content(
+                call.entry(detail={"digest": found.digest}), command, package.key, name, call.actor
+            )
+        return gone
+
+    async def delete_image(self, call: Call, package: Package, *, dry_run: bool = False) -> list[str]:
+        """
+        Take back an image with everything in it, a manifest or blob after the other; the digests.
+
+        What is pushed meanwhile stays. :raises Conflict: nothing is deleted in this repository
+        """
+        self._check_policy(call.repository)
+        manifests, blobs = await self._catalog.scan(content_digests, package.id)
+        gone: list[str] = []
+        for command, digests in ((images.delete_manifest, manifests), (_delete_blob, blobs)):
+            for digest in digests:
+                if not dry_run:
+                    entry = call.entry(f"{call.repository.path}/{package.key}@{digest}")
+                    try:
+                        await call.change_content(entry, command, package.key, digest, call.actor)
+                    except (NotFound, images.StillNeeded):
+                        continue  # somebody else was faster, or has just pushed what needs it
+                gone.append(digest)
+        return gone
+
+    def _check_policy(self, repository: Repository) -> None:
+        if not repository.settings.get("policy", {}).get("allow_delete", True):
+            raise Conflict("nothing is deleted in this repository (policy.allow_delete)")
+
+    def _keys(self, call: Call, package: str) -> Keys:
+        keys = self._services.image_keys[call.repository.format](call.repository)
+        return None if call.may(Action.WRITE, call.repository, package) else keys
+
+
+def _list(
+    r: Reader, storage_id: int, package_id: int, before: tuple[int, str] | None, limit: int, keys: Keys
+) -> list[tuple[ImageVersion, list[ImagePart]]]:
+    found = list_image_versions(r, package_id, before=before, limit=limit, keys=keys)
+    return [(each, image_parts(r, storage_id, package_id, each.digest)) for each in found]
+
+
+def _parts(r: Reader, storage_id: int, package_id: int, digest: str) -> tuple[list[ImagePart], list[str]]:
+    return image_parts(r, storage_id, package_id, digest), tags_of_manifest(r, package_id, digest)
+
+
+def _delete_blob(tx: Transaction, repository: Repository, image: str, digest: str, _actor: Actor, now_ms: int) -> None:
+    images.delete_blob(tx, repository, image, digest, now_ms)
+
+
+def _summary(found: tuple[ImageVersion, Sequence[ImagePart]]) -> VersionSummaryRecord:
+    version, parts = found
+    return VersionSummaryRecord(
+        version=version.name,
+        state=WAITING if version.waiting else LIVE,
+        reason="",
+        published_at=version.pushed_at,
+        publisher=version.publisher,
+        files=len(parts),
+        size=sum(part.size for part in parts),
+        digest=version.digest,
+    )
+
+
+def _file(part: ImagePart, image: str, address: str) -> FileRecord:
+    algorithm, _, text = part.digest.partition(":")
+    path = f"v2/{image}/{'manifests' if part.kind == 'manifest' else 'blobs'}/{part.digest}"
+    return FileRecord(
+        name=part.digest,
+        path=path,
+        url=file_url(address, path),
+        size=part.size,
+        media_type=part.media_type,
+        digests={algorithm: text},
+        uploaded_at=part.uploaded_at,
+    )
+
+
+def _position(cursor: str) -> tuple[int, str] | None:
+    if not cursor:
+        return None
+    pushed, _, name = cursor.partition("/")
+    if not (pushed.isascii() and pushed.isdigit() and len(pushed) < 19):
+        raise Invalid("the cursor is none that this list has given out", "cursor")
+    return int(pushed), name

@@ -1,0 +1,110 @@
+"""Packages, versions and files as the API shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from pkgrepo.model import File, Repository, Version
+from pkgrepo.storage.catalog.packages.summaries import PackageSummary, VersionSummary
+
+from .schema import FileRecord, PackageFlags, PackageRecord, VersionRecord, VersionSummaryRecord
+
+LONG = frozenset({"description", "readme"})  # texts that have an address of their own
+
+_SEPARATORS = re.compile(r"[,\s]+")
+
+
+def package_record(summary: PackageSummary) -> PackageRecord:
+    """The record of a package."""
+    return PackageRecord(
+        name=summary.name,
+        key=summary.key,
+        latest=summary.latest,
+        versions=summary.versions,
+        files=summary.files,
+        size=summary.size,
+        downloads=summary.downloads,
+        source="hosted",
+        created_at=summary.created_at,
+        updated_at=summary.updated_at,
+        flags=PackageFlags(yanked=summary.withdrawn, deprecated=summary.deprecated),
+    )
+
+
+def version_summary_record(summary: VersionSummary) -> VersionSummaryRecord:
+    """The record of a version in a list."""
+    return VersionSummaryRecord(
+        version=summary.text,
+        state=summary.state,
+        reason=summary.reason,
+        published_at=summary.published_at,
+        publisher=summary.publisher,
+        files=summary.files,
+        size=summary.size,
+    )
+
+
+def version_record(
+    name: str, version: Version, files: Sequence[File], tags: Sequence[str], repository_url: str
+) -> VersionRecord:
+    """The record of a version; what all formats have in common is taken from its metadata under their usual names."""
+    meta = version.meta
+    return VersionRecord(
+        package=name,
+        version=version.text,
+        state=version.state,
+        reason=version.reason,
+        published_at=version.published_at,
+        publisher=version.publisher,
+        license=str(meta.get("license_expression") or meta.get("license") or ""),
+        keywords=_keywords(meta.get("keywords")),
+        links=_links(meta),
+        dependencies=[str(each) for each in meta.get("requires_dist", ())],
+        tags=list(tags),
+        files=[file_record(file, repository_url) for file in files],
+        metadata={key: value for key, value in meta.items() if key not in LONG},
+    )
+
+
+def file_record(file: File, repository_url: str) -> FileRecord:
+    """The record of a file."""
+    return FileRecord(
+        name=file.path.rsplit("/", 1)[-1],
+        path=file.path,
+        url=file_url(repository_url, file.path),
+        size=file.size,
+        media_type=file.media_type,
+        digests=dict(file.digests),
+        uploaded_at=file.created_at,
+    )
+
+
+def repository_url(base_url: str, repository: Repository) -> str:
+    """The address of a repository, without a slash at the end."""
+    return f"{base_url}/repositories/{quote(repository.path)}"
+
+
+def file_url(repository_url: str, path: str) -> str:
+    """The address of a file."""
+    return f"{repository_url}/{quote(path)}"
+
+
+def _keywords(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [word for word in _SEPARATORS.split(value) if word]
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
+def _links(meta: Mapping[str, Any]) -> dict[str, str]:
+    links = {}
+    for each in meta.get("project_urls", ()):
+        label, comma, url = str(each).partition(",")
+        if comma:
+            links[label.strip()] = url.strip()
+    for key, label in (("home_page", "Homepage"), ("download_url", "Download")):
+        if meta.get(key):
+            links.setdefault(label, str(meta[key]))
+    return links

@@ -1,0 +1,211 @@
+"""Taking packages, versions and files back."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import CONTENT_DELETERS
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.storages.routes import DRY_RUN
+from pkgrepo.model import Action, File, Package, Repository, VersionState
+from pkgrepo.repositories.publish import remove
+from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.packages.summaries import place_of_file
+
+from . import schema as schemas
+from .images import Images
+from .routes import find_package, find_version
+from .schema import DeletedPaths, DeletedVersion, PathsGiven, Reason, Rejected
+
+
+class Removal:
+    """
+    Deletes and yanks.
+
+    Names of deleted files stay burned unless the repository's policy says otherwise (reuse_deleted_names).
+    """
+
+    table = Table("packages")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+        self._images = Images(services)
+
+    @table.route(
+        "DELETE",
+        "/package/<repository>/<package>/versions/<version>",
+        who=CONTENT_DELETERS,
+        summary="Delete a version",
+        answer=DeletedVersion,
+        query=[DRY_RUN],
+        audit="version.delete",
+    )
+    async def delete_version(self, call: Call, version: str) -> DeletedVersion:
+        """With all its files; a package without versions goes too. The tag of an image goes alone."""
+        if self._images.holds(call.repository):
+            image, dry = find_package(self._catalog, call), call.flag("dry_run")
+            return DeletedVersion(deleted=await self._images.delete(call, image, version, dry_run=dry), dry_run=dry)
+        package, found = find_version(self._services, call, version)
+        if call.flag("dry_run"):
+            held = self._catalog.look(files.files_of_version, found.id)
+            return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
+        return DeletedVersion(deleted=await self._remove(call, package.key, found.key, None), dry_run=False)
+
+    @table.route(
+        "DELETE",
+        "/package/<repository>/<package>",
+        who=CONTENT_DELETERS,
+        summary="Delete a package",
+        answer=DeletedVersion,
+        query=[DRY_RUN],
+        audit="package.delete",
+    )
+    async def delete_package(self, call: Call) -> DeletedVersion:
+        """With all its versions, one after the other."""
+        package = find_package(self._catalog, call)
+        call.object = f"{call.repository.path}/{package.key}"
+        if self._images.holds(call.repository):
+            dry = call.flag("dry_run")
+            return DeletedVersion(deleted=await self._images.delete_image(call, package, dry_run=dry), dry_run=dry)
+        if call.flag("dry_run"):
+            held = await self._catalog.scan(files.files_of_package, package.id)
+            return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
+        return DeletedVersion(deleted=await self._remove_package(call, package.id, package.key), dry_run=False)
+
+    @table.route(
+        "DELETE",
+        "/repository/<repository>/packages",
+        who=CONTENT_DELETERS,
+        summary="Delete packages, versions and files by their paths",
+        body=PathsGiven,
+        answer=DeletedPaths,
+        audit="packages.delete",
+    )
+    async def delete_paths(self, call: Call, body: PathsGiven) -> DeletedPaths:
+        """Each path for itself: some may go while others do not."""
+        deleted: list[str] = []
+        missing: list[str] = []
+        rejected: list[Rejected] = []
+        for path in body.paths:
+            try:
+                await self._delete_path(call, path.strip("/"))
+                deleted.append(path)
+            except NotFound:
+                missing.append(path)
+            except PkgrepoError as error:
+                rejected.append(Rejected(path=path, reason=str(error)))
+        return DeletedPaths(deleted=deleted, missing=missing, rejected=rejected)
+
+    @table.route(
+        "POST",
+        "/package/<repository>/<package>/versions/<version>/yank",
+        who=CONTENT_DELETERS,
+        summary="Withdraw a version from everybody who does not pin it",
+        body=Reason,
+        answer=schemas.VersionState,
+        audit="version.yank",
+    )
+    async def yank(self, call: Call, body: Reason, version: str) -> schemas.VersionState:
+        """Its files stay where they are."""
+        return await self._set_state(call, version, VersionState.YANKED, body.reason)
+
+    @table.route(
+        "POST",
+        "/package/<repository>/<package>/versions/<version>/unyank",
+        who=CONTENT_DELETERS,
+        summary="Take a yank back",
+        answer=schemas.VersionState,
+        audit="version.unyank",
+    )
+    async def unyank(self, call: Call, version: str) -> schemas.VersionState:
+        """The version is live again."""
+        return await self._set_state(call, version, VersionState.LIVE, "")
+
+    # Below
+
+    async def _set_state(self, call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
+        if self._images.holds(call.repository):
+            raise Conflict("images cannot be withdrawn; delete the tag, or the manifest by its digest")
+        package, found = find_version(self._services, call, version)
+        indexer = self._services.formats[call.repository.format].index
+        reason = " ".join(reason.split())
+        entry = call.entry(detail={"reason": reason})
+        changed = await call.change_content(
+            entry, remove.set_version_state, package.key, found.key, state, reason, call.actor, indexer
+        )
+        return schemas.VersionState(
+            package=package.name, version=changed.text, state=changed.state, reason=changed.reason
+        )
+
+    async def _delete_path(self, call: Call, path: str) -> None:
+        repository = call.repository
+        file: File | None = self._catalog.look(files.find_file, repository.id, path)
+        place = None if file is None else self._catalog.look(place_of_file, file.id)
+        if file is not None and place is not None:
+            self._require_delete(call, place[0])
+            await self._remove(call, *place, self._with_companions(file))
+            return
+        found = self._find_package(repository, path)
+        if found is not None:
+            self._require_delete(call, found.key)
+            if self._images.holds(repository):
+                await self._images.delete_image(call, found)
+            else:
+                await self._remove_package(call, found.id, found.key)
+            return
+        name, _, version = path.rpartition("/")
+        found = self._find_package(repository, name)
+        if found is None:
+            raise NotFound("path", path)
+        self._require_delete(call, found.key)
+        if self._images.holds(repository):
+            await self._images.delete(call, found, version)
+            return
+        await self._remove(call, found.key, self._version_key(repository, version), None)
+
+    def _with_companions(self, file: File) -> list[str]:
+        """The paths of a file and of what only accompanies it: signatures, extracted metadata, provenance."""
+        assert file.version_id is not None
+        every: list[File] = self._catalog.look(files.files_of_version, file.version_id)
+        return [
+            each.path
+            for each in every
+            if each.id == file.id or ("role" in each.attrs and each.path.startswith(f"{file.path}."))
+        ]
+
+    def _require_delete(self, call: Call, package: str) -> None:
+        self._services.access.require(call.identity, Action.DELETE, call.repository, package)
+
+    async def _remove_package(self, call: Call, package_id: int, key: str) -> list[str]:
+        gone: list[str] = []
+        for version in await self._catalog.scan(versions.version_keys, package_id):
+            gone += await self._remove(call, key, version, None)
+        return gone
+
+    async def _remove(self, call: Call, package: str, version: str, paths: list[str] | None) -> list[str]:
+        repository = call.repository
+        burn = not repository.settings.get("policy", {}).get("reuse_deleted_names", False)
+        entry = call.entry(f"{repository.path}/{package}@{version}", {"paths": paths} if paths else {})
+        indexer = self._services.formats[repository.format].index
+        gone: list[str] = await call.change_content(
+            entry, remove.remove_files, package, version, paths, call.actor, indexer, burn
+        )
+        return gone
+
+    def _find_package(self, repository: Repository, name: str) -> Package | None:
+        try:
+            key = self._services.formats[repository.format].package_key(name)
+        except Invalid:
+            return None
+        found: Package | None = self._catalog.look(packages.find_package, repository.id, key)
+        return found
+
+    def _version_key(self, repository: Repository, text: str) -> str:
+        try:
+            key: str = self._services.formats[repository.format].version_key(text)
+        except Invalid:
+            raise NotFound("version", text) from None
+        return key

@@ -1,0 +1,187 @@
+"""Packages and versions: listed and looked into."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.http.answering.answers import Answer
+from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import CONTENT_READERS
+from pkgrepo.management.api.pages import MAX_LIMIT, Page, Wanted
+from pkgrepo.management.api.route import Parameter, Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import File, Package, Version
+from pkgrepo.storage.catalog.counts import count_packages, count_versions
+from pkgrepo.storage.catalog.packages import files, packages, tags, versions
+from pkgrepo.storage.catalog.packages.summaries import (
+    VersionSummary,
+    find_package_summary,
+    list_package_summaries,
+    list_version_summaries,
+)
+
+from .images import Images
+from .records import package_record, repository_url, version_record, version_summary_record
+from .schema import PackageRecord, VersionRecord, VersionSummaryRecord
+
+MOST_PAGES = 10_000
+MOST_TAGS = 1000
+
+TEXT_TYPES = {"text/markdown", "text/x-rst", "text/plain"}
+
+
+class Packages:
+    """What is in a repository, whatever its format."""
+
+    table = Table("packages")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+        self._images = Images(services)
+
+    @table.route(
+        "GET",
+        "/repository/<repository>/packages",
+        who=CONTENT_READERS,
+        summary="List packages",
+        answer=PackageRecord,
+        paged=True,
+        query=(
+            Parameter("q", "Only with this text in the name."),
+            Parameter("page", "The number of the page, from 1, instead of a cursor.", "integer"),
+            Parameter("per_page", "Most items on a page that is asked for by its number.", "integer"),
+        ),
+    )
+    async def list_page(self, call: Call) -> Page[PackageRecord]:
+        """By name, with figures."""
+        repository_id, search = call.repository.id, call.query("q")
+        wanted, skip = call.wanted, 0
+        if call.query("page") or call.query("per_page"):
+            number, size = call.integer("page", 1, 1, MOST_PAGES), call.integer("per_page", 50, 1, MAX_LIMIT)
+            wanted, skip = Wanted(limit=size, cursor=None, count=True), (number - 1) * size
+        found = await self._catalog.scan(
+            list_package_summaries,
+            repository_id,
+            after=wanted.after(""),
+            skip=skip,
+            limit=wanted.limit + 1,
+            search=search,
+        )
+        total = await self._catalog.scan(count_packages, repository_id, search) if wanted.count else None
+        return wanted.page(found, lambda package: package.key, package_record, total)
+
+    @table.route(
+        "GET",
+        "/package/<repository>/<package>",
+        who=CONTENT_READERS,
+        summary="Show a package",
+        answer=PackageRecord,
+    )
+    async def get(self, call: Call) -> PackageRecord:
+        """With the figures of its versions."""
+        found = await self._catalog.scan(find_package_summary, call.repository.id, call.package or "")
+        if found is None:
+            raise NotFound("package", call.package or "")
+        return package_record(found)
+
+    @table.route(
+        "GET",
+        "/package/<repository>/<package>/versions",
+        who=CONTENT_READERS,
+        summary="List a package's versions",
+        answer=VersionSummaryRecord,
+        paged=True,
+    )
+    async def versions(self, call: Call) -> Page[VersionSummaryRecord]:
+        """The highest first, as the format orders them; of images what was pushed last."""
+        package, wanted = find_package(self._catalog, call), call.wanted
+        if self._images.holds(call.repository):
+            return await self._images.versions(call, package)
+        before = _position(wanted.after(""))
+        found = await self._catalog.scan(list_version_summaries, package.id, before=before, limit=wanted.limit + 1)
+        total = await self._catalog.scan(count_versions, package.id) if wanted.count else None
+        return wanted.page(found, _cursor, version_summary_record, total)
+
+    @table.route(
+        "GET",
+        "/package/<repository>/<package>/versions/<version>",
+        who=CONTENT_READERS,
+        summary="Show a version with its files",
+        answer=VersionRecord,
+    )
+    async def version(self, call: Call, version: str) -> VersionRecord:
+        """Files, dependencies, licence, links, tags, and what else the format knows."""
+        if self._images.holds(call.repository):
+            return await self._images.version(call, find_package(self._catalog, call), version)
+        package, found = find_version(self._services, call, version)
+        held, names = await self._catalog.scan(_below, package.id, found.id)
+        return version_record(package.name, found, held, names, repository_url(call.base_url, call.repository))
+
+    @table.route(
+        "GET",
+        "/package/<repository>/<package>/versions/<version>/readme",
+        who=CONTENT_READERS,
+        summary="The text that the version brings for people, as it is",
+        media_type="text/plain",
+    )
+    async def readme(self, call: Call, version: str) -> Answer:
+        """Sent as plain text, since it is the publisher's; X-Readme-Type says how it was written."""
+        _, found = find_version(self._services, call, version)
+        text = found.meta.get("readme") or found.meta.get("description")
+        if not text:
+            raise NotFound("readme of version", found.text)
+        written = str(found.meta.get("description_content_type") or "text/plain").partition(";")[0].strip().lower()
+        kind = written if written in TEXT_TYPES else "text/plain"
+        accepted = call.request.header(b"accept") or b""
+        shown = b"text/markdown" if kind == "text/markdown" and b"text/markdown" in accepted else b"text/plain"
+        return Answer(
+            body=str(text).encode(),
+            content_type=shown + b"; charset=utf-8",
+            headers=(
+                (b"Cache-Control", b"no-store"),
+                (b"X-Readme-Type", kind.encode("ascii")),
+                (b"Content-Security-Policy", b"sandbox; default-src 'none'"),
+            ),
+        )
+
+
+def find_package(catalog: ICatalog, call: Call) -> Package:
+    """The package that the path names. :raises NotFound: there is none"""
+    package: Package | None = catalog.look(packages.find_package, call.repository.id, call.package or "")
+    if package is None:
+        raise NotFound("package", call.package or "")
+    return package
+
+
+def find_version(services: ManagementServices, call: Call, text: str) -> tuple[Package, Version]:
+    """The version that the path names, with its package. :raises NotFound: there is none"""
+    package = find_package(services.catalog, call)
+    try:
+        key = services.formats[call.repository.format].version_key(text)
+    except Invalid:
+        raise NotFound("version", text) from None
+    version: Version | None = services.catalog.look(versions.find_version, package.id, key)
+    if version is None:
+        raise NotFound("version", text)
+    call.object = f"{call.repository.path}/{package.key}@{version.text}"
+    return package, version
+
+
+def _below(reader: Reader, package_id: int, version_id: int) -> tuple[list[File], list[str]]:
+    every = tags.list_tags(reader, package_id, limit=MOST_TAGS)
+    return files.files_of_version(reader, version_id), [tag.name for tag in every if tag.version_id == version_id]
+
+
+def _cursor(summary: VersionSummary) -> str:
+    return f"{summary.sort.hex()}/{summary.key}"
+
+
+def _position(cursor: str) -> tuple[bytes, str] | None:
+    if not cursor:
+        return None
+    sort, _, key = cursor.partition("/")
+    try:
+        return bytes.fromhex(sort), key
+    except ValueError:
+        raise Invalid("the cursor is none that this list has given out", "cursor") from None

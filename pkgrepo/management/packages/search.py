@@ -1,0 +1,69 @@
+"""Packages found by name, in every repository that the caller may see."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import VIEWERS
+from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
+from pkgrepo.management.api.route import Parameter, Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.repositories.formats import find_format
+from pkgrepo.storage.catalog.packages.summaries import search_packages
+
+from .records import package_record
+from .schema import Hits, PackageHit
+
+MOST_WORDS = 8
+
+
+class Search:
+    """Looks through the names of packages."""
+
+    table = Table("packages")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+
+    @table.route(
+        "GET",
+        "/search/packages",
+        who=VIEWERS,
+        summary="Find packages by name",
+        answer=Hits,
+        query=(
+            Parameter("q", "Words that the name holds, all of them."),
+            Parameter("format", "Only in repositories of this format."),
+            Parameter("repository", "Only in this repository, an id or storage/name."),
+            Parameter("limit", "Most items: 1 to 1000, 50 unless told.", "integer"),
+        ),
+    )
+    async def packages(self, call: Call) -> Hits:
+        """The exact name first, then names that begin so; hidden repositories are left out."""
+        words = call.query("q").lower().split()[:MOST_WORDS]
+        limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+        wanted = call.query("format")
+        format_ = find_format(self._services.formats, wanted, "format").name if wanted else None
+        place = call.query("repository").casefold()
+        repositories = {
+            each.id: each
+            for each in self._services.registry.all()
+            if each.active
+            and (format_ is None or each.format == format_)
+            and (not place or place in (each.uid, each.path.casefold()))
+            and self._services.authorizer.may_see(call.identity, each)
+        }
+        found = await self._catalog.scan(search_packages, sorted(repositories), words, limit + 1)
+        items = [
+            PackageHit(
+                **msgspec.structs.asdict(package_record(summary)),
+                repository_id=repositories[owner].uid,
+                repository=repositories[owner].path,
+                format=repositories[owner].format,
+            )
+            for owner, summary in found[:limit]
+        ]
+        return Hits(items=items, truncated=len(found) > limit)

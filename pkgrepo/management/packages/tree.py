@@ -1,0 +1,73 @@
+"""The files of a repository as a tree."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import NotFound
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import CONTENT_READERS
+from pkgrepo.management.api.pages import Page, cursor_of
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import File
+from pkgrepo.storage.catalog.packages.tree import Level, file_or_folder, list_tree
+
+from .records import file_url, repository_url
+from .schema import TreeEntry
+
+
+class Tree:
+    """Folders and files under the paths that clients use."""
+
+    table = Table("packages")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._catalog: ICatalog = services.catalog
+
+    @table.route(
+        "GET",
+        "/repository/<repository>/tree/<path:path>",
+        who=CONTENT_READERS,
+        summary="List a folder, or show a file",
+        answer=TreeEntry,
+        paged=True,
+        aliases=[
+            ("GET", "/repository/<repository>/tree/"),
+            ("GET", "/repository/<repository>/browse/"),
+            ("GET", "/repository/<repository>/browse/<path:path>"),
+            ("GET", "/browse/<repository>/"),
+            ("GET", "/browse/<repository>/<path:path>"),
+        ],
+    )
+    async def list_page(self, call: Call, path: str = "") -> Page[TreeEntry]:
+        """Folders first; the path of a file gives that file alone."""
+        path = path.strip("/")
+        repository_id, wanted = call.repository.id, call.wanted
+        address = repository_url(call.base_url, call.repository)
+        there = await self._catalog.scan(file_or_folder, repository_id, path)
+        if isinstance(there, File):
+            return Page(items=[_file(there, address)])
+        if not there:
+            raise NotFound("path", path)
+        level: Level = await self._catalog.scan(
+            list_tree, repository_id, path, after=wanted.after(""), limit=wanted.limit
+        )
+        prefix = f"{path}/" if path else ""
+        folders = [TreeEntry(name=name, path=prefix + name, kind="folder") for name in level.folders]
+        return Page(
+            items=[*folders, *(_file(file, address) for file in level.files)],
+            next=None if level.after is None else cursor_of(level.after),
+        )
+
+
+def _file(file: File, address: str) -> TreeEntry:
+    return TreeEntry(
+        name=file.path.rsplit("/", 1)[-1],
+        path=file.path,
+        kind="file",
+        size=file.size,
+        digest=f"sha256:{file.sha256}",
+        media_type=file.media_type,
+        modified_at=file.created_at,
+        url=file_url(address, file.path),
+    )

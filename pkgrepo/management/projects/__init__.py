@@ -1,0 +1,1 @@
+"""Projects, their members and the names that they own."""

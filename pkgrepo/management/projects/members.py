@@ -1,0 +1,148 @@
+"""Who belongs to a project, and which names belong to it."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import PROJECT_VIEWERS, SELF, SYSTEM_MANAGERS
+from pkgrepo.management.api.lookup import named_repository
+from pkgrepo.management.api.route import Parameter, Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import ProjectRole, SubjectKind
+from pkgrepo.storage.catalog.people import grants, identity, projects
+
+from .schema import BindingGiven, BindingRecord, MemberGiven, MemberRecord, ProjectRecord
+from .visibility import KnownProjects
+
+USER = Parameter("user", "The user, by name or id.")
+GROUP = Parameter("group", "The group, by name or id.")
+
+
+class ProjectMembers:
+    """
+    Members and bindings.
+
+    Owners decide who belongs to a project. Which names it owns is for system managers to say, since that takes them
+    from everybody else.
+    """
+
+    table = Table("projects")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+        self._known = KnownProjects(services)
+
+    @table.route(
+        "GET",
+        "/project/<key>/members",
+        who=PROJECT_VIEWERS,
+        summary="List a project's members",
+        answer=list[MemberRecord],
+    )
+    async def members(self, call: Call, key: str) -> list[MemberRecord]:
+        """Users before groups; for members of the project and system managers."""
+        project = self._known.find(call, key)
+        self._known.check_knows_members(call, project)
+        return self._known.members(project)
+
+    @table.route(
+        "POST",
+        "/project/<key>/members",
+        who=SELF,
+        summary="Give somebody a role in a project",
+        body=MemberGiven,
+        answer=ProjectRecord,
+        audit="project.member",
+        aliases=[("PUT", "/project/<key>/members")],
+    )
+    async def set_member(self, call: Call, body: MemberGiven, key: str) -> ProjectRecord:
+        """For its owners; somebody who has a role already gets this one instead."""
+        project = self._known.find(call, key, ProjectRole.OWNER)
+        kind, subject_id, name = self._subject(body.user, body.group)
+        entry = call.entry(project.key, {kind: name, "role": body.role})
+        await call.write(entry, projects.set_project_member, project.id, kind, subject_id, body.role)
+        return self._known.shown(call, project)
+
+    @table.route(
+        "DELETE",
+        "/project/<key>/members",
+        who=SELF,
+        summary="End a membership",
+        status=204,
+        query=(USER, GROUP),
+        audit="project.member",
+    )
+    async def remove_member(self, call: Call, key: str) -> None:
+        """For its owners."""
+        project = self._known.find(call, key, ProjectRole.OWNER)
+        kind, subject_id, name = self._subject(call.query("user") or None, call.query("group") or None)
+        entry = call.entry(project.key, {kind: name, "role": None})
+        await call.write(entry, projects.set_project_member, project.id, kind, subject_id, None)
+
+    @table.route(
+        "GET",
+        "/project/<key>/bindings",
+        who=PROJECT_VIEWERS,
+        summary="List the names that a project owns",
+        answer=list[BindingRecord],
+    )
+    async def bindings(self, call: Call, key: str) -> list[BindingRecord]:
+        """In repositories that the caller may read."""
+        return self._known.shown(call, self._known.find(call, key)).bindings
+
+    @table.route(
+        "POST",
+        "/project/<key>/bindings",
+        who=SYSTEM_MANAGERS,
+        summary="Give names to a project",
+        body=BindingGiven,
+        answer=ProjectRecord,
+        audit="project.binding",
+        aliases=[("PUT", "/project/<key>/bindings")],
+    )
+    async def bind(self, call: Call, body: BindingGiven, key: str) -> ProjectRecord:
+        """Names that are another project's are refused (409)."""
+        project = self._known.find(call, key)
+        repository = named_repository(self._services.registry, body.repository, "/repository")
+        entry = call.entry(project.key, {"repository": repository.path, "pattern": body.pattern})
+        await call.write(entry, projects.bind_names, repository.id, body.pattern, project.id)
+        return self._known.shown(call, project)
+
+    @table.route(
+        "DELETE",
+        "/project/<key>/bindings",
+        who=SYSTEM_MANAGERS,
+        summary="Take names from a project",
+        status=204,
+        query=[Parameter("repository", "Its id, or storage/name."), Parameter("pattern", "The pattern.")],
+        audit="project.binding",
+    )
+    async def unbind(self, call: Call, key: str) -> None:
+        """Nobody owns them then."""
+        project = self._known.find(call, key)
+        repository = named_repository(self._services.registry, call.query("repository"), "repository")
+        pattern = call.query("pattern")
+        bound = self._catalog.look(projects.list_bindings, project_id=project.id, repository_id=repository.id)
+        if all(each.pattern != pattern for each in bound):
+            raise NotFound("binding", pattern)
+        entry = call.entry(project.key, {"repository": repository.path, "unbound": pattern})
+        await call.write(entry, projects.unbind_names, repository.id, pattern)
+
+    # Below
+
+    def _subject(self, user: str | None, group: str | None) -> tuple[SubjectKind, int, str]:
+        if (user is None) == (group is None):
+            raise Invalid("name either a user or a group", "/user")
+        if user is not None:
+            found = self._catalog.look(identity.find_user_by_uid, user) or self._catalog.look(
+                identity.find_user_by_name, user
+            )
+            if found is None:
+                raise Invalid(f"there is no user {user!r}", "/user")
+            return SubjectKind.USER, found.id, found.username
+        there = self._catalog.look(grants.find_group, group or "")
+        if there is None:
+            raise Invalid(f"there is no group {group!r}", "/group")
+        return SubjectKind.GROUP, there.id, there.name

@@ -1,0 +1,154 @@
+"""Projects: made, listed, changed, deleted; their members and the names that they own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET
+
+from pkgrepo.errors import NotFound
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import PROJECT_FINDERS, PROJECT_VIEWERS, SELF, SYSTEM_MANAGERS
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.route import Created, Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.repositories.records import visibility_of
+from pkgrepo.model import Project, ProjectRole
+from pkgrepo.storage.catalog.people import projects
+
+from .schema import NewProject, ProjectChange, ProjectRecord, ProjectSummary
+from .visibility import KnownProjects
+
+
+class Projects:
+    """
+    The projects of the server.
+
+    Their maintainers change them, their owners remove them; only system managers add one.
+    """
+
+    table = Table("projects")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+        self._known = KnownProjects(services)
+
+    @table.route(
+        "GET",
+        "/project",
+        who=PROJECT_VIEWERS,
+        summary="List the projects that the caller may see",
+        answer=ProjectSummary,
+        paged=True,
+    )
+    async def list_page(self, call: Call) -> Page[ProjectSummary]:
+        """By key."""
+        wanted = call.wanted
+        found: list[Project] = []
+        after, step = wanted.after(""), wanted.limit + 1
+        while len(found) <= wanted.limit:
+            some = await self._catalog.scan(projects.list_projects, after=after, limit=step)
+            found += [each for each in some if self._known.may_see(call, each)]
+            if len(some) < step:
+                break
+            after = some[-1].key
+        return wanted.page(found, lambda project: project.key, _summary)
+
+    @table.route(
+        "POST",
+        "/project",
+        who=SYSTEM_MANAGERS,
+        summary="Add a project",
+        body=NewProject,
+        answer=ProjectRecord,
+        status=201,
+        audit="project.create",
+    )
+    async def create(self, call: Call, body: NewProject) -> Created:
+        """Its first owner is the caller."""
+        project = await call.write(
+            call.entry(body.key),
+            projects.add_project,
+            key=body.key,
+            name=body.name,
+            description=body.description,
+            visibility=visibility_of(body.visibility),
+            quota=body.quota,
+            owner_id=call.identity.user_id,
+            now_ms=call.now_ms,
+        )
+        return Created(self._known.shown(call, project), f"/api/project/{project.key}")
+
+    @table.route(
+        "GET",
+        "/project/by-key/<repository>/<package>",
+        who=PROJECT_FINDERS,
+        summary="Show the project that owns a package's name",
+        answer=ProjectRecord,
+    )
+    async def by_key(self, call: Call) -> ProjectRecord:
+        """Whether the package exists or not."""
+        package = call.package or ""
+        repository = call.repository
+        project = self._services.authorizer.owning_project(repository, package)
+        if project is None or not self._known.may_see(call, project):
+            raise NotFound("owner of package", package)
+        return self._known.shown(call, project)
+
+    @table.route("GET", "/project/<key>", who=PROJECT_VIEWERS, summary="Show a project", answer=ProjectRecord)
+    async def get(self, call: Call, key: str) -> ProjectRecord:
+        """By key or id."""
+        return self._known.shown(call, self._known.find(call, key))
+
+    @table.route(
+        "PATCH",
+        "/project/<key>",
+        who=SELF,
+        summary="Change a project",
+        body=ProjectChange,
+        answer=ProjectRecord,
+        audit="project.update",
+        conditional=True,
+    )
+    async def change(self, call: Call, body: ProjectChange, key: str) -> ProjectRecord:
+        """For its maintainers."""
+        project = self._known.find(call, key, ProjectRole.MAINTAINER)
+        call.check_unchanged(self._known.shown(call, project))
+        changes: dict[str, Any] = {
+            name: value for name in ("name", "description", "quota") if (value := getattr(body, name)) is not UNSET
+        }
+        if body.visibility is not UNSET:
+            changes["visibility"] = visibility_of(body.visibility)
+        project = await call.write(
+            call.entry(project.key, changes), projects.update_project, project.id, now_ms=call.now_ms, **changes
+        )
+        return self._known.shown(call, project)
+
+    @table.route(
+        "DELETE",
+        "/project/<key>",
+        who=SELF,
+        summary="Remove a project",
+        status=204,
+        audit="project.delete",
+        conditional=True,
+    )
+    async def delete(self, call: Call, key: str) -> None:
+        """For its owners; the packages stay, and belong to nobody."""
+        project = self._known.find(call, key, ProjectRole.OWNER)
+        call.check_unchanged(self._known.shown(call, project))
+        await call.write(call.entry(project.key), projects.remove_project, project.id)
+
+
+def _summary(project: Project) -> ProjectSummary:
+    return ProjectSummary(
+        id=project.uid,
+        key=project.key,
+        name=project.name,
+        description=project.description,
+        visibility=project.visibility,
+        created_at=project.created_at,
+        updated_at=project.updated_at,
+    )

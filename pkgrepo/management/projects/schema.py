@@ -1,0 +1,93 @@
+"""Projects: named owners of packages."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from pkgrepo.management.api.etags import Record
+from pkgrepo.management.api.schema import END, LARGEST, Body, Line, Text, Word
+from pkgrepo.model import ProjectRole
+
+Slug = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}" + END)]
+Size = Annotated[int, Meta(ge=0, le=LARGEST)]
+
+
+class NewProject(Body):
+    """A project to be; whoever makes it is its owner."""
+
+    key: Slug
+    name: Line = ""
+    description: Text = ""
+    visibility: str = "private"
+    quota: Size | None = None
+
+
+class ProjectChange(Body):
+    """What may be changed of a project; its key stays, for it may be part of image names."""
+
+    name: Line | UnsetType = UNSET
+    description: Text | UnsetType = UNSET
+    visibility: str | UnsetType = UNSET
+    quota: Size | UnsetType | None = UNSET
+
+
+class MemberRecord(Record):
+    """A user's or group's role in a project."""
+
+    kind: str
+    id: str
+    name: str
+    role: ProjectRole
+
+
+class BindingRecord(Record):
+    """Names in a repository that a project owns."""
+
+    repository_id: str
+    repository: str
+    pattern: str
+
+
+class ProjectRecord(Record):
+    """A project with its members (null for callers who are not told) and the names that it owns."""
+
+    id: str
+    key: str
+    name: str
+    description: str
+    visibility: str
+    quota: int | None
+    created_at: datetime
+    updated_at: datetime
+    members: list[MemberRecord] | None
+    bindings: list[BindingRecord]
+
+
+class ProjectSummary(Record):
+    """A project in a list."""
+
+    id: str
+    key: str
+    name: str
+    description: str
+    visibility: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class MemberGiven(Body):
+    """Somebody's role: a user or a group, by name or id."""
+
+    user: str | None = None
+    group: str | None = None
+    role: ProjectRole = ProjectRole.DEVELOPER
+
+
+class BindingGiven(Body):
+    """Names to own: a repository (an id, or storage/name) and a pattern as its format reads it."""
+
+    repository: str
+    pattern: Word

@@ -1,0 +1,176 @@
+"""The configuration of one repository, whole and in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.gateway.access import unknown
+from pkgrepo.interfaces import IFormat
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import EDITORS
+from pkgrepo.management.api.route import Table, Value
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Repository
+from pkgrepo.storage.catalog.server import repositories
+
+from .formats import DESCRIPTIONS, is_whole, part_name, parts, validated, warnings_of
+from .schema import ConfigKey
+
+SHOWN_IN_AUDIT = frozenset({"auth", "policy", "push_rules", "quota", "retention"})  # no part that may hold secrets
+
+WARNINGS = "warnings"  # in an answer, beside the configuration
+
+
+class Configuration:
+    """Reads and writes configuration objects; what is read can be written back as it is."""
+
+    table = Table("repositories")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+
+    @table.route(
+        "GET", "/repository/<repository>/config", who=EDITORS, summary="Show the configuration", answer=dict[str, Any]
+    )
+    async def get(self, call: Call) -> dict[str, Any]:
+        """The whole object, defaults filled in."""
+        return whole(self._fresh(call))
+
+    @table.route(
+        "PUT",
+        "/repository/<repository>/config",
+        who=EDITORS,
+        summary="Replace the configuration",
+        body=dict[str, Any],
+        answer=dict[str, Any],
+        audit="repository.configure",
+        conditional=True,
+    )
+    async def put(self, call: Call, body: dict[str, Any]) -> dict[str, Any]:
+        """What is left out takes its default. The answer has C{warnings} if there are any; they may be sent back."""
+        repository = self._fresh(call)
+        call.check_unchanged(whole(repository))
+        changed = await self._replace(call, repository, _without_warnings(body), "")
+        answer: dict[str, Any] = self._with_warnings(changed, whole(changed))
+        return answer
+
+    @table.route(
+        "GET",
+        "/repository/<repository>/configs",
+        who=EDITORS,
+        summary="List the parts of the configuration",
+        answer=list[ConfigKey],
+    )
+    async def keys(self, call: Call) -> list[ConfigKey]:
+        """The format's own key first, then the parts that can be set."""
+        format_ = self._format(call.repository)
+        return [
+            ConfigKey(key=format_.name, description="The configuration as a whole."),
+            *(ConfigKey(key=key, description=DESCRIPTIONS.get(key, "")) for key in sorted(parts(format_))),
+        ]
+
+    @table.route(
+        "GET",
+        "/repository/<repository>/config/<key>",
+        who=EDITORS,
+        summary="Show one part of the configuration",
+        answer=Any,
+    )
+    async def get_part(self, call: Call, key: str) -> Value:
+        """A part that is not set is null; the format's own key gives the fixed object."""
+        return Value(self._part(self._fresh(call), key))
+
+    @table.route(
+        "PUT",
+        "/repository/<repository>/config/<key>",
+        who=EDITORS,
+        summary="Replace one part of the configuration",
+        body=Any,
+        answer=Any,
+        audit="repository.configure",
+        conditional=True,
+    )
+    async def put_part(self, call: Call, body: Any, key: str) -> Value:
+        """Null takes the part back to its default; the format's own key replaces the fixed object."""
+        repository = self._fresh(call)
+        call.check_unchanged(self._part(repository, key))
+        if is_whole(self._format(repository), key):
+            if not isinstance(body, dict):
+                raise Invalid("a configuration is an object")
+            config, pointer = {**repository.settings, **_without_warnings(body)}, ""
+        else:
+            name = part_name(self._format(repository), key)
+            config, pointer = {**whole(repository), name: _without_warnings(body)}, f"/{name}"
+            if body is None:
+                del config[name]
+        repository = await self._replace(call, repository, config, pointer)
+        return Value(self._with_warnings(repository, self._part(repository, key)))
+
+    # Below
+
+    def _with_warnings(self, repository: Repository, answer: Any) -> Any:
+        warnings = warnings_of(self._services.formats, repository)
+        return {**answer, WARNINGS: warnings} if warnings and isinstance(answer, dict) else answer
+
+    def _format(self, repository: Repository) -> IFormat:
+        return self._services.formats[repository.format]
+
+    def _fresh(self, call: Call) -> Repository:
+        fresh: Repository | None = self._services.catalog.look(repositories.find_repository, call.repository.uid)
+        if fresh is None:
+            raise unknown(call.identity, call.repository.path)
+        return fresh
+
+    def _part(self, repository: Repository, key: str) -> Any:
+        format_ = self._format(repository)
+        if is_whole(format_, key):
+            return dict(repository.config)
+        name = part_name(format_, key)
+        if name not in parts(format_) and not name.startswith("x_"):
+            raise NotFound("configuration key", key)
+        return whole(repository).get(name)
+
+    async def _replace(self, call: Call, repository: Repository, config: dict[str, Any], prefix: str) -> Repository:
+        """``prefix`` is where in ``config`` the caller's body stands; pointers are told without it."""
+        try:
+            fixed, settings = validated(self._format(repository), config, "")
+        except Invalid as error:
+            raise Invalid(error.message, error.pointer.removeprefix(prefix)) from None
+        if fixed["type"] != repository.type:
+            raise Conflict(f"a repository of type {repository.type} cannot become one of type {fixed['type']}")
+        before, after = whole(repository), {**fixed, **settings}
+        if after == before:
+            call.audited = True  # nothing was changed
+            return repository
+        entry = call.entry(detail=_difference(before, after))
+        changed: Repository = await call.write(
+            entry,
+            repositories.update_repository,
+            repository.id,
+            config=fixed,
+            settings=settings,
+            now_ms=call.now_ms,
+        )
+        self._services.observer(changed)
+        return changed
+
+
+def whole(repository: Repository) -> dict[str, Any]:
+    """The configuration as the API takes and gives it: the fixed object with the settings beside."""
+    return {**repository.config, **repository.settings}
+
+
+def _without_warnings(body: Any) -> Any:
+    """What was answered may be sent as it is."""
+    return {key: value for key, value in body.items() if key != WARNINGS} if isinstance(body, dict) else body
+
+
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+    return {
+        "changed": changed,
+        "before": {key: before.get(key) for key in changed if key in SHOWN_IN_AUDIT},
+        "after": {key: after.get(key) for key in changed if key in SHOWN_IN_AUDIT},
+    }

@@ -1,0 +1,147 @@
+"""What can be configured: formats, keys, their schemas and defaults; and how clients are set up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.interfaces import IFormat
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import PUBLIC, READERS, SELF
+from pkgrepo.management.api.route import Parameter, Table, Value
+from pkgrepo.management.api.services import ManagementServices
+
+from .formats import DESCRIPTIONS, find_format, is_whole, part_name, parts, validated
+from .schema import ConfigKey, RepositoryType, Snippet, Validation
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+FORMAT = Parameter("format", "The format that is meant, where several have the key.")
+
+
+class ConfigurationKeys:
+    """Describes configurations without touching any."""
+
+    table = Table("repositories")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+
+    @table.route(
+        "GET",
+        "/repository/types",
+        who=PUBLIC,
+        summary="List the formats that repositories may have",
+        answer=list[RepositoryType],
+    )
+    async def types(self, _call: Call) -> list[RepositoryType]:
+        """Names, configuration keys and defaults."""
+        return [
+            RepositoryType(
+                name=name,
+                aliases=list(format_.aliases),
+                config_keys=[name, *sorted(parts(format_))],
+                defaults=_default(format_),
+            )
+            for name, format_ in sorted(self._services.formats.items())
+        ]
+
+    @table.route(
+        "GET",
+        "/repository/config/<key>/schema",
+        who=PUBLIC,
+        summary="JSON Schema (2020-12) of a configuration key",
+        answer=dict[str, Any],
+        query=[FORMAT],
+    )
+    async def schema(self, call: Call, key: str) -> dict[str, Any]:
+        """Of the whole configuration for a format's name, else of one part."""
+        format_, part = self._find(call, key)
+        schema = format_.schema() if part is None else parts(format_)[part]
+        return {"$schema": DIALECT, **schema}
+
+    @table.route(
+        "GET",
+        "/repository/config/<key>/default",
+        who=PUBLIC,
+        summary="Default of a configuration key",
+        answer=Any,
+        query=[FORMAT],
+    )
+    async def default(self, call: Call, key: str) -> Value:
+        """What a repository has when nothing is said."""
+        format_, part = self._find(call, key)
+        return Value(_default(format_) if part is None else parts(format_)[part].get("default"))
+
+    @table.route(
+        "GET",
+        "/repository/config/<key>/description",
+        who=PUBLIC,
+        summary="What a configuration key is for",
+        answer=ConfigKey,
+        query=[FORMAT],
+    )
+    async def description(self, call: Call, key: str) -> ConfigKey:
+        """In one sentence."""
+        format_, part = self._find(call, key)
+        text = f"The configuration of repositories of format {format_.name}."
+        return ConfigKey(key=key, description=text if part is None else DESCRIPTIONS.get(part, ""))
+
+    @table.route(
+        "POST",
+        "/repository/config/<key>/validate",
+        who=SELF,
+        summary="Check a configuration without keeping it",
+        body=Any,
+        answer=Validation,
+        query=[FORMAT],
+        audit="repository.validate",
+    )
+    async def validate(self, call: Call, body: Any, key: str) -> Validation:
+        """An answer of 200 either way: valid says how it went."""
+        call.audited = True  # nothing is changed
+        format_, part = self._find(call, key)
+        try:
+            if part is None and not isinstance(body, dict):
+                raise Invalid("a configuration is an object")
+            fixed, settings = validated(format_, body if part is None else {**_default(format_), part: body}, "")
+        except Invalid as error:
+            pointer = error.pointer.removeprefix(f"/{part}") if part else error.pointer
+            return Validation(valid=False, errors=[{"pointer": pointer, "code": "invalid", "message": error.message}])
+        return Validation(valid=True, config={**fixed, **settings})
+
+    @table.route(
+        "GET",
+        "/repository/<repository>/setup",
+        who=READERS,
+        summary="How to set up clients for the repository",
+        answer=list[Snippet],
+        query=[Parameter("client", "Only for this client, such as pip or uv.")],
+    )
+    async def setup(self, call: Call) -> list[Snippet]:
+        """Snippets with the caller's own address of the server."""
+        client = call.query("client").lower()
+        format_ = self._services.formats[call.repository.format]
+        return [
+            Snippet(**snippet)
+            for snippet in format_.setup(call.base_url, call.repository)
+            if not client or snippet["client"] == client
+        ]
+
+    def _find(self, call: Call, key: str) -> tuple[IFormat, str | None]:
+        """The format that has the key, and the key of the part; None for the whole."""
+        formats = self._services.formats
+        wanted = call.query("format")
+        candidates = [find_format(formats, wanted, "format")] if wanted else list(formats.values())
+        for format_ in candidates:
+            if is_whole(format_, key):
+                return format_, None
+        for format_ in candidates:
+            name = part_name(format_, key)
+            if name in parts(format_):
+                return format_, name
+        raise NotFound("configuration key", key)
+
+
+def _default(format_: IFormat) -> dict[str, Any]:
+    fixed, settings = format_.validate({"type": "Hosted"})
+    return {**fixed, **settings}

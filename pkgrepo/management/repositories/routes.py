@@ -1,0 +1,268 @@
+"""Repositories: made, listed, changed, deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET
+
+from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.image_addresses import check_hides_nothing
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.route import Created, Parameter, Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.storages.routes import DRY_RUN
+from pkgrepo.model import Action, Repository, RepositoryType, Storage
+from pkgrepo.storage.catalog.server import repositories, storages
+from pkgrepo.storage.catalog.server.purge import purge_repository
+
+from .formats import find_format, joined, validated, warnings_of
+from .records import record, visibility_of
+from .schema import (
+    DeletedRepository,
+    FoundRepository,
+    NewRepository,
+    RepositoryChange,
+    RepositoryNames,
+    RepositoryRecord,
+)
+
+CONFIRM = Parameter("confirm", "The name of what is to be deleted, so that nobody deletes by a wrong id.")
+PURGE = Parameter("purge", "Delete at once and for good.", "boolean")
+FILTERS = (
+    Parameter("format", "Only of this format."),
+    Parameter("type", "Only of this type: Hosted, Proxy or Virtual."),
+    Parameter("storage", "Only in this storage, by name or id."),
+    Parameter("visibility", "Only with this visibility."),
+    Parameter("q", "Only with this text in path or description."),
+    Parameter("include_usage", "Whether to fill in the usage figures.", "boolean"),
+)
+
+
+class Repositories:
+    """The repositories of the server."""
+
+    table = Table("repositories")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+
+    @table.route(
+        "GET",
+        "/repository",
+        who=VIEWERS,
+        summary="List the repositories that the caller may see",
+        answer=RepositoryRecord,
+        paged=True,
+        query=FILTERS,
+        aliases=[("GET", "/repository/list")],
+    )
+    async def list_page(self, call: Call) -> Page[RepositoryRecord]:
+        """By path; hidden ones only for their editors."""
+        usage = call.flag("include_usage")
+        every = self._services.registry.all()
+        if usage:
+            fresh = {each.id: each for each in await self._catalog.scan(repositories.all_repositories)}
+            every = [fresh.get(each.id, each) for each in every]
+        found = [each for each in every if self._fits(call, each)]
+        uids = {each.id: each.uid for each in self._services.registry.storages()}
+        return call.wanted.page_of_all(
+            found,
+            lambda repository: repository.path,
+            lambda each: record(
+                each, uids[each.storage_id], call.base_url, warnings_of(self._services.formats, each), usage=usage
+            ),
+        )
+
+    @table.route(
+        "POST",
+        "/repository",
+        who=SYSTEM_MANAGERS,
+        summary="Add a repository",
+        body=NewRepository,
+        answer=RepositoryRecord,
+        status=201,
+        audit="repository.create",
+        aliases=[("POST", "/repository/new/<format>")],
+    )
+    async def create(self, call: Call, body: NewRepository, format: str | None = None) -> Created:
+        """The configuration's defaults are filled in."""
+        if format is None and body.format is None:
+            raise Invalid("the object missing required field `format`", "/format")
+        format_ = find_format(self._services.formats, format or body.format or "")
+        storage = self._storage(body)
+        if body.config is None and body.configs is not None:
+            fixed, settings = validated(format_, joined(format_, body.configs), "/configs")
+        else:
+            fixed, settings = validated(format_, body.config or {"type": "Hosted"}, "/config")
+        format_.check_place(storage.name, body.name)
+        default = self._services.images.lasting_default
+        self._catalog.look(check_hides_nothing, default, format_.name, storage.name, body.name)
+        visibility = visibility_of(body.visibility)
+        call.object = f"{storage.name}/{body.name}"
+        entry = call.entry(detail={"format": format_.name, "visibility": visibility, "config": sorted(settings)})
+        repository = await call.write(
+            entry,
+            repositories.add_repository,
+            storage_id=storage.id,
+            name=body.name,
+            format=format_.name,
+            type=RepositoryType(fixed["type"]),
+            visibility=visibility,
+            description=body.description,
+            active=body.active,
+            config=fixed,
+            settings=settings,
+            now_ms=call.now_ms,
+        )
+        self._services.observer(repository)
+        return Created(self._shown(call, repository), f"/api/repository/{repository.uid}")
+
+    @table.route(
+        "GET",
+        "/repository/find-id/<storage>/<name>",
+        who=VIEWERS,
+        summary="Find a repository's id by its path",
+        answer=FoundRepository,
+    )
+    async def find_id(self, call: Call, storage: str, name: str) -> FoundRepository:
+        """For those who may read it."""
+        repository = self._services.registry.find(storage, name)
+        if repository is None or not call.may(Action.READ, repository):
+            raise unknown(call.identity, f"{storage}/{name}")
+        return FoundRepository(id=repository.uid, repository_id=repository.uid)
+
+    @table.route("GET", "/repository/<repository>", who=READERS, summary="Show a repository", answer=RepositoryRecord)
+    async def get(self, call: Call) -> RepositoryRecord:
+        """By id, or by storage%2Fname."""
+        return self._shown(call, self._fresh(call))
+
+    @table.route(
+        "GET",
+        "/repository/<repository>/names",
+        who=READERS,
+        summary="Show how a repository is called",
+        answer=RepositoryNames,
+    )
+    async def names(self, call: Call) -> RepositoryNames:
+        """Its name and its storage's."""
+        repository = call.repository
+        return RepositoryNames(
+            id=repository.uid,
+            name=repository.name,
+            repository_name=repository.name,
+            storage_name=repository.storage_name,
+            path=repository.path,
+        )
+
+    @table.route(
+        "PATCH",
+        "/repository/<repository>",
+        who=EDITORS,
+        summary="Change a repository",
+        body=RepositoryChange,
+        answer=RepositoryRecord,
+        audit="repository.update",
+        conditional=True,
+    )
+    async def change(self, call: Call, body: RepositoryChange) -> RepositoryRecord:
+        """Visibility, description, and whether it is active."""
+        repository = self._fresh(call)
+        call.check_unchanged(self._shown(call, repository))
+        changes: dict[str, Any] = {}
+        if body.visibility is not UNSET:
+            changes["visibility"] = visibility_of(body.visibility)
+        if body.description is not UNSET:
+            changes["description"] = body.description
+        if body.active is not UNSET:
+            changes["active"] = body.active
+        before = {name: getattr(repository, name) for name in changes}
+        if changes != before:
+            entry = call.entry(detail={"before": before, "after": changes})
+            repository = await call.write(
+                entry, repositories.update_repository, repository.id, now_ms=call.now_ms, **changes
+            )
+            self._services.observer(repository)
+        return self._shown(call, repository)
+
+    @table.route(
+        "DELETE",
+        "/repository/<repository>",
+        who=SYSTEM_MANAGERS,
+        summary="Delete a repository",
+        answer=DeletedRepository,
+        query=(CONFIRM, PURGE, DRY_RUN),
+        audit="repository.delete",
+        conditional=True,
+    )
+    async def delete(self, call: Call) -> DeletedRepository:
+        """Nothing is served from it any more; its content goes with purge, or after some days."""
+        repository = self._fresh(call)
+        call.check_unchanged(self._shown(call, repository))
+        dry, purge = call.flag("dry_run"), call.flag("purge")
+        if call.query("confirm") not in (repository.name, repository.path) and not dry:
+            raise Invalid(f"add ?confirm={repository.name} to delete repository {repository.path}", "confirm")
+        if not dry:
+            entry = call.entry(detail={"purge": purge, "format": repository.format})
+            await call.write(
+                entry,
+                repositories.remove_repository,
+                repository.id,
+                now_ms=call.now_ms,
+                purge=purge,
+                actor=call.actor,
+            )
+            self._services.observer(repository)
+            while purge and await self._catalog.write(purge_repository, repository.id):
+                pass
+        return DeletedRepository(
+            id=repository.uid,
+            path=repository.path,
+            purged=purge,
+            dry_run=dry,
+            package_count=repository.package_count,
+            usage_bytes=repository.bytes_used,
+        )
+
+    # Below
+
+    def _fits(self, call: Call, repository: Repository) -> bool:
+        if not self._services.authorizer.may_see(call.identity, repository):
+            return False
+        wanted_format, storage, text = call.query("format"), call.query("storage"), call.query("q").casefold()
+        if wanted_format and find_format(self._services.formats, wanted_format, "format").name != repository.format:
+            return False
+        if call.query("type") and call.query("type").casefold() != repository.type.casefold():
+            return False
+        uid = self._services.registry.storage(repository.storage_id).uid
+        if storage and storage.casefold() not in (uid, repository.storage_name.casefold()):
+            return False
+        if call.query("visibility") and visibility_of(call.query("visibility"), "visibility") != repository.visibility:
+            return False
+        return text in f"{repository.path}\n{repository.description}".casefold()
+
+    def _storage(self, body: NewRepository) -> Storage:
+        name = body.storage or body.storage_name or body.storage_id
+        if not name:
+            raise Invalid("the object missing required field `storage`", "/storage")
+        storage: Storage | None = self._catalog.look(storages.find_storage, name)
+        if storage is None:
+            raise Invalid(f"there is no storage {name!r}", "/storage")
+        if not storage.active:
+            raise Conflict(f"storage {storage.name!r} is switched off")
+        return storage
+
+    def _fresh(self, call: Call) -> Repository:
+        fresh: Repository | None = self._catalog.look(repositories.find_repository, call.repository.uid)
+        if fresh is None:
+            raise unknown(call.identity, call.repository.path)
+        return fresh
+
+    def _shown(self, call: Call, repository: Repository) -> RepositoryRecord:
+        storage = self._services.registry.storage(repository.storage_id)
+        return record(repository, storage.uid, call.base_url, warnings_of(self._services.formats, repository))

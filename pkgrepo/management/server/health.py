@@ -1,0 +1,107 @@
+"""Whether the server lives, and whether it is ready."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from pkgrepo.errors import PkgrepoError
+from pkgrepo.http.answering.answers import Answer, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import IBlobStore
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Storage
+from pkgrepo.storage.catalog.people.identity import has_users
+from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
+from pkgrepo.storage.free_space import free_and_total, low_water
+
+from .schema import Health
+
+OK = "ok"
+DEGRADED = "degraded"
+UNAVAILABLE = "unavailable"
+STATUSES = (OK, DEGRADED, UNAVAILABLE)  # from the best to the worst
+
+NO_STORE = ((b"Cache-Control", b"no-store"),)
+
+
+@frozen
+class Check:
+    """One check: what was looked at, one of ``STATUSES``, and a sentence for admins."""
+
+    name: str
+    status: str = OK
+    sentence: str = OK
+
+
+class HealthChecks:
+    """Answers for load balancers and supervisors."""
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+
+    async def live(self, _request: Request) -> Answer:
+        """Always fine: whoever gets an answer knows that the reactor turns."""
+        return json_answer(Health(status="ok"), headers=NO_STORE)
+
+    async def ready(self, request: Request) -> Answer:
+        """
+        Whether requests may be sent here; admins see each check.
+
+        ===========  ======  ================================================================================
+        status       code    when
+        ===========  ======  ================================================================================
+        ok           200     all is well
+        degraded     200     reading works, but a disk has less room than the low-water mark: nothing can be
+                             published, and what the readable layout lacks is shown when there is room again
+        unavailable  503     the catalog does not answer, or an active storage cannot be opened
+        ===========  ======  ================================================================================
+        """
+        checks = [self._catalog(), await self._database(), *[await self._storage(each) for each in self._active()]]
+        status = max((each.status for each in checks), key=STATUSES.index)
+        identity = await self._services.access.identify(request)
+        shown = None
+        if identity.admin and identity.limits is None:
+            shown = {each.name: each.sentence for each in checks} | {"readable layout": await self._layout()}
+        health = Health(status=status, checks=shown)
+        return json_answer(health, 503 if status == UNAVAILABLE else 200, headers=NO_STORE)
+
+    def _catalog(self) -> Check:
+        try:
+            self._services.catalog.look(has_users)
+        except PkgrepoError as error:
+            return Check("catalog", UNAVAILABLE, str(error))
+        return Check("catalog")
+
+    async def _database(self) -> Check:
+        services = self._services
+        try:
+            free, total = await services.pools.disk(free_and_total, services.settings.database_dir)
+        except OSError as error:
+            return Check("database", UNAVAILABLE, error.strerror or "its folder is not to be seen")
+        return self._room("database", free, total)
+
+    def _active(self) -> list[Storage]:
+        return [storage for storage in self._services.registry.storages() if storage.active]
+
+    async def _storage(self, storage: Storage) -> Check:
+        name = f"storage {storage.name}"
+        try:
+            store: IBlobStore = await self._services.stores.open(storage)
+            free, total = store.capacity()
+        except (PkgrepoError, OSError) as error:
+            return Check(name, UNAVAILABLE, str(error))
+        return self._room(name, free, total)
+
+    def _room(self, name: str, free: int, total: int) -> Check:
+        least = low_water(total, self._services.settings.low_water)
+        if free >= least:
+            return Check(name)
+        return Check(name, DEGRADED, f"only {free} bytes are free, {least} are kept free (data.low_water)")
+
+    async def _layout(self) -> str:
+        try:
+            found: Backlog = await self._services.catalog.scan(backlog)
+        except PkgrepoError as error:
+            return str(error)
+        count = sum(found.failed.values())
+        return f"{count} entries could not be shown, and are tried again: {found.reason}" if count else "ok"

@@ -1,0 +1,1 @@
+"""One's own access tokens, and the token service of container clients."""

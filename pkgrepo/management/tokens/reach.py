@@ -1,0 +1,137 @@
+"""What a token may do at most: read from a request, compared with another token's reach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from pkgrepo.auth.tokens.limits import NOWHERE, SERVER_SCOPES, check_limits, literal
+from pkgrepo.errors import Forbidden, Invalid
+from pkgrepo.management.api.actions import parse_action, parse_actions
+from pkgrepo.management.api.lookup import named_repository
+from pkgrepo.model import Action, Repository, RepositoryScope, TokenLimits
+from pkgrepo.repositories.registry import Registry
+
+from .schema import ScopeGiven
+
+_WILD = re.compile(r"[*?\[]")
+
+
+def split_scopes(scopes: Sequence[str]) -> tuple[frozenset[str], frozenset[Action]]:
+    """
+    Server scopes, and the actions among them, which speak of every repository.
+
+    :raises Invalid: with the pointer of what is neither
+    """
+    server: set[str] = set()
+    actions: set[Action] = set()
+    for index, text in enumerate(scopes):
+        action = parse_action(text)
+        if action is not None:
+            actions.add(action)
+        elif text.casefold() in SERVER_SCOPES:
+            server.add(text.casefold())
+        else:
+            known = ", ".join((*sorted(SERVER_SCOPES), *Action))
+            raise Invalid(f"there is no scope {text!r}; there are {known}", f"/scopes/{index}")
+    return frozenset(server), frozenset(actions)
+
+
+def reach(
+    registry: Registry,
+    knows: Callable[[Repository], bool],
+    *,
+    scopes: Sequence[str] | None,
+    repositories: Sequence[ScopeGiven] | None,
+    packages: Sequence[str],
+    cidrs: Sequence[str],
+) -> TokenLimits:
+    """
+    Limits without an end, from what a request says; ``knows`` tells which repositories the caller may name.
+
+    :raises Invalid: with the pointer of what makes no sense
+    """
+    server, actions = split_scopes(scopes or ())
+    if repositories is not None:
+        reached = tuple(_scope(registry, knows, each, index, actions) for index, each in enumerate(repositories))
+    elif actions:
+        reached = (RepositoryScope(repository="*", actions=actions),)
+    else:
+        # in the catalog no list at all means everywhere, which is right only when nothing was said
+        reached = () if scopes is None else (NOWHERE,)
+    if repositories is not None and not reached:
+        reached = (NOWHERE,)
+    return checked(TokenLimits(scopes=server, repositories=reached, packages=tuple(packages), cidrs=tuple(cidrs)))
+
+
+def checked(limits: TokenLimits) -> TokenLimits:
+    """
+    The limits, if they can be kept.
+
+    :raises Invalid: with the pointer of what cannot
+    """
+    if limits.repositories != (NOWHERE,):
+        return check_limits(limits)
+    check_limits(TokenLimits(scopes=limits.scopes, packages=limits.packages, cidrs=limits.cidrs))
+    return limits
+
+
+def _scope(
+    registry: Registry,
+    knows: Callable[[Repository], bool],
+    given: ScopeGiven,
+    index: int,
+    actions: frozenset[Action],
+) -> RepositoryScope:
+    pointer = f"/repositories/{index}"
+    name = given.repository or given.repository_id
+    if not name:
+        raise Invalid("the object missing required field `repository`", f"{pointer}/repository")
+    if not _WILD.search(name):
+        name = literal(named_repository(registry, name, f"{pointer}/repository", knows).path)
+    words = given.actions if given.actions is not None else given.scopes
+    chosen = (actions or frozenset({Action.READ})) if words is None else parse_actions(words, f"{pointer}/actions")
+    return RepositoryScope(repository=name, actions=chosen, packages=tuple(given.packages))
+
+
+def check_not_wider(wanted: TokenLimits, own: TokenLimits | None) -> None:
+    """
+    Let a token be made by whoever has these limits of their own; None are a login's.
+
+    The comparison is careful: what cannot be seen to be covered is not.
+
+    :raises Forbidden: the new token would reach further
+    """
+    if own is None:
+        return
+    if not wanted.scopes <= own.scopes:
+        raise Forbidden(f"this token has no {', '.join(sorted(wanted.scopes - own.scopes))} to pass on")
+    if own.repositories and not (
+        wanted.repositories and all(_scope_covered(each, own.repositories) for each in wanted.repositories)
+    ):
+        raise Forbidden("a token makes none that reaches further into repositories than itself")
+    if own.packages and not (wanted.packages and all(_covered(each, own.packages) for each in wanted.packages)):
+        raise Forbidden("a token makes none that reaches more packages than itself")
+    if own.cidrs and not (wanted.cidrs and set(wanted.cidrs) <= set(own.cidrs)):
+        raise Forbidden("a token makes none for more networks than its own")
+    if own.expires_at is not None and (wanted.expires_at is None or wanted.expires_at > own.expires_at):
+        raise Forbidden("a token makes none that outlives it")
+
+
+def _scope_covered(wanted: RepositoryScope, own: Iterable[RepositoryScope]) -> bool:
+    return not wanted.actions or any(
+        _covered(wanted.repository.casefold(), (each.repository.casefold(),))
+        and wanted.actions <= each.actions
+        and (
+            not each.packages
+            or (bool(wanted.packages) and all(_covered(glob, each.packages) for glob in wanted.packages))
+        )
+        for each in own
+    )
+
+
+def _covered(wanted: str, own: Iterable[str]) -> bool:
+    """Whether a pattern is among others, or is a plain name that one of them matches."""
+    plain = not _WILD.search(wanted)
+    return any(glob in ("*", wanted) or (plain and fnmatchcase(wanted, glob)) for glob in own)

@@ -1,0 +1,269 @@
+"""Access tokens of one's own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from attrs import evolve
+from msgspec import UNSET
+
+from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
+from pkgrepo.errors import AuthenticationRequired, Conflict, Invalid, NotFound
+from pkgrepo.interfaces import ICatalog, Transaction
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import SELF, check_no_bearer
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.route import Created, Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Token, TokenKind, TokenLimits
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.storage.catalog.counts import count_tokens
+from pkgrepo.storage.catalog.people import tokens
+
+from .reach import check_not_wider, checked, reach
+from .records import new_token_record, token_record
+from .schema import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange, TokenRecord
+
+DEFAULT_DAYS = 90
+
+
+class Tokens:
+    """The tokens of the caller; each is shown once, when it is made."""
+
+    table = Table("tokens")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+
+    @table.route(
+        "GET",
+        "/user/token",
+        who=SELF,
+        summary="List one's own tokens",
+        answer=TokenRecord,
+        paged=True,
+        aliases=[("GET", "/user/token/list")],
+    )
+    async def list_page(self, call: Call) -> Page[TokenRecord]:
+        """The oldest first, revoked ones too."""
+        wanted, owner = call.wanted, _owner(call)
+        found = await self._catalog.scan(
+            tokens.list_tokens, user_id=owner, after=wanted.after(0), limit=wanted.limit + 1
+        )
+        total = await self._catalog.scan(count_tokens, owner) if wanted.count else None
+        username = call.identity.username
+        return wanted.page(found, lambda token: token.id, lambda token: token_record(token, username), total)
+
+    @table.route(
+        "POST",
+        "/user/token",
+        who=SELF,
+        summary="Make a token",
+        body=NewToken,
+        answer=NewTokenRecord,
+        status=201,
+        audit="token.create",
+        aliases=[("POST", "/user/token/create")],
+    )
+    async def create(self, call: Call, body: NewToken) -> Created:
+        """A token makes none that may do more than itself, and a bearer token none at all."""
+        check_no_bearer(call.identity)
+        owner = _owner(call)
+        repositories = body.repositories if body.repositories is not None else body.repository_scopes
+        limits = reach(
+            self._services.registry,
+            call.knows,
+            scopes=body.scopes,
+            repositories=repositories,
+            packages=body.packages,
+            cidrs=body.cidrs,
+        )
+        limits = evolve(limits, expires_at=self._end(call, body))
+        check_not_wider(limits, call.identity.limits)
+        text = make_token(body.kind)
+        token = await call.write(
+            call.entry(body.name, {"kind": body.kind, "scopes": sorted(limits.scopes)}),
+            tokens.add_token,
+            user_id=owner,
+            hash=hash_token(text),
+            shown=shown_part(text),
+            kind=body.kind,
+            name=body.name,
+            description=body.description,
+            limits=limits,
+            created_from=call.request.client_address,
+            now_ms=call.now_ms,
+            asked=msgspec.to_builtins(AskedRecord(scopes=body.scopes, repositories=repositories)),
+        )
+        return Created(new_token_record(token, call.identity.username, text), f"/api/user/token/{token.uid}")
+
+    @table.route(
+        "GET",
+        "/user/token/<id>",
+        who=SELF,
+        summary="Show one of one's own tokens",
+        answer=TokenRecord,
+        aliases=[("GET", "/user/token/get/<id>")],
+    )
+    async def get(self, call: Call, id: str) -> TokenRecord:
+        """Everything but its text."""
+        return token_record(self._find(call, id), call.identity.username)
+
+    @table.route(
+        "PATCH",
+        "/user/token/<id>",
+        who=SELF,
+        summary="Rename a token, or narrow its reach",
+        body=TokenChange,
+        answer=TokenRecord,
+        audit="token.update",
+        conditional=True,
+    )
+    async def change(self, call: Call, body: TokenChange, id: str) -> TokenRecord:
+        """Widening needs a new token, so that nobody's token grows behind their back."""
+        token = self._find(call, id)
+        call.check_unchanged(token_record(token, call.identity.username))
+        changes: dict[str, Any] = {}
+        for name in ("name", "description"):
+            if getattr(body, name) is not UNSET:
+                changes[name] = getattr(body, name)
+        limits = self._narrowed(call, token.limits, body)
+        if limits != token.limits:
+            check_not_wider(limits, token.limits)
+            changes["limits"] = limits
+        if changes:
+            entry = call.entry(token.name, {"changed": sorted(changes)})
+            token = await call.write(entry, tokens.update_token, token.id, **changes)
+        return token_record(token, call.identity.username)
+
+    @table.route(
+        "DELETE",
+        "/user/token/<id>",
+        who=SELF,
+        summary="Revoke a token",
+        status=204,
+        audit="token.revoke",
+        aliases=[("DELETE", "/user/token/delete/<id>")],
+    )
+    async def revoke(self, call: Call, id: str) -> None:
+        """At once, and for good; it stays in the list."""
+        token = self._find(call, id)
+        await call.write(call.entry(token.name), tokens.revoke_token, token.id, now_ms=call.now_ms)
+
+    @table.route(
+        "POST",
+        "/user/token/<id>/rotate",
+        who=SELF,
+        summary="Give a token a new text",
+        body=Rotation,
+        answer=NewTokenRecord,
+        status=201,
+        audit="token.rotate",
+    )
+    async def rotate(self, call: Call, body: Rotation, id: str) -> Created:
+        """A new token with the same name and reach that lives as long as the old one was to live."""
+        check_no_bearer(call.identity)
+        token = self._find(call, id)
+        if token.revoked_at is not None:
+            raise Conflict(f"token {token.name!r} is revoked")
+        limits = token.limits
+        now = from_ms(call.now_ms)
+        if limits.expires_at is not None:
+            if limits.expires_at <= now:
+                raise Conflict(f"token {token.name!r} has expired")
+            limits = evolve(limits, expires_at=now + (limits.expires_at - token.created_at))
+        if call.identity.token_id != token.id:
+            check_not_wider(limits, call.identity.limits)
+        text = make_token(token.kind)
+        fresh = await call.write(
+            call.entry(token.name, {"grace_s": body.grace_s}),
+            _rotate,
+            token,
+            limits,
+            text,
+            grace_s=body.grace_s,
+            call=call,
+        )
+        return Created(new_token_record(fresh, call.identity.username, text), f"/api/user/token/{fresh.uid}")
+
+    # Below
+
+    def _find(self, call: Call, id: str) -> Token:
+        token: Token | None = self._catalog.look(tokens.find_token_by_uid, id.lower())
+        if token is None or token.user_id != _owner(call):
+            raise NotFound("token", id)
+        call.object = token.name
+        return token
+
+    def _end(self, call: Call, body: NewToken) -> datetime:
+        now = from_ms(call.now_ms)
+        most = self._services.settings.token_max_days
+        if body.expires_at is not None:
+            end, pointer = _utc(body.expires_at), "/expires_at"
+        else:
+            days = min(DEFAULT_DAYS, most) if body.expires_in_days is None else body.expires_in_days
+            end, pointer = now + timedelta(days=max(-1, min(days, 100_000))), "/expires_in_days"
+        own = call.identity.limits
+        if own is not None and own.expires_at is not None and body.expires_at is None and body.expires_in_days is None:
+            end = min(end, own.expires_at)
+        if not now < end <= now + timedelta(days=most):
+            raise Invalid(f"a token ends within {most} days from now (auth.token_max_days)", pointer)
+        return end
+
+    def _narrowed(self, call: Call, limits: TokenLimits, body: TokenChange) -> TokenLimits:
+        changes: dict[str, Any] = {}
+        if body.scopes is not UNSET or body.repositories is not UNSET:
+            scopes = None if body.scopes is UNSET else body.scopes
+            given = None if body.repositories is UNSET else body.repositories
+            registry = self._services.registry
+            wanted = reach(registry, call.knows, scopes=scopes, repositories=given, packages=(), cidrs=())
+            if scopes is not None:
+                changes["scopes"] = wanted.scopes
+            if given is not None:
+                changes["repositories"] = wanted.repositories
+        if body.packages is not UNSET:
+            changes["packages"] = tuple(body.packages)
+        if body.cidrs is not UNSET:
+            changes["cidrs"] = tuple(body.cidrs)
+        if body.expires_at is not UNSET:
+            changes["expires_at"] = _utc(body.expires_at)
+        return checked(evolve(limits, **changes))
+
+
+def _utc(time: datetime) -> datetime:
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:  # the first and the last day there is, in most time zones
+        raise Invalid("there is no such time in UTC", "/expires_at") from None
+
+
+def _owner(call: Call) -> int:
+    if call.identity.user_id is None:
+        raise AuthenticationRequired
+    return call.identity.user_id
+
+
+def _rotate(tx: Transaction, token: Token, limits: TokenLimits, text: str, *, grace_s: int, call: Call) -> Token:
+    fresh = tokens.add_token(
+        tx,
+        user_id=token.user_id,
+        hash=hash_token(text),
+        shown=shown_part(text),
+        kind=TokenKind(token.kind),
+        name=token.name,
+        description=token.description,
+        limits=limits,
+        created_from=call.request.client_address,
+        now_ms=call.now_ms,
+        asked=token.asked,
+    )
+    if grace_s:
+        end = from_ms(call.now_ms) + timedelta(seconds=grace_s)
+        if token.limits.expires_at is None or end < token.limits.expires_at:
+            tokens.update_token(tx, token.id, limits=evolve(token.limits, expires_at=end))
+    else:
+        tokens.revoke_token(tx, token.id, now_ms=call.now_ms)
+    return fresh

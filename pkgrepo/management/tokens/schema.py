@@ -1,0 +1,136 @@
+"""Access tokens."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from pkgrepo.management.api.etags import Record
+from pkgrepo.management.api.schema import Body, Text, Word
+from pkgrepo.model import TokenKind
+
+Time = Annotated[datetime, Meta(tz=True)]
+Globs = Annotated[list[Word], Meta(max_length=200)]
+Words = Annotated[list[str], Meta(max_length=50)]
+
+
+class ScopeGiven(Body):
+    """
+    A token's reach: repositories by id, by storage/name, or by a pattern of it; actions, and package patterns.
+
+    repository_id and scopes are older spellings.
+    """
+
+    repository: str | None = None
+    repository_id: str | None = None
+    actions: Words | None = None
+    scopes: Words | None = None
+    packages: Globs = []
+
+
+class NewToken(Body):
+    """
+    A token to be.
+
+    scopes are those of the server (see /api/info/scopes), and actions for every repository; a token that is given
+    neither scopes nor repositories may do in repositories what its owner may, and nothing else. Without an expiry it
+    lives 90 days (or as long as the server allows, if that is less).
+    """
+
+    name: Word
+    description: Text = ""
+    kind: TokenKind = TokenKind.PERSONAL
+    scopes: Words | None = None
+    repositories: Annotated[list[ScopeGiven], Meta(max_length=200)] | None = None
+    repository_scopes: Annotated[list[ScopeGiven], Meta(max_length=200)] | None = None
+    packages: Globs = []
+    cidrs: Globs = []
+    expires_in_days: int | None = None
+    expires_at: Time | None = None
+
+
+class TokenChange(Body):
+    """What may be changed of a token; its reach may only become narrower."""
+
+    name: Word | UnsetType = UNSET
+    description: Text | UnsetType = UNSET
+    scopes: Words | UnsetType = UNSET
+    repositories: Annotated[list[ScopeGiven], Meta(max_length=200)] | UnsetType = UNSET
+    packages: Globs | UnsetType = UNSET
+    cidrs: Globs | UnsetType = UNSET
+    expires_at: Time | UnsetType = UNSET
+
+
+class Rotation(Body):
+    """How long the old text still works, in seconds."""
+
+    grace_s: Annotated[int, Meta(ge=0, le=7 * 86400)] = 0
+
+
+class ScopeRecord(Record):
+    """A token's reach."""
+
+    repository: str
+    actions: list[str]
+    packages: list[str]
+
+
+class AskedRecord(Record):
+    """What a token was asked for with: null where the request did not say, actions as they were written."""
+
+    scopes: list[str] | None
+    repositories: list[ScopeGiven] | None
+
+
+class TokenRecord(Record):
+    """
+    What is known of an access token; shown is enough of its text to tell it from others.
+
+    repository_access says what repositories means: owner (none are listed, and it may do in every repository what its
+    owner may), listed, or none. asked is null for tokens that were not made through this API.
+    """
+
+    id: str
+    name: str
+    description: str
+    kind: TokenKind
+    owner: str
+    shown: str
+    scopes: list[str]
+    repository_access: Literal["owner", "listed", "none"]
+    repositories: list[ScopeRecord]
+    asked: AskedRecord | None
+    packages: list[str]
+    cidrs: list[str]
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    created_at: datetime
+    created_from: str
+    last_used_at: datetime | None
+    last_used_ip: str | None
+    last_used_client: str | None
+    uses: int
+
+    @classmethod
+    def measured(cls) -> frozenset[str]:
+        """See L{Record.measured}."""
+        return frozenset({"last_used_at", "last_used_ip", "last_used_client", "uses"})
+
+
+class NewTokenRecord(TokenRecord):
+    """A new token with its text, which is never shown again."""
+
+    token: str
+
+
+class BearerAnswer(Record):
+    """A short-lived bearer token, in the form that container clients want; the same text twice, for old ones."""
+
+    token: str
+    access_token: str
+    expires_in: int
+    issued_at: datetime
+    scope: str
+    refresh_token: str | UnsetType = UNSET

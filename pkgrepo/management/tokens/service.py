@@ -1,0 +1,221 @@
+"""
+The token service: credentials in, a short-lived bearer token out.
+
+Container clients come here after a challenge (distribution's token specification). A token that was asked for without
+a scope opens the rest of the API (see L{pkgrepo.auth.tokens.bearer}). What was asked for and is not allowed is left
+out of the token, not refused: clients ask for ``pull,push`` where their user may only pull.
+
+A client that asks for it at a login with a password gets a refresh token beside: an access token of the kind "login",
+listed and revoked like every other, which docker keeps in place of the password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from urllib.parse import parse_qs
+
+from msgspec import UNSET, UnsetType
+
+from pkgrepo.auth.tokens.bearer import Access, allowed_words
+from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
+from pkgrepo.errors import AuthenticationRequired, Invalid, StorageFailed, StorageFull
+from pkgrepo.gateway.image_addresses import FORMAT
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import PUBLIC
+from pkgrepo.management.api.route import Parameter, Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Identity, Repository, TokenKind, TokenLimits
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.storage.catalog.people.tokens import add_token
+
+from .schema import BearerAnswer
+
+FORM_LIMIT = 64 * 1024  # bytes
+MOST_SCOPES = 100
+LOGIN_DAYS = 90  # how long docker stays logged in
+CATALOG = "registry:catalog:*"
+
+QUERY = (
+    Parameter("service", "The name of this server; any is taken."),
+    Parameter("scope", "What is wanted, as repository:storage/name/image:pull,push; may be repeated."),
+    Parameter("account", "The user's name, for the log."),
+    Parameter("offline_token", "true also asks for a refresh token."),
+)
+
+
+class TokenService:
+    """Issues bearer tokens, to anonymous callers too."""
+
+    table = Table("tokens")
+    elsewhere = Table("tokens")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+
+    @elsewhere.route(
+        "GET",
+        "/",
+        who=PUBLIC,
+        summary="Get a bearer token",
+        answer=BearerAnswer,
+        query=QUERY,
+        audit="login",
+        blank=True,
+    )
+    @table.route(
+        "GET",
+        "/auth/token",
+        who=PUBLIC,
+        summary="Get a bearer token",
+        answer=BearerAnswer,
+        query=QUERY,
+        audit="login",
+        blank=True,
+    )
+    async def get(self, call: Call) -> BearerAnswer:
+        """For whoever the Authorization field names; for nobody, what everybody may read."""
+        offline = _values(call.request.args, b"offline_token") == ["true"]
+        return await self._issue(call, call.identity, _values(call.request.args, b"scope"), offline=offline)
+
+    @elsewhere.route(
+        "POST",
+        "/",
+        who=PUBLIC,
+        summary="Get a bearer token",
+        answer=BearerAnswer,
+        query=QUERY,
+        audit="login",
+        blank=True,
+    )
+    @table.route(
+        "POST",
+        "/auth/token",
+        who=PUBLIC,
+        summary="Get a bearer token",
+        answer=BearerAnswer,
+        query=QUERY,
+        audit="login",
+        blank=True,
+    )
+    async def post(self, call: Call) -> BearerAnswer:
+        """Credentials and scopes may also come as a form (OAuth 2.0, RFC 6749 sections 4.3 and 6)."""
+        form = _form(await call.request.body.read_all(FORM_LIMIT))
+        identity = call.identity
+        grant = form.get("grant_type", [""])[0]
+        if grant not in ("", "password", "refresh_token"):
+            raise Invalid("grant_type is password or refresh_token", "grant_type")
+        if grant == "refresh_token":
+            text = form.get("refresh_token", [""])[0]
+            identity = await self._services.authenticator.login("", text, call.request.client_address)
+            call.identity = identity
+        elif "username" in form or "password" in form:
+            username, password = form.get("username", [""])[0], form.get("password", [""])[0]
+            identity = await self._services.authenticator.login(username, password, call.request.client_address)
+            call.identity = identity
+        elif grant:
+            raise AuthenticationRequired
+        scopes = _values(call.request.args, b"scope") + form.get("scope", [])
+        offline = form.get("access_type", [""])[0] == "offline"
+        return await self._issue(call, identity, scopes, offline=offline)
+
+    async def _issue(self, call: Call, identity: Identity, scopes: Iterable[str], *, offline: bool) -> BearerAnswer:
+        """A token for what is asked for; whoever asks for no scope at all gets one for the rest of the server."""
+        asked = _split(scopes)
+        authority = call.request.authority
+        granted = [access for scope in asked if (access := self._grant(authority, identity, scope)) is not None]
+        issued = self._services.bearer.issue(identity, granted, scoped=bool(asked), catalog=CATALOG in asked)
+        call.object = identity.username or "anonymous"
+        if identity.anonymous:
+            call.audited = True  # nobody logged in
+        return BearerAnswer(
+            token=issued.text,
+            access_token=issued.text,
+            expires_in=issued.expires_in,
+            issued_at=issued.issued_at,
+            scope=" ".join(f"repository:{access.name}:{','.join(access.words)}" for access in granted),
+            refresh_token=await self._remember(call, identity) if offline and identity.via == "password" else UNSET,
+        )
+
+    async def _remember(self, call: Call, identity: Identity) -> str | UnsetType:
+        """
+        A new refresh token of a caller who came with a password.
+
+        None while the catalog cannot be written: docker keeps the password then, and pulls.
+        """
+        assert identity.user_id is not None
+        text = make_token(TokenKind.LOGIN)
+        days = min(LOGIN_DAYS, self._services.settings.token_max_days)
+        adding = self._services.catalog.write(
+            add_token,
+            user_id=identity.user_id,
+            hash=hash_token(text),
+            shown=shown_part(text),
+            kind=TokenKind.LOGIN,
+            name="login of a container client",
+            limits=TokenLimits(expires_at=from_ms(call.now_ms) + timedelta(days=days)),
+            created_from=call.request.client_address,
+            now_ms=call.now_ms,
+        )
+        try:
+            await adding
+        except (StorageFull, StorageFailed):
+            return UNSET
+        return text
+
+    def _grant(self, authority: bytes | None, identity: Identity, scope: str) -> Access | None:
+        """What is allowed of one scope; None for nothing."""
+        kind, _, rest = scope.partition(":")
+        name, colon, words = rest.rpartition(":")
+        if kind.partition("(")[0] != "repository" or not colon:
+            return None
+        for repository, package in self._meanings(authority, name):
+            access = self._allow(identity, repository, package, name, words)
+            if access is not None:
+                return access
+        return None
+
+    def _allow(self, identity: Identity, repository: Repository, package: str, name: str, words: str) -> Access | None:
+        if not repository.active:
+            return None
+        if package:
+            try:
+                package = self._services.formats[repository.format].package_key(package)
+            except (Invalid, KeyError):
+                return None
+        allowed = allowed_words(self._services.authorizer, identity, repository, package, words.split(","))
+        if not allowed:
+            return None
+        return Access(name=name, repository=repository.path, package=package, words=allowed)
+
+    def _meanings(self, authority: bytes | None, name: str) -> Iterator[tuple[Repository, str]]:
+        """
+        The repository that a scope's name means, and the package in it; no package means all of it.
+
+        What it would mean without that repository comes second: to whoever may not see it, it is not there.
+        """
+        storage, _, rest = name.partition("/")
+        repository_name, _, package = rest.partition("/")
+        repository = self._services.registry.find(storage, repository_name)
+        if repository is not None and (repository.format != FORMAT or not package):
+            yield repository, package
+        images = self._services.images
+        for found in (images.find(authority, name), images.find_default(authority, name)):
+            if found is not None:
+                yield found.repository, found.image
+
+
+def _form(body: bytes) -> dict[str, list[str]]:
+    try:
+        return parse_qs(body.decode("utf-8", "replace"), max_num_fields=MOST_SCOPES)
+    except ValueError:
+        raise Invalid(f"the form has more than {MOST_SCOPES} fields") from None
+
+
+def _values(arguments: Mapping[bytes, list[bytes]], name: bytes) -> list[str]:
+    return [value.decode("utf-8", "replace") for value in arguments.get(name, [])]
+
+
+def _split(scopes: Iterable[str]) -> list[str]:
+    """Scopes may be repeated, or stand in one value with blanks between (RFC 6749 section 3.3)."""
+    return [each for text in scopes for each in text.split()][:MOST_SCOPES]

@@ -1,0 +1,1 @@
+"""Users, their permissions, and one's own account."""

@@ -1,0 +1,105 @@
+"""One's own account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET
+
+from pkgrepo.auth.tokens.text import token_kind
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import PUBLIC, SELF, check_no_bearer
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import User
+from pkgrepo.storage.catalog.people import grants, identity
+
+from .records import permissions_record, user_record
+from .schema import OwnChange, PasswordChange, Permissions, UserRecord, Whoami
+
+
+class Account:
+    """What people may see and change of themselves."""
+
+    table = Table("account")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+
+    @table.route("GET", "/user/whoami", who=PUBLIC, summary="Who the server takes the caller for", answer=Whoami)
+    async def whoami(self, call: Call) -> Whoami:
+        """Works for everybody, also without credentials, and for every token."""
+        found = call.identity
+        return Whoami(
+            authenticated=not found.anonymous,
+            username=found.username,
+            via=found.via,
+            admin=found.admin,
+            user_manager=found.user_manager,
+            system_manager=found.system_manager,
+            scopes=None if found.limits is None else sorted(found.limits.scopes),
+        )
+
+    @table.route("GET", "/user/me", who=SELF, summary="Show one's own account", answer=UserRecord)
+    async def me(self, call: Call) -> UserRecord:
+        """The record that user managers see."""
+        return user_record(self._user(call))
+
+    @table.route(
+        "PATCH",
+        "/user/me",
+        who=SELF,
+        summary="Change one's own account",
+        body=OwnChange,
+        answer=UserRecord,
+        audit="account.update",
+        conditional=True,
+    )
+    async def change(self, call: Call, body: OwnChange) -> UserRecord:
+        """Name and email."""
+        user = self._user(call)
+        call.check_unchanged(user_record(user))
+        changes: dict[str, Any] = {
+            name: value for name in ("name", "email") if (value := getattr(body, name)) is not UNSET
+        }
+        entry = call.entry(user.username, {"changed": sorted(changes)})
+        return user_record(await call.write(entry, identity.update_user, user.id, now_ms=call.now_ms, **changes))
+
+    @table.route("GET", "/user/me/permissions", who=SELF, summary="Show what one was given", answer=Permissions)
+    async def permissions(self, call: Call) -> Permissions:
+        """Flags, default actions, and grants in repositories."""
+        user = self._user(call)
+        found = self._catalog.look(grants.permissions_of_user, user.id)
+        return permissions_record(user, found, {each.id: each for each in self._services.registry.all()})
+
+    @table.route(
+        "POST",
+        "/user/change-password",
+        who=SELF,
+        summary="Change one's own password",
+        body=PasswordChange,
+        status=204,
+        audit="account.password",
+    )
+    async def change_password(self, call: Call, body: PasswordChange) -> None:
+        """The old one must come with it, however the caller has logged in: a borrowed token must not take over."""
+        user = self._user(call)
+        check_no_bearer(call.identity)
+        if call.identity.token_id is not None:
+            raise Forbidden("a password is changed by whoever logs in with it, not through a token")
+        if token_kind(body.old_password):
+            raise AuthenticationFailed
+        address = call.request.client_address
+        await self._services.authenticator.login(user.username, body.old_password, address)
+        self._services.passwords.check(body.new_password, username=user.username)
+        hashed = await self._services.passwords.hash(body.new_password)
+        await call.write(call.entry(user.username), identity.set_password, user.id, hashed, now_ms=call.now_ms)
+
+    def _user(self, call: Call) -> User:
+        if call.identity.user_id is None:
+            raise AuthenticationRequired
+        user: User = self._catalog.look(identity.get_user, call.identity.user_id)
+        return user

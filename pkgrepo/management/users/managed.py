@@ -1,0 +1,74 @@
+"""Which users a caller may manage, and what of a change the audit log shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pkgrepo.errors import Forbidden, NotFound
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.management.api.actions import show_actions
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import is_full_admin
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Action, User
+from pkgrepo.storage.catalog.people import identity
+
+FLAGS = ("admin", "user_manager", "system_manager")
+
+
+def find_user(catalog: ICatalog, id: str) -> User:
+    """The user with this id or name. :raises NotFound: there is none"""
+    user: User | None = catalog.look(identity.find_user_by_uid, id)
+    user = user or catalog.look(identity.find_user_by_name, id)
+    if user is None:
+        raise NotFound("user", id)
+    return user
+
+
+def find_manageable(catalog: ICatalog, call: Call, id: str) -> User:
+    """
+    The user with this id or name, for a change.
+
+    :raises NotFound: there is none; :raises Forbidden: only admins change this one
+    """
+    user = find_user(catalog, id)
+    if (user.admin or user.system_manager) and not is_full_admin(call.identity):
+        raise Forbidden(f"only admins change {user.username!r}")
+    call.object = user.username
+    return user
+
+
+def check_flags(call: Call, user: User, changes: Mapping[str, Any]) -> None:
+    """Let a change of flags pass. :raises Forbidden: the caller is no admin"""
+    if any(flag in changes and changes[flag] != getattr(user, flag) for flag in FLAGS):
+        check_may_raise(call)
+
+
+def check_may_raise(call: Call) -> None:
+    """Let somebody be given a flag. :raises Forbidden: the caller is no admin"""
+    if not is_full_admin(call.identity):
+        raise Forbidden("only admins make or unmake admins, user managers and system managers")
+
+
+def check_may_give(
+    services: ManagementServices,
+    call: Call,
+    user: User | None,
+    *,
+    grants: Mapping[int, frozenset[Action]] | None = None,
+    default_actions: frozenset[Action] | None = None,
+) -> None:
+    """
+    Let a user (None: one that is to be added) be given grants and default actions; None leaves them as they are.
+
+    :raises Forbidden: the caller is no admin and does not hold what this adds
+    """
+    if not is_full_admin(call.identity):
+        every = services.registry.all()
+        services.authorizer.check_delegation(call.identity, user, every, grants=grants, default_actions=default_actions)
+
+
+def shown(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A change as the audit log has it."""
+    return {name: show_actions(value) if isinstance(value, frozenset) else value for name, value in changes.items()}

@@ -1,0 +1,108 @@
+"""What users are given: flags, default actions, and grants in repositories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET
+
+from pkgrepo.interfaces import ICatalog, Transaction
+from pkgrepo.management.api.actions import parse_actions, show_actions
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import USER_MANAGERS, is_full_admin
+from pkgrepo.management.api.lookup import named_repository
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Action, Repository, SubjectKind, User
+from pkgrepo.storage.catalog.people import grants, identity
+
+from .managed import FLAGS, check_flags, check_may_give, find_manageable, find_user, shown
+from .records import permissions_record
+from .schema import GrantSet, Permissions, PermissionsSet
+
+
+class UserPermissions:
+    """The permissions of each user, taken as a whole."""
+
+    table = Table("users")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+
+    @table.route(
+        "GET",
+        "/users/<id>/permissions",
+        who=USER_MANAGERS,
+        summary="Show what a user was given",
+        answer=Permissions,
+        aliases=[("GET", "/user-management/get/<id>/permissions")],
+    )
+    async def permissions(self, _call: Call, id: str) -> Permissions:
+        """Flags, default actions, and grants in repositories."""
+        return self._permissions(find_user(self._catalog, id))
+
+    @table.route(
+        "PUT",
+        "/users/<id>/permissions",
+        who=USER_MANAGERS,
+        summary="Set what a user is given",
+        body=PermissionsSet,
+        answer=Permissions,
+        audit="user.permissions",
+        conditional=True,
+        aliases=[("PUT", "/user-management/update/<id>/permissions")],
+    )
+    async def set_permissions(self, call: Call, body: PermissionsSet, id: str) -> Permissions:
+        """The list of grants is taken as a whole; only admins give rights that they do not hold themselves."""
+        user = find_manageable(self._catalog, call, id)
+        call.check_unchanged(self._permissions(user))
+        changes: dict[str, Any] = {flag: getattr(body, flag) for flag in FLAGS if getattr(body, flag) is not UNSET}
+        if body.default_repository_actions is not UNSET:
+            changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
+        check_flags(call, user, changes)
+        wanted = None if body.repositories is UNSET else self._wanted(call, user, body.repositories)
+        check_may_give(self._services, call, user, grants=wanted, default_actions=changes.get("default_actions"))
+        detail = shown(changes)
+        if wanted is not None:
+            paths = {each.id: each.path for each in self._services.registry.all()}
+            detail["repositories"] = {paths[key]: show_actions(actions) for key, actions in wanted.items()}
+        entry = call.entry(user.username, detail)
+        user = await call.write(entry, _set_permissions, user, wanted, changes, call.now_ms)
+        return self._permissions(user)
+
+    # Below
+
+    def _permissions(self, user: User) -> Permissions:
+        found = self._catalog.look(grants.permissions_of_user, user.id)
+        return permissions_record(user, found, {each.id: each for each in self._services.registry.all()})
+
+    def _wanted(self, call: Call, user: User, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
+        wanted: dict[int, frozenset[Action]] = {}
+        granted = {each.repository_id for each in self._catalog.look(grants.permissions_of_user, user.id)}
+
+        def knows(repository: Repository) -> bool:
+            return repository.id in granted or is_full_admin(call.identity) or call.knows(repository)
+
+        for index, each in enumerate(given):
+            pointer = f"/repositories/{index}/repository"
+            repository = named_repository(self._services.registry, each.repository, pointer, knows)
+            wanted[repository.id] = parse_actions(each.actions, f"/repositories/{index}/actions")
+        return wanted
+
+
+def _set_permissions(
+    tx: Transaction,
+    user: User,
+    wanted: Mapping[int, frozenset[Action]] | None,
+    changes: dict[str, Any],
+    now_ms: int,
+) -> User:
+    if wanted is not None:
+        for grant in grants.permissions_of_user(tx, user.id):
+            if grant.subject_kind is SubjectKind.USER and grant.repository_id not in wanted:
+                grants.set_permission(tx, grant.repository_id, SubjectKind.USER, user.id, None)
+        for repository_id, actions in wanted.items():
+            grants.set_permission(tx, repository_id, SubjectKind.USER, user.id, actions)
+    return identity.update_user(tx, user.id, now_ms=now_ms, **changes)

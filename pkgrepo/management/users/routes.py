@@ -1,0 +1,232 @@
+"""Users, for those who manage them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET
+
+from pkgrepo.auth.login.usernames import check_username
+from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.management.api.actions import parse_actions
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.callers import USER_MANAGERS, check_no_bearer
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.route import Created, Parameter, Table
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import User, UserKind
+from pkgrepo.storage.catalog.counts import count_users
+from pkgrepo.storage.catalog.people import identity, login_unlocks
+
+from .managed import FLAGS, check_flags, check_may_give, check_may_raise, find_manageable, find_user, shown
+from .records import user_record
+from .schema import NameTaken, NewUser, PasswordSet, StatusChange, UserChange, UserRecord
+
+
+class Users:
+    """
+    The users of the server.
+
+    User managers manage everybody but admins and system managers, raise nobody to a manager, and give only rights that
+    they hold themselves: else each of them could become admin by a detour. An admin's token that was made for users
+    alone does not reach further.
+    """
+
+    table = Table("users")
+
+    def __init__(self, services: ManagementServices) -> None:
+        self._services = services
+        self._catalog: ICatalog = services.catalog
+
+    @table.route(
+        "GET",
+        "/users",
+        who=USER_MANAGERS,
+        summary="List users",
+        answer=UserRecord,
+        paged=True,
+        query=[Parameter("q", "Only with this text in user name, name or email.")],
+        aliases=[("GET", "/user-management/list")],
+    )
+    async def list_page(self, call: Call) -> Page[UserRecord]:
+        """By user name."""
+        wanted = call.wanted
+        found = await self._catalog.scan(
+            identity.list_users, after=wanted.after(""), limit=wanted.limit + 1, search=call.query("q")
+        )
+        total = await self._catalog.scan(count_users, call.query("q")) if wanted.count else None
+        return wanted.page(found, lambda user: user.key, user_record, total)
+
+    @table.route(
+        "POST",
+        "/users",
+        who=USER_MANAGERS,
+        summary="Add a user",
+        body=NewUser,
+        answer=UserRecord,
+        status=201,
+        audit="user.create",
+        aliases=[("POST", "/user-management/create")],
+    )
+    async def create(self, call: Call, body: NewUser) -> Created:
+        """A person or a service."""
+        username = check_username(body.username)
+        flags = {flag: getattr(body, flag) for flag in FLAGS}
+        if any(flags.values()):
+            check_may_raise(call)
+        if body.kind is UserKind.SERVICE and body.password is not None:
+            raise Invalid("a service has tokens and no password", "/password")
+        actions = parse_actions(body.default_repository_actions, "/default_repository_actions")
+        check_may_give(self._services, call, None, default_actions=actions)
+        hashed = await self._hash(body.password, username)
+        user = await call.write(
+            call.entry(username, {flag: True for flag, on in flags.items() if on}),
+            identity.add_user,
+            username=username,
+            password_hash=hashed,
+            name=body.name,
+            email=body.email,
+            kind=body.kind,
+            active=body.active,
+            default_actions=actions,
+            now_ms=call.now_ms,
+            **flags,
+        )
+        return Created(user_record(user), f"/api/users/{user.uid}")
+
+    @table.route(
+        "GET",
+        "/users/<id>",
+        who=USER_MANAGERS,
+        summary="Show a user",
+        answer=UserRecord,
+        aliases=[("GET", "/user-management/get/<id>")],
+    )
+    async def get(self, _call: Call, id: str) -> UserRecord:
+        """By id or user name."""
+        return user_record(find_user(self._catalog, id))
+
+    @table.route(
+        "PATCH",
+        "/users/<id>",
+        who=USER_MANAGERS,
+        summary="Change a user",
+        body=UserChange,
+        answer=UserRecord,
+        audit="user.update",
+        conditional=True,
+        aliases=[("PUT", "/user-management/update/<id>")],
+    )
+    async def change(self, call: Call, body: UserChange, id: str) -> UserRecord:
+        """Lowering somebody ends what was issued to them."""
+        user = find_manageable(self._catalog, call, id)
+        call.check_unchanged(user_record(user))
+        changes: dict[str, Any] = {}
+        if body.username is not UNSET:
+            changes["username"] = check_username(body.username)
+        for name in ("name", "email", "active", *FLAGS):
+            if getattr(body, name) is not UNSET:
+                changes[name] = getattr(body, name)
+        if body.default_repository_actions is not UNSET:
+            changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
+        return user_record(await self._update(call, user, changes))
+
+    @table.route(
+        "DELETE",
+        "/users/<id>",
+        who=USER_MANAGERS,
+        summary="Remove a user",
+        status=204,
+        audit="user.delete",
+        conditional=True,
+        aliases=[("DELETE", "/user-management/delete/<id>")],
+    )
+    async def delete(self, call: Call, id: str) -> None:
+        """With tokens, grants and memberships; what they did keeps their name."""
+        user = find_manageable(self._catalog, call, id)
+        call.check_unchanged(user_record(user))
+        if user.id == call.identity.user_id:
+            raise Conflict("nobody removes their own account")
+        await call.write(call.entry(user.username), identity.remove_user, user.id)
+
+    @table.route(
+        "PUT",
+        "/users/<id>/password",
+        who=USER_MANAGERS,
+        summary="Set somebody's password",
+        body=PasswordSet,
+        status=204,
+        audit="user.password",
+        aliases=[("PUT", "/user-management/update/<id>/password")],
+    )
+    async def set_password(self, call: Call, body: PasswordSet, id: str) -> None:
+        """What was issued for the old one ends; access tokens live on."""
+        check_no_bearer(call.identity)
+        user = find_manageable(self._catalog, call, id)
+        if user.kind is UserKind.SERVICE and body.password is not None:
+            raise Conflict(f"{user.username} is a service: it has tokens and no password")
+        hashed = await self._hash(body.password, user.username)
+        await call.write(call.entry(user.username), identity.set_password, user.id, hashed, now_ms=call.now_ms)
+
+    @table.route(
+        "PUT",
+        "/users/<id>/status",
+        who=USER_MANAGERS,
+        summary="Switch a user on or off",
+        body=StatusChange,
+        answer=UserRecord,
+        audit="user.status",
+        aliases=[("PUT", "/user-management/update/<id>/status")],
+    )
+    async def set_status(self, call: Call, body: StatusChange, id: str) -> UserRecord:
+        """Whoever is switched off can do nothing, with tokens neither."""
+        user = find_manageable(self._catalog, call, id)
+        if user.id == call.identity.user_id and not body.active:
+            raise Conflict("nobody switches off their own account")
+        return user_record(await self._update(call, user, {"active": body.active}))
+
+    @table.route(
+        "POST",
+        "/users/<id>/unlock",
+        who=USER_MANAGERS,
+        summary="Lift what blocks somebody's logins",
+        status=204,
+        audit="user.unlock",
+    )
+    async def unlock(self, call: Call, id: str) -> None:
+        """After too many wrong passwords; blocks of addresses stay, see the command admin unlock."""
+        user = find_manageable(self._catalog, call, id)
+        await call.write(
+            call.entry(user.username), login_unlocks.add_unlock, username=user.username, now_ms=call.now_ms
+        )
+
+    @table.route(
+        "GET",
+        "/user-management/is-taken",
+        who=USER_MANAGERS,
+        summary="Whether a user name is taken",
+        answer=NameTaken,
+        query=[Parameter("username", "The name.")],
+    )
+    async def is_taken(self, call: Call) -> NameTaken:
+        """In whatever case."""
+        username = call.query("username")
+        return NameTaken(username=username, taken=self._catalog.look(identity.find_user_by_name, username) is not None)
+
+    # Below
+
+    async def _hash(self, password: str | None, username: str) -> str:
+        if password is None:
+            return ""
+        self._services.passwords.check(password, username=username)
+        return await self._services.passwords.hash(password)
+
+    async def _update(self, call: Call, user: User, changes: dict[str, Any]) -> User:
+        check_flags(call, user, changes)
+        check_may_give(self._services, call, user, default_actions=changes.get("default_actions"))
+        changes = {name: value for name, value in changes.items() if getattr(user, name) != value}
+        if not changes:
+            return user
+        entry = call.entry(user.username, shown(changes))
+        return await call.write(entry, identity.update_user, user.id, now_ms=call.now_ms, **changes)

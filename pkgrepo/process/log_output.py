@@ -1,0 +1,92 @@
+"""Where log events go: one line each, as text or as JSON, from a level on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import IO, Any
+
+import msgspec
+from twisted.logger import (
+    FilteringLogObserver,
+    ILogFilterPredicate,
+    ILogObserver,
+    LogEvent,
+    LogLevel,
+    LogLevelFilterPredicate,
+    PredicateResult,
+    formatEvent,
+    textFileLogObserver,
+)
+from zope.interface import implementer
+
+from pkgrepo.diagnostics.descriptors import TELL_EVERY_S
+
+# How lines of twisted.internet.tcp._accept begin, and of the reserve that it closes to refuse a connection.
+ACCEPT_ERRORS = ("EMFILE ", "Re-reserving EMFILE", "Could not re-reserve", "Could not reserve", "Could not accept")
+LEVELS = {level.name: level for level in LogLevel.iterconstants()}
+
+
+@implementer(ILogFilterPredicate)
+class AcceptErrors:
+    """
+    Lets Twisted tell once a minute that connections cannot be accepted for want of file descriptors.
+
+    It would tell it with three lines of each, and while its reserve is gone some thousand times a second.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told_at: float | None = None
+
+    def __call__(self, event: LogEvent) -> Any:
+        """The verdict on one event, as Twisted's constant."""
+        if event.get("log_namespace") != "twisted.internet.tcp.Port":
+            return PredicateResult.maybe
+        if not str(event.get("log_format")).startswith(ACCEPT_ERRORS):
+            return PredicateResult.maybe
+        now = self._clock()
+        if self._told_at is not None and now - self._told_at < TELL_EVERY_S:
+            return PredicateResult.no
+        self._told_at = now
+        return PredicateResult.maybe
+
+
+@implementer(ILogObserver)
+class JsonLines:
+    """
+    Writes each event as one JSON object: ``time`` (RFC 3339, UTC), ``level``, ``logger``, ``message``, the scalar
+    fields of the event below ``fields``, and ``traceback`` when there is one.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def __call__(self, event: LogEvent) -> None:
+        """Write one event."""
+        level = event.get("log_level")
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(event["log_time"], UTC).isoformat(timespec="milliseconds"),
+            "level": level.name if level else "info",
+            "logger": event.get("log_namespace", ""),
+            "message": formatEvent(event),
+        }
+        fields = {
+            name: value
+            for name, value in event.items()
+            if not name.startswith("log_") and isinstance(value, str | int | float | bool | None)
+        }
+        if fields:
+            line["fields"] = fields
+        if "log_failure" in event:
+            line["traceback"] = event["log_failure"].getTraceback()
+        self._file.write(msgspec.json.encode(line).decode() + "\n")
+        self._file.flush()
+
+
+def make_observer(file: IO[str], *, style: str, level: str) -> ILogObserver:
+    """An observer that writes events of ``level`` and above to the file, in the ``text`` or ``json`` style."""
+    observer = JsonLines(file) if style == "json" else textFileLogObserver(file)
+    filtered: ILogObserver = FilteringLogObserver(observer, [AcceptErrors(), LogLevelFilterPredicate(LEVELS[level])])
+    return filtered

@@ -1,0 +1,1 @@
+"""Write commands over container images, the trust in their manifests, and the quarantine of unsigned ones."""

@@ -1,0 +1,1 @@
+"""The readable layout: events of the catalog -> follower -> updater -> files and sidecars below the storage."""

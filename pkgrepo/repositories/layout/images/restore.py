@@ -1,0 +1,154 @@
+"""Building images again from their directories in the readable layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pkgrepo.errors import Invalid
+from pkgrepo.interfaces import ICatalog, Transaction
+from pkgrepo.model import Actor, BlobInfo, Repository
+from pkgrepo.repositories.images import commands as images
+from pkgrepo.repositories.images.commands import Push, Quarantine
+from pkgrepo.repositories.images.quarantine import window_ms
+from pkgrepo.storage.catalog.images import manifests, trust
+from pkgrepo.storage.catalog.images.manifests import NewManifest
+from pkgrepo.storage.catalog.packages import tags
+
+from .sidecars import ManifestSidecar, TagEntry
+
+BATCH = 50  # blobs, manifests or tags that are taken in by one transaction
+
+
+async def restore_manifests(
+    catalog: ICatalog,
+    repository: Repository,
+    sidecars: Sequence[ManifestSidecar],
+    blobs: Mapping[str, BlobInfo],
+    now_ms: int,
+) -> int:
+    """
+    Take manifests of one image in, with their times; how many were not in the catalog, which keeps what it has.
+
+    ``blobs`` are durable bytes by digest, of blobs and of manifests; what is not among them is left out, and so are
+    the manifests that need it.
+    """
+    if not sidecars:
+        return 0
+    image = sidecars[0].image
+    names = sorted({blob.digest for each in sidecars for blob in each.blobs if blob.digest in blobs})
+    for start in range(0, len(names), BATCH):
+        batch = {name: blobs[name] for name in names[start : start + BATCH]}
+        await catalog.write(_link_blobs, repository, image, batch, now_ms)
+    whole = [each for each in sidecars if each.digest in blobs]
+    fresh = 0
+    for start in range(0, len(whole), BATCH):
+        fresh += await catalog.write(_put_manifests, repository, image, whole[start : start + BATCH], blobs, now_ms)
+    return fresh
+
+
+async def restore_tags(
+    catalog: ICatalog, repository: Repository, image: str, entries: Sequence[TagEntry], now_ms: int, lost: list[str]
+) -> int:
+    """
+    Set those tags of an image that it does not have, to manifests that it has; how many.
+
+    ``lost`` gets the names of those whose manifest it does not have.
+    """
+    fresh = 0
+    for start in range(0, len(entries), BATCH):
+        found, missed = await catalog.write(_put_tags, repository, image, entries[start : start + BATCH], now_ms)
+        fresh += found
+        lost += missed
+    return fresh
+
+
+def _link_blobs(
+    tx: Transaction, repository: Repository, image: str, batch: Mapping[str, BlobInfo], now_ms: int
+) -> None:
+    for digest, info in batch.items():
+        algorithm, _, text = digest.partition(":")
+        images.link_blob(tx, repository, image, info, text if algorithm == "sha512" else None, None, None, now_ms)
+
+
+def _put_manifests(
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    sidecars: Sequence[ManifestSidecar],
+    blobs: Mapping[str, BlobInfo],
+    now_ms: int,
+) -> int:
+    fresh = 0
+    for each in sidecars:
+        found = images.find_image(tx, repository.id, image)
+        if found is not None and manifests.manifest_size(tx, found.id, each.digest) is not None:
+            continue
+        push = Push(
+            manifest=_new(each),
+            blob=blobs[each.digest],
+            required=(),
+            quarantine=_wait(repository, each.waiting, now_ms),
+        )
+        images.put_manifest(tx, repository, image, push, Actor(), round(each.created_at.timestamp() * 1000))
+        fresh += 1
+    return fresh
+
+
+def _put_tags(
+    tx: Transaction, repository: Repository, image: str, entries: Sequence[TagEntry], now_ms: int
+) -> tuple[int, list[str]]:
+    fresh = 0
+    lost = []
+    for each in entries:
+        found = images.find_image(tx, repository.id, image)
+        if found is None:
+            lost.append(each.name)
+            continue
+        if tags.find_tag(tx, found.id, each.name) is not None:
+            continue
+        shown = each.digest is not None and _put_tag(tx, repository, image, each, each.digest, None)
+        if each.waiting is not None and _put_tag(
+            tx, repository, image, each, each.waiting, _wait(repository, True, now_ms)
+        ):
+            trust.hold_tag(tx, found.id, each.name, each.digest if shown else None, now_ms + window_ms(repository))
+            shown = True
+        fresh += shown
+        if not shown:
+            lost.append(each.name)
+    return fresh, lost
+
+
+def _put_tag(
+    tx: Transaction, repository: Repository, image: str, entry: TagEntry, digest: str, quarantine: Quarantine | None
+) -> bool:
+    """Set a tag to a manifest of its image; whether that is there."""
+    found = manifests.find_manifest(tx, repository.storage_id, repository.id, image, digest)
+    if found is None or not found.locator:
+        return False
+    blob = BlobInfo(sha256=found.sha256, size=found.size, locator=found.locator, digests={"sha256": found.sha256})
+    known = NewManifest(digest=found.digest, sha256=found.sha256, media_type=found.media_type, size=found.size)
+    push = Push(manifest=known, blob=blob, required=(), tags=(entry.name,), quarantine=quarantine)
+    actor, updated_ms = Actor(name=entry.actor), round(entry.updated_at.timestamp() * 1000)
+    images.put_manifest(tx, repository, image, push, actor, updated_ms)
+    return True
+
+
+def _wait(repository: Repository, waiting: bool, now_ms: int) -> Quarantine | None:
+    """What waits for its signature does so for a whole window again."""
+    return Quarantine((), now_ms + window_ms(repository)) if waiting else None
+
+
+def _new(sidecar: ManifestSidecar) -> NewManifest:
+    if sidecar.digest.partition(":")[0] == "sha256" and sidecar.digest != f"sha256:{sidecar.sha256}":
+        raise Invalid(f"manifest {sidecar.digest} cannot have the content {sidecar.sha256}")
+    return NewManifest(
+        digest=sidecar.digest,
+        sha256=sidecar.sha256,
+        media_type=sidecar.media_type,
+        size=sidecar.size,
+        subject=sidecar.subject,
+        artifact_type=sidecar.artifact_type,
+        annotations=sidecar.annotations,
+        evidence=sidecar.evidence,
+        references=tuple(sidecar.references),
+    )

@@ -1,0 +1,186 @@
+"""
+The small JSON documents of the readable layout, from which the whole catalog can be built again.
+
+``.repository.json`` stands in a repository's directory, ``.package.json`` in a package's, and beside the files of a
+version stands ``<name>-<version>.json``. ``.burned.json`` in a package's directory outlives the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from pkgrepo.errors import Invalid
+from pkgrepo.model import File, Package, Repository, Version
+from pkgrepo.storage.catalog.packages.tombstones import Tombstone
+
+Sidecar = TypeVar("Sidecar", bound=msgspec.Struct)
+
+REPOSITORY = ".repository.json"
+PACKAGE = ".package.json"
+BURNED = ".burned.json"
+
+
+class RepositorySidecar(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything about a repository but its content."""
+
+    uid: str
+    storage: str
+    name: str
+    format: str
+    type: str
+    visibility: str
+    active: bool
+    description: str
+    config: dict[str, Any]
+    settings: dict[str, Any]
+    created_at: datetime
+
+    @classmethod
+    def of(cls, repository: Repository) -> RepositorySidecar:
+        """The sidecar of a repository."""
+        return cls(
+            uid=repository.uid,
+            storage=repository.storage_name,
+            name=repository.name,
+            format=repository.format,
+            type=repository.type.value,
+            visibility=repository.visibility.value,
+            active=repository.active,
+            description=repository.description,
+            config=dict(repository.config),
+            settings=dict(repository.settings),
+            created_at=repository.created_at,
+        )
+
+
+class PackageSidecar(msgspec.Struct, frozen=True, kw_only=True):
+    """What belongs to a package rather than to one of its versions; ``tags`` are versions, as written, by name."""
+
+    key: str
+    name: str
+    meta: dict[str, Any]
+    tags: dict[str, str] = {}
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @classmethod
+    def of(cls, package: Package, tags: Mapping[str, str]) -> PackageSidecar:
+        """The sidecar of a package."""
+        return cls(
+            key=package.key,
+            name=package.name,
+            meta=dict(package.meta),
+            tags=dict(tags),
+            created_at=package.created_at,
+            updated_at=package.updated_at,
+        )
+
+
+class BurnedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A deleted file whose path only the same content may have again."""
+
+    path: str
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    deleted_at: datetime
+    actor: str
+
+
+class BurnedSidecar(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of a package that are not given out again; ``package`` is its key."""
+
+    package: str
+    files: list[BurnedFile]
+
+    @classmethod
+    def of(cls, package_key: str, tombstones: Sequence[Tombstone]) -> BurnedSidecar:
+        """The sidecar of a package with these tombstones."""
+        files = [
+            BurnedFile(path=each.path, sha256=each.sha256, deleted_at=each.deleted_at, actor=each.actor)
+            for each in tombstones
+        ]
+        return cls(package=package_key, files=files)
+
+    def tombstones(self) -> list[Tombstone]:
+        """What it was made of."""
+        return [Tombstone(each.path, self.package, each.sha256, each.deleted_at, each.actor) for each in self.files]
+
+
+class FileSidecar(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a version; ``place`` is its path in the readable layout, ``locator`` that of its blob."""
+
+    path: str
+    place: str
+    locator: str
+    sha256: str
+    size: int
+    media_type: str
+    digests: dict[str, str]
+    attrs: dict[str, Any]
+    created_at: datetime
+
+    @classmethod
+    def of(cls, file: File, place: str) -> FileSidecar:
+        """The entry of a file."""
+        return cls(
+            path=file.path,
+            place=place,
+            locator=file.locator,
+            sha256=file.sha256,
+            size=file.size,
+            media_type=file.media_type,
+            digests=dict(file.digests),
+            attrs=dict(file.attrs),
+            created_at=file.created_at,
+        )
+
+
+class VersionSidecar(msgspec.Struct, frozen=True, kw_only=True):
+    """A version with its files. What the package is called today is in the package's sidecar alone."""
+
+    package: str
+    key: str
+    version: str
+    state: str
+    reason: str
+    sort: bytes
+    meta: dict[str, Any]
+    published_at: datetime
+    publisher: str
+    files: list[FileSidecar]
+
+    @classmethod
+    def of(cls, package: Package, version: Version, files: list[FileSidecar]) -> VersionSidecar:
+        """The sidecar of a version."""
+        return cls(
+            package=package.key,
+            key=version.key,
+            version=version.text,
+            state=version.state.value,
+            reason=version.reason,
+            sort=version.sort,
+            meta=dict(version.meta),
+            published_at=version.published_at,
+            publisher=version.publisher,
+            files=files,
+        )
+
+
+def encode(sidecar: msgspec.Struct) -> bytes:
+    """A sidecar as JSON that people can read."""
+    return msgspec.json.format(msgspec.json.encode(sidecar), indent=1) + b"\n"
+
+
+def decode(data: bytes, kind: type[Sidecar], where: str) -> Sidecar:
+    """
+    The sidecar in ``data``.
+
+    :raises Invalid: it is none; the sentence names ``where``
+    """
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        raise Invalid(f"{where}: {error}") from error

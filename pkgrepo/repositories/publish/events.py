@@ -1,0 +1,44 @@
+"""What every change of a package ends with: readers see something new, and who follows events is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import evolve
+
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import Actor, Package, Repository, Version
+from pkgrepo.storage.catalog.packages import events, packages
+from pkgrepo.storage.catalog.server import repositories
+
+
+def touch(tx: Transaction, repository: Repository, package: Package, now_ms: int) -> Package:
+    """Note that a package changed: the package with the repository's new serial."""
+    serial = repositories.bump_serial(tx, repository.id)
+    packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms)
+    return evolve(package, serial=serial)
+
+
+def tell(
+    tx: Transaction,
+    package: Package,
+    kind: str,
+    data: Mapping[str, Any],
+    actor: Actor,
+    now_ms: int,
+    *,
+    version: Version | None = None,
+) -> None:
+    """Add an event about a package, or one version of it, which the data then name as it is written."""
+    events.append_event(
+        tx,
+        repository_id=package.repository_id,
+        package_id=package.id,
+        package_key=package.key,
+        version_key="" if version is None else version.key,
+        kind=kind,
+        data=data if version is None else {"version": version.text, **data},
+        actor=actor,
+        now_ms=now_ms,
+    )

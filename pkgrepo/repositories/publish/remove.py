@@ -1,0 +1,193 @@
+"""Taking things back: withdrawing and restoring a version, removing files, versions and packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve
+
+from pkgrepo.errors import NotFound
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Actor, File, Package, Repository, Version, VersionState
+from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.packages import version_batches as many_versions
+from pkgrepo.storage.catalog.packages.version_batches import VersionRow
+from pkgrepo.storage.catalog.server import repositories
+
+from .events import tell, touch
+from .index import Change, Indexer, PackageIndex, VersionsIndexer
+
+# What events call it when a version comes into a state.
+_KINDS = {VersionState.LIVE: "restored", VersionState.YANKED: "yanked", VersionState.DEPRECATED: "deprecated"}
+
+
+def set_version_state(
+    tx: Transaction,
+    repository: Repository,
+    package_key: str,
+    version_key: str,
+    state: VersionState,
+    reason: str,
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> Version:
+    """
+    Yank, deprecate or restore a version; ``reason`` is shown to people who ask for it all the same.
+
+    :raises NotFound: no such package or version
+    """
+    package, version = _find(tx, repository, package_key, version_key)
+    if version.state == state and version.reason == reason:
+        return version
+    versions.set_state(tx, version.id, state, reason)
+    version = evolve(version, state=state, reason=reason)
+    package = touch(tx, repository, package, now_ms)
+    indexer(PackageIndex(tx, package, now_ms), Change(version=version))
+    tell(tx, package, _KINDS[state], {"reason": reason}, actor, now_ms, version=version)
+    return version
+
+
+def set_version_states(
+    tx: Transaction,
+    repository: Repository,
+    package: Package,
+    rows: Sequence[VersionRow],
+    actor: Actor,
+    indexer: VersionsIndexer,
+    now_ms: int,
+) -> None:
+    """Yank, deprecate or restore many versions: each gets the state and the reason that its row has here."""
+    if not rows:
+        return
+    many_versions.set_states(tx, rows)
+    package = touch(tx, repository, package, now_ms)
+    indexer(PackageIndex(tx, package, now_ms), rows)
+    happened = [(row, _KINDS[row.state], {"reason": row.reason}) for row in rows]
+    many_versions.append_events(tx, package, happened, actor, now_ms)
+
+
+def remove_files(
+    tx: Transaction,
+    repository: Repository,
+    package_key: str,
+    version_key: str,
+    paths: Sequence[str] | None,
+    actor: Actor,
+    indexer: Indexer,
+    tombstone: bool,
+    now_ms: int,
+) -> list[str]:
+    """
+    Remove files of a version, all of them when ``paths`` is None; the paths that went.
+
+    A version without files goes too, and so does a package without versions. With ``tombstone`` the names stay
+    burned: nothing is published under them again. The bytes themselves are left to garbage collection.
+
+    :raises NotFound: no such package, version or file
+    """
+    package, version = _find(tx, repository, package_key, version_key)
+    present = {file.path: file for file in files.files_of_version(tx, version.id)}
+    doomed: list[File] = []
+    for path in present if paths is None else paths:
+        if path not in present:
+            raise NotFound("file", path)
+        doomed.append(present[path])
+    for file in doomed:
+        files.remove_file(tx, file, actor=actor, tombstone=tombstone, now_ms=now_ms)
+    repositories.add_usage(tx, repository.id, -sum(file.size for file in doomed), 0)
+    tell(tx, package, "deleted", {"paths": [file.path for file in doomed]}, actor, now_ms, version=version)
+    if len(doomed) == len(present):
+        versions.remove_version(tx, version.id)
+    package = touch(tx, repository, package, now_ms)
+    index = PackageIndex(tx, package, now_ms)
+    if versions.count_versions(tx, package.id):
+        indexer(index, Change(version=version, removed=tuple(doomed)))
+    else:
+        _remove_package(tx, repository, package)
+    return [file.path for file in doomed]
+
+
+def remove_versions(
+    tx: Transaction,
+    repository: Repository,
+    package_key: str,
+    version_keys: Iterable[str],
+    actor: Actor,
+    indexer: VersionsIndexer,
+    tombstone: bool,
+    now_ms: int,
+) -> None:
+    """
+    Remove many versions with all their files, as ``remove_files`` does with one; those that do not exist are fine.
+
+    :raises NotFound: no such package
+    """
+    package = _find_package(tx, repository, package_key)
+    rows = many_versions.version_rows(tx, package.id, version_keys)
+    if not rows:
+        return
+    found = many_versions.paths_and_sizes(tx, rows)
+    happened = [(row, "deleted", {"paths": [path for path, _ in found.get(row.id, ())]}) for row in rows]
+    many_versions.append_events(tx, package, happened, actor, now_ms)
+    if tombstone:
+        many_versions.burn(tx, package.key, rows, actor, now_ms)
+    repositories.add_usage(tx, repository.id, -sum(size for each in found.values() for _, size in each), 0)
+    package = touch(tx, repository, package, now_ms)
+    if len(rows) == versions.count_versions(tx, package.id):
+        _remove_package(tx, repository, package)
+    else:
+        many_versions.remove_rows(tx, rows)
+        indexer(PackageIndex(tx, package, now_ms), rows)
+
+
+def set_package_meta(
+    tx: Transaction,
+    repository: Repository,
+    package_key: str,
+    meta: Mapping[str, Any],
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> Package:
+    """
+    Set keys of a package's own metadata, and render it anew.
+
+    :raises NotFound: no such package
+    """
+    package = _find_package(tx, repository, package_key)
+    merged = {**package.meta, **meta}
+    serial = repositories.bump_serial(tx, repository.id)
+    packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms, meta=merged)
+    repositories.names_changed(tx, repository.id)  # formats leave packages out of lists for what is in it
+    package = evolve(package, serial=serial, meta=merged)
+    indexer(PackageIndex(tx, package, now_ms), Change())
+    tell(tx, package, "changed", dict(meta), actor, now_ms)
+    return package
+
+
+def present(reader: Reader, repository_id: int, paths: Sequence[str]) -> list[str]:
+    """Those of the paths that exist."""
+    return [path for path in paths if files.find_file(reader, repository_id, path) is not None]
+
+
+def _remove_package(tx: Transaction, repository: Repository, package: Package) -> None:
+    packages.remove_package(tx, package.id)
+    repositories.add_usage(tx, repository.id, 0, -1)
+    repositories.names_changed(tx, repository.id)
+
+
+def _find_package(tx: Transaction, repository: Repository, package_key: str) -> Package:
+    package = packages.find_package(tx, repository.id, package_key)
+    if package is None:
+        raise NotFound("package", package_key)
+    return package
+
+
+def _find(tx: Transaction, repository: Repository, package_key: str, version_key: str) -> tuple[Package, Version]:
+    package = _find_package(tx, repository, package_key)
+    version = versions.find_version(tx, package.id, version_key)
+    if version is None:
+        raise NotFound("version", f"{package_key} {version_key}")
+    return package, version

@@ -1,0 +1,1 @@
+"""Maintenance: garbage collection, sweeping, verifying, reindexing, and the jobs that run them."""

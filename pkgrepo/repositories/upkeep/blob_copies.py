@@ -1,0 +1,122 @@
+"""Stored bytes brought into a store again, from a file of the readable layout or from another copy."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from contextlib import aclosing, suppress
+from pathlib import Path
+
+from pkgrepo.errors import BlobMissing, PkgrepoError
+from pkgrepo.interfaces import IBlobStore, ICatalog
+from pkgrepo.model import BlobInfo, Storage
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.layout.follower import LayoutFollower
+from pkgrepo.repositories.layout.updater import FAILURES, reason_of
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.blobs.references import BlobUser
+from pkgrepo.storage.pools import Pools
+
+PIECE = 1024 * 1024
+GENERATIONS = 16  # copies of the same bytes in one storage that are looked at
+
+Read = Callable[[int], Awaitable[bytes]]  # the bytes from an offset, empty at the end
+
+
+async def copy_file(
+    pools: Pools, store: IBlobStore, path: Path, sha256: str, size: int, algorithms: Collection[str]
+) -> BlobInfo:
+    """
+    A new blob from a file.
+
+    :raises BlobMissing: there is no such file; :raises PkgrepoError: it has other bytes, or cannot be read or stored
+    """
+    try:
+        opened = await pools.disk(path.open, "rb")
+    except OSError:
+        raise BlobMissing(str(path)) from None
+    with opened:
+        return await _copy(store, lambda _start: pools.disk(opened.read, PIECE), sha256, size, algorithms)
+
+
+async def _copy(store: IBlobStore, read: Read, sha256: str, size: int, algorithms: Collection[str]) -> BlobInfo:
+    async with store.begin(size, [name for name in algorithms if name != "sha256"]) as upload:
+        start = 0
+        while chunk := await _readable(read(start)):
+            start += len(chunk)
+            upload.write(chunk)
+            await upload.drained()
+        info: BlobInfo = await upload.commit({"sha256": sha256}, size)
+    return info
+
+
+async def _readable(reading: Awaitable[bytes]) -> bytes:
+    try:
+        return await reading
+    except OSError as error:
+        raise PkgrepoError(f"cannot be read: {reason_of(error)}") from error
+
+
+class BlobRepair:
+    """
+    Replaces missing or damaged copies.
+
+    The bytes are looked for in the readable layout, whose file may be a copy of its own or the last name of a copy, in
+    other copies of the storage, and in other storages. Only what has the right digest is taken.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        registry: Registry,
+        stores: Stores,
+        pools: Pools,
+        follower: LayoutFollower,
+        clock: Clock,
+    ) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._stores = stores
+        self._pools = pools
+        self._follower = follower
+        self._clock = clock
+
+    async def replace(self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobUser]) -> bool:
+        """Find the bytes of a blob that is marked as suspect, and put a new copy in its place; whether that worked."""
+        async with aclosing(self._copies(storage, store, info, users)) as copies:
+            async for copy in copies:
+                now_ms = self._clock.now_ms()
+                kept = await self._catalog.write(blobs.claim_blob, storage.id, copy, now_ms)
+                if kept.locator != copy.locator:  # an upload of the same bytes was faster
+                    await store.delete(copy.locator)
+                return True
+        return False
+
+    async def _copies(
+        self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobUser]
+    ) -> AsyncGenerator[BlobInfo, None]:
+        layout = self._follower.layout_of(store)
+        for user in users:
+            repository = self._registry.find_id(user.repository_id)
+            writer = None if repository is None else await self._follower.writer(repository)
+            if layout is not None and writer is not None:
+                place = writer.place_of(user.package_key, user.path, info.sha256)
+                with suppress(*FAILURES):
+                    path = layout.file(place)
+                    yield await copy_file(self._pools, store, path, info.sha256, info.size, info.digests)
+        with suppress(*FAILURES):
+            # Locators of one digest stand together and begin so, in stores that name them by the digest.
+            for locator, _, _ in await store.scan(f"{info.sha256[:2]}/{info.sha256}", GENERATIONS):
+                if info.sha256 in locator and locator != info.locator:
+                    yield await self._copy_blob(store, store, locator, info)
+        for other in self._registry.storages():
+            found = None if other.id == storage.id else self._catalog.look(blobs.find_blob, other.id, info.sha256)
+            if found is not None:
+                with suppress(*FAILURES):
+                    yield await self._copy_blob(store, await self._stores.of(other), found.locator, info)
+
+    async def _copy_blob(self, store: IBlobStore, source: IBlobStore, locator: str, info: BlobInfo) -> BlobInfo:
+        blob = source.open(locator)
+        return await _copy(store, lambda start: blob.read(start, PIECE), info.sha256, info.size, info.digests)

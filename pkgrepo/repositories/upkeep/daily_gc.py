@@ -1,0 +1,84 @@
+"""Garbage collection once a day on each storage, without anybody asking for it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from pkgrepo.concurrency.periodic import Rounds
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import Storage
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.storage.catalog.server import settings
+from pkgrepo.storage.catalog.server.jobs import JobRunning
+
+from .gc import KIND, GarbageCollector, Wishes
+from .jobs import Jobs
+
+log = Logger()
+
+EVERY_S = 3600.0
+DAY_MS = 24 * 3600 * 1000
+WISHES = Wishes(grace_s=24 * 3600)
+
+
+class DailyCollection(Rounds):
+    """
+    Looks every hour which storages had their last daily collection a day ago, and collects there.
+
+    The time of the last one is in the catalog, so that neither restarts nor several processes add to them. A storage
+    that is new has its first one after a day.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        registry: Registry,
+        collector: GarbageCollector,
+        jobs: Jobs,
+        clock: Clock,
+        reactor: IReactorTime,
+    ) -> None:
+        super().__init__(reactor, every_s=EVERY_S, what="the daily garbage collection")
+        self._catalog = catalog
+        self._registry = registry
+        self._collector = collector
+        self._jobs = jobs
+        self._clock = clock
+
+    async def round(self) -> None:
+        """One round."""
+        for storage in self._registry.storages():
+            if storage.active and await self._is_due(storage):
+                await self._collect(storage)
+
+    async def _is_due(self, storage: Storage) -> bool:
+        key, now_ms = _key(storage), self._clock.now_ms()
+        last = self._catalog.look(settings.get, key)
+        if last is None:
+            await self._catalog.write(settings.put, key, str(now_ms))
+        return last is not None and now_ms - int(last) >= DAY_MS
+
+    async def _collect(self, storage: Storage) -> None:
+        repositories = [each for each in self._registry.all() if each.storage_id == storage.id]
+        data = {**WISHES.to_json(), "on": f"storage {storage.name!r}"}
+        work = partial(self._collector.collect, storage, repositories, WISHES)
+        try:
+            job = await self._jobs.wait(await self._jobs.begin(KIND, storage.uid, data, work))
+        except JobRunning:
+            return  # it is looked at again in an hour
+        if job.state != "done":
+            reason = "; ".join(job.result.get("errors", ()))
+            log.warn("storage {storage} had no daily garbage collection: {reason}", storage=storage.name, reason=reason)
+            return
+        await self._catalog.write(settings.put, _key(storage), str(self._clock.now_ms()))
+        if job.result["freed"]:
+            log.info("freed {size} bytes of storage {storage}", size=job.result["freed"], storage=storage.name)
+
+
+def _key(storage: Storage) -> str:
+    return f"daily_gc:{storage.uid}"

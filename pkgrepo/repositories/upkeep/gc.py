@@ -1,0 +1,315 @@
+"""
+Garbage collection: what nothing needs any more goes, while the server works.
+
+==================  ==================================================  ===========================================
+what goes           when                                                what a crash leaves
+==================  ==================================================  ===========================================
+unfinished upload   nobody sent a byte for a day                        its bytes; swept later
+manifest            nothing needs it (see L{image_gc}), on request      the rest of the plan, for the next run
+blob of an image    no manifest of the image refers to it               the same
+stored bytes        no row of the storage refers to them                a condemned row, which the next run goes on
+                                                                        with
+==================  ==================================================  ===========================================
+
+Nothing goes that somebody touched within the grace time, nor what is promised to a push under way, whatever the grace
+time. Everything is looked at again in the transaction that removes its row, and bytes go after that transaction alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from attrs import Factory, asdict, define, frozen
+from twisted.logger import Logger
+
+from pkgrepo.errors import MOST_ERRORS, StorageFailed
+from pkgrepo.interfaces import IBlobStore, ICatalog, Transaction
+from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository, Storage
+from pkgrepo.repositories.clock import Clock, from_ms
+from pkgrepo.repositories.images import commands as images
+from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.catalog.blobs import blobs, gc
+from pkgrepo.storage.catalog.blobs.uploads import EXPIRES_MS, unfinished_uploads
+from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, loose_blob, plan_image, still_doomed
+from pkgrepo.storage.catalog.images.promises import forget_promises
+from pkgrepo.storage.catalog.packages import packages
+
+from .sweep import UPLOAD_REST
+
+log = Logger()
+
+T = TypeVar("T")
+
+KIND = "gc"  # of the jobs; their key is the id of the storage
+GRACE_S = 15 * 60  # seconds; time to take back a mistake
+PAGE = 500  # rows looked at on a reader thread at once
+BATCH = 50  # rows that go in one transaction: some milliseconds of the writer
+
+
+@frozen
+class Wishes:
+    """How to collect: ``grace_s`` in seconds; ``untagged`` also removes manifests; a ``dry_run`` removes nothing."""
+
+    grace_s: int = GRACE_S
+    untagged: bool = False
+    dry_run: bool = False
+    actor: Actor = SYSTEM
+
+    def to_json(self) -> dict[str, Any]:
+        """For the row of the job."""
+        return {"grace_s": self.grace_s, "untagged": self.untagged, "dry_run": self.dry_run}
+
+
+@define
+class Collected:
+    """
+    What was looked at, and what went or, in a dry run, would go; ``freed`` in bytes.
+
+    Of what nothing needs, ``young`` was touched within the grace time, which ends for the last of it at
+    ``young_until_ms``; ``promised`` is for pushes under way, until ``promised_until_ms`` at the latest. ``untagged``
+    are manifests that would go on request; ``open_uploads`` have begun and not ended, and expire at ``open_until_ms``.
+    ``errors`` are sentences about the first of ``failures``.
+    """
+
+    blobs_seen: int = 0
+    manifests_seen: int = 0
+    blobs: int = 0
+    manifests: int = 0
+    uploads: int = 0
+    freed: int = 0
+    young: int = 0
+    young_until_ms: int = 0
+    promised: int = 0
+    promised_until_ms: int = 0
+    untagged: int = 0
+    open_uploads: int = 0
+    open_until_ms: int = 0
+    duration_ms: int = 0
+    failures: int = 0
+    errors: list[str] = Factory(list)
+
+    def fail(self, sentence: str) -> None:
+        """Something could not be removed."""
+        self.failures += 1
+        if self.failures <= MOST_ERRORS:
+            self.errors.append(sentence)
+        elif self.failures == MOST_ERRORS + 1:
+            self.errors.append("further ones are in the server's log")
+
+    def keep_young(self, kept: Kept, grace_ms: int) -> None:
+        """Add what was touched within the grace time."""
+        if kept.count:
+            self.young += kept.count
+            self.young_until_ms = max(self.young_until_ms, kept.latest_ms + grace_ms)
+
+    def keep_promised(self, kept: Kept) -> None:
+        """Add what is for pushes under way."""
+        self.promised += kept.count
+        self.promised_until_ms = max(self.promised_until_ms, kept.latest_ms)
+
+    def keep_uploads(self, kept: Kept) -> None:
+        """Add uploads that have begun and not ended."""
+        if kept.count:
+            self.open_uploads += kept.count
+            self.open_until_ms = max(self.open_until_ms, kept.latest_ms + EXPIRES_MS)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the row of the job."""
+        return asdict(self)
+
+
+class GarbageCollector:
+    """Collects in repositories and in the storage below them; ``observer`` is told of what changed."""
+
+    def __init__(
+        self, *, catalog: ICatalog, stores: Stores, clock: Clock, observer: Callable[[Repository], None]
+    ) -> None:
+        self._catalog = catalog
+        self._stores = stores
+        self._clock = clock
+        self._observer = observer
+
+    async def collect(self, storage: Storage, repositories: Sequence[Repository], wishes: Wishes) -> dict[str, Any]:
+        """The same as ``run``, with the outcome in the form in which a job keeps it."""
+        return (await self.run(storage, repositories, wishes)).to_json()
+
+    async def run(self, storage: Storage, repositories: Sequence[Repository], wishes: Wishes) -> Collected:
+        """
+        Collect in some repositories of a storage, and then what the whole storage holds for nobody.
+
+        :raises StorageFailed: the storage cannot be opened; what fails later is told in ``errors``
+        """
+        started_ms = self._clock.now_ms()
+        before_ms = started_ms - wishes.grace_s * 1000
+        collected = Collected()
+        store = await self._stores.of(storage)
+        if not wishes.dry_run:
+            await self._finish(storage, store, collected)
+            while await self._catalog.write(forget_promises, started_ms, PAGE):
+                pass
+        going: Counter[str] = Counter()
+        for repository in repositories:
+            await self._uploads(repository, wishes, collected)
+            await self._images(repository, wishes, before_ms, collected, going)
+        if not wishes.dry_run and collected.uploads:
+            await self._sweep_uploads(storage, store, collected)
+        await self._blobs(storage, store, wishes, before_ms, collected, going)
+        collected.duration_ms = self._clock.now_ms() - started_ms
+        return collected
+
+    async def _finish(self, storage: Storage, store: IBlobStore, collected: Collected) -> None:
+        """What a crash interrupted."""
+        while condemned := await self._catalog.scan(gc.list_deleting, storage.id, BATCH):
+            before = collected.failures
+            await self._remove(storage, store, condemned, collected)
+            if collected.failures > before:
+                return
+
+    async def _uploads(self, repository: Repository, wishes: Wishes, collected: Collected) -> None:
+        now_ms = self._clock.now_ms()
+        before_ms = now_ms - EXPIRES_MS
+        collected.keep_uploads(Kept(*await self._catalog.scan(unfinished_uploads, repository.id, now_ms)))
+        if wishes.dry_run:
+            collected.uploads += await self._catalog.scan(gc.count_expired_uploads, repository.id, before_ms, now_ms)
+            return
+        while gone := await self._catalog.write(gc.remove_expired_uploads, repository.id, before_ms, now_ms, BATCH):
+            collected.uploads += gone
+
+    async def _sweep_uploads(self, storage: Storage, store: IBlobStore, collected: Collected) -> None:
+        keep = await self._catalog.scan(blobs.claimed_uploads, storage.id)
+        try:
+            await store.sweep_uploads(from_ms(self._clock.now_ms()) - UPLOAD_REST, keep)
+        except StorageFailed as error:
+            collected.fail(str(error))
+
+    async def _images(
+        self, repository: Repository, wishes: Wishes, before_ms: int, collected: Collected, going: Counter[str]
+    ) -> None:
+        after = ""
+        while page := await self._catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE):
+            for package in page:
+                now_ms = self._clock.now_ms()
+                plan = await self._catalog.scan(plan_image, package.id, before_ms, now_ms, untagged=wishes.untagged)
+                collected.manifests_seen += plan.manifests_seen
+                collected.keep_young(plan.young, wishes.grace_s * 1000)
+                collected.keep_promised(plan.promised)
+                collected.untagged += plan.untagged
+                if wishes.dry_run:
+                    collected.manifests += len(plan.manifests)
+                    going.update(plan.contents)
+                    going.update(plan.blobs)
+                elif plan.manifests or plan.blobs:
+                    collected.manifests += await self._carry_out(repository, package, plan, before_ms, wishes.actor)
+            after = page[-1].key
+
+    async def _carry_out(
+        self, repository: Repository, package: Package, plan: ImagePlan, before_ms: int, actor: Actor
+    ) -> int:
+        removed = 0
+        doomed = frozenset(plan.manifests)
+        for digests in _batches(plan.manifests):
+            removed += await self._catalog.write(
+                remove_manifests, repository, package, digests, doomed, before_ms, actor, self._clock.now_ms()
+            )
+        for sha256s in _batches(plan.blobs):
+            await self._catalog.write(remove_links, repository, package, sha256s, before_ms, self._clock.now_ms())
+        self._observer(repository)
+        return removed
+
+    async def _blobs(
+        self,
+        storage: Storage,
+        store: IBlobStore,
+        wishes: Wishes,
+        before_ms: int,
+        collected: Collected,
+        going: Mapping[str, int],
+    ) -> None:
+        collected.blobs_seen = await self._catalog.scan(blobs.count_blobs, storage.id)
+        cursor: gc.Cursor | None = gc.Cursor()
+        while cursor is not None:
+            found, cursor = await self._catalog.scan(gc.candidates, storage.id, before_ms, PAGE, cursor)
+            if wishes.dry_run:
+                _count(found, collected)
+                continue
+            for batch in _batches(found):
+                sha256s = [each.sha256 for each in batch]
+                condemned = await self._catalog.write(gc.mark_deleting, storage.id, sha256s, before_ms)
+                await self._remove(storage, store, condemned, collected)
+        if going:
+            _count(await self._catalog.scan(gc.freed_with, storage.id, going, before_ms), collected)
+        count, _, latest_ms = await self._catalog.scan(gc.unreferenced, storage.id, before_ms)
+        collected.keep_young(Kept(count, latest_ms), wishes.grace_s * 1000)
+
+    async def _remove(
+        self, storage: Storage, store: IBlobStore, condemned: Sequence[BlobInfo], collected: Collected
+    ) -> None:
+        """Remove the bytes of condemned blobs, then their rows; where bytes resist, the row stays for the next run."""
+        gone = []
+        for info in condemned:
+            try:
+                await store.delete(info.locator)
+            except StorageFailed as error:
+                collected.fail(f"blob {info.sha256}: {error}")
+                log.warn("blob {sha256} cannot be removed: {error}", sha256=info.sha256, error=str(error))
+            else:
+                gone.append(info)
+        if gone:
+            await self._catalog.write(forget_blobs, storage.id, gone)
+        _count(gone, collected)
+
+
+def remove_manifests(
+    tx: Transaction,
+    repository: Repository,
+    package: Package,
+    digests: Sequence[str],
+    doomed: frozenset[str],
+    before_ms: int,
+    actor: Actor,
+    now_ms: int,
+) -> int:
+    """Remove those of an image's manifests that still nothing needs but what is ``doomed`` too; how many went."""
+    removed = 0
+    if _is_gone(tx, repository, package):
+        return 0
+    for digest in digests:
+        if still_doomed(tx, package.id, digest, doomed, before_ms, now_ms):
+            images.delete_manifest(tx, repository, package.key, digest, actor, now_ms)
+            removed += 1
+    return removed
+
+
+def remove_links(
+    tx: Transaction, repository: Repository, package: Package, sha256s: Sequence[str], before_ms: int, now_ms: int
+) -> None:
+    """Take those blobs out of an image that still no manifest of it refers to."""
+    if _is_gone(tx, repository, package):
+        return
+    for sha256 in sha256s:
+        if loose_blob(tx, package.id, sha256, before_ms, now_ms):
+            images.delete_blob(tx, repository, package.key, f"sha256:{sha256}", now_ms)
+
+
+def forget_blobs(tx: Transaction, storage_id: int, gone: Sequence[BlobInfo]) -> None:
+    """Remove the rows of condemned copies whose bytes are gone."""
+    for info in gone:
+        gc.forget_blob(tx, storage_id, info.sha256, info.locator)
+
+
+def _count(gone: Sequence[BlobInfo], collected: Collected) -> None:
+    collected.blobs += len(gone)
+    collected.freed += sum(info.size for info in gone)
+
+
+def _is_gone(tx: Transaction, repository: Repository, package: Package) -> bool:
+    """Whether an image has been removed; one of its name may have come since, and another one got its key."""
+    found = packages.find_package(tx, repository.id, package.key)
+    return found is None or found.id != package.id
+
+
+def _batches(found: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(found), BATCH):
+        yield found[start : start + BATCH]

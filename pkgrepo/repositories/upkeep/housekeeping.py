@@ -1,0 +1,87 @@
+"""What is put away now and then: leftovers of crashes, removed repositories, old rows of the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from pkgrepo.concurrency.periodic import Rounds
+from pkgrepo.errors import PkgrepoError
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.repositories.clock import Clock, from_ms
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.catalog.images.promises import forget_promises
+from pkgrepo.storage.catalog.server.audit import prune_audit
+from pkgrepo.storage.catalog.server.purge import purge_due
+
+from .sweep import Sweep
+
+log = Logger()
+
+EVERY_S = 3600.0
+BATCH = 500  # rows that go in one transaction
+REMOVED_KEPT = timedelta(days=7)  # a removed repository can be brought back for so long
+
+
+class Housekeeping(Rounds):
+    """
+    Tidies up at the start and every hour.
+
+    ``alone_since`` is, by storage, when this process found itself alone on it. ``audit_kept`` is how long rows of the
+    audit log are kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        registry: Registry,
+        stores: Stores,
+        sweep: Sweep,
+        alone_since: Mapping[int, datetime],
+        audit_kept: timedelta,
+        clock: Clock,
+        reactor: IReactorTime,
+    ) -> None:
+        super().__init__(reactor, every_s=EVERY_S, what="tidying up")
+        self._catalog = catalog
+        self._sweep = sweep
+        self._alone_since = alone_since
+        self._audit_kept = audit_kept
+        self._registry = registry
+        self._stores = stores
+        self._clock = clock
+
+    async def round(self) -> None:
+        """One round."""
+        for storage in self._registry.storages():
+            try:
+                store = await self._stores.of(storage)
+                now, alone_since = from_ms(self._clock.now_ms()), self._alone_since.get(storage.id)
+                swept = await self._sweep.run(storage, store, now, alone_since)
+            except PkgrepoError:
+                log.failure("storage {storage} could not be tidied up", storage=storage.name)
+                continue
+            if swept:
+                log.info(
+                    "removed {uploads} unfinished uploads, {copies} copies that nothing names and {temporaries} "
+                    "temporaries from {storage}",
+                    uploads=swept.uploads,
+                    copies=swept.copies,
+                    temporaries=swept.temporaries,
+                    storage=storage.name,
+                )
+        purged = await purge_due(self._catalog, self._before_ms(REMOVED_KEPT))
+        if purged:
+            log.info("purged {count} removed repositories", count=purged)
+        while await self._catalog.write(prune_audit, self._before_ms(self._audit_kept)):
+            pass
+        while await self._catalog.write(forget_promises, self._clock.now_ms(), BATCH):
+            pass
+
+    def _before_ms(self, kept: timedelta) -> int:
+        return self._clock.now_ms() - int(kept.total_seconds() * 1000)

@@ -1,0 +1,408 @@
+"""Building the catalog again from the readable layout, when the database is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+
+from attrs import Factory, define, evolve
+
+from pkgrepo.errors import Invalid, PkgrepoError
+from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Transaction
+from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.layout.follower import LayoutFollower
+from pkgrepo.repositories.layout.images.directory import INDEX, ImagePlaces
+from pkgrepo.repositories.layout.images.restore import BATCH, restore_manifests, restore_tags
+from pkgrepo.repositories.layout.images.sidecars import IMAGE, MANIFESTS, BlobEntry, ImageSidecar, ManifestSidecar
+from pkgrepo.repositories.layout.mark import NO_LAYOUT, LayoutMark, read_mark
+from pkgrepo.repositories.layout.sidecars import (
+    BURNED,
+    PACKAGE,
+    REPOSITORY,
+    BurnedSidecar,
+    FileSidecar,
+    PackageSidecar,
+    RepositorySidecar,
+    VersionSidecar,
+    decode,
+)
+from pkgrepo.repositories.layout.updater import FAILURES, reason_of
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.publisher import Release, publish_release
+from pkgrepo.repositories.publish.remove import set_package_meta, set_version_state
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.packages import packages, tags, versions
+from pkgrepo.storage.catalog.packages.tombstones import restore_tombstone
+from pkgrepo.storage.catalog.server import repositories, settings
+from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.readable_layout import ReadableLayout
+
+from .blob_copies import copy_file
+from .progress import Progress
+from .sweep import UNCLAIMED_KEPT
+
+PAGE = 500
+
+
+@define
+class Restored:
+    """
+    What was found and taken in.
+
+    ``problems`` are sentences about what could not be, or may not have been in the layout at all. ``notes`` are about
+    what need not be wrong: bytes that belong to nothing, where the layout is known to have shown everything.
+    """
+
+    repositories: int = 0
+    versions: int = 0
+    files: int = 0
+    manifests: int = 0
+    tags: int = 0
+    problems: list[str] = Factory(list)
+    notes: list[str] = Factory(list)
+
+
+class Reindexer:
+    """
+    Reads every sidecar below a storage and publishes what it describes, with its times and its publisher.
+
+    What the catalog already has stays: a second run changes nothing. Users, tokens and grants are not in the layout
+    and do not come back.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        registry: Registry,
+        stores: Stores,
+        pools: Pools,
+        follower: LayoutFollower,
+        formats: Mapping[str, IFormat],
+        clock: Clock,
+        progress: Progress,
+    ) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._stores = stores
+        self._pools = pools
+        self._follower = follower
+        self._formats = formats
+        self._clock = clock
+        self._progress = progress
+        self._restored = Restored()
+
+    async def run(self) -> Restored:
+        """Take in everything found below every storage."""
+        for storage in self._registry.storages():
+            try:
+                store = await self._stores.of(storage)
+            except PkgrepoError as error:
+                self._restored.problems.append(f"storage {storage.name!r} cannot be opened: {error}")
+                continue
+            layout = self._follower.layout_of(store)
+            if layout is not None:
+                await self._storage(storage, store, layout)
+                await self._judge(storage, store, await self._pools.disk(read_mark, layout))
+        return self._restored
+
+    async def _storage(self, storage: Storage, store: IBlobStore, layout: ReadableLayout) -> None:
+        def unreadable(place: str, error: Exception) -> None:
+            self._restored.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
+
+        walk = layout.walk(failed=unreadable)
+        places = await self._pools.disk(lambda: [place for place in walk if place.endswith(".json")])
+        places.sort(key=lambda place: (place.count("/"), place))
+        self._progress.begin(f"sidecars of {storage.name}", len(places))
+        found: list[tuple[Repository, PackageSidecar | BurnedSidecar | ImageSidecar]] = []
+        images: dict[str, list[str]] = {}  # the places of the sidecars of manifests, by the directory of the image
+        for place in places:
+            image, inside, _ = place.partition(f"/{MANIFESTS}/")
+            if inside:
+                images.setdefault(image, []).append(place)
+                continue
+            try:
+                await self._take(storage, store, layout, place, found)
+            except FAILURES as error:
+                unreadable(place, error)
+            self._progress.step()
+        for some in images.values():
+            for start in range(0, len(some), BATCH):
+                await self._manifests(storage, store, layout, some[start : start + BATCH])
+        for repository, sidecar in found:
+            if isinstance(sidecar, ImageSidecar):
+                await self._tags(repository, sidecar)
+            elif isinstance(sidecar, BurnedSidecar):
+                await self._catalog.write(_restore_burned, repository, sidecar)
+            else:
+                await self._package(repository, sidecar)
+        self._progress.end()
+
+    async def _judge(self, storage: Storage, store: IBlobStore, mark: LayoutMark | None) -> None:
+        """Say what may be missing: by the layout's mark, and by the bytes that nothing names."""
+        count, size = await self._nameless(storage, store)
+        bytes_ = f"{count} blobs of {size} bytes in storage {storage.name} belong to nothing that was taken in"
+        if not storage.readable_layout and not count:
+            return
+        doubts = _doubts(mark, self._catalog.look(settings.server_uid)) if storage.readable_layout else [NO_LAYOUT]
+        self._restored.problems += [f"{storage.name}: {doubt}" for doubt in doubts]
+        if count and doubts:
+            await self._catalog.write(settings.put, settings.UNCLAIMED_BEFORE, str(self._clock.now_ms()))
+            self._restored.problems.append(
+                f"{bytes_}: they may be of what is missing, and are kept for {UNCLAIMED_KEPT.days} days"
+            )
+        elif count:
+            self._restored.notes.append(f"{bytes_}; they are of what was deleted or never published")
+
+    async def _nameless(self, storage: Storage, store: IBlobStore) -> tuple[int, int]:
+        """How many stored copies are of content that the catalog does not know, and their bytes together."""
+        self._progress.begin(f"blobs of {storage.name}", 0)
+        count = size = 0
+        after = ""
+        while page := await store.scan(after, PAGE):
+            sizes = {locator: length for locator, length, _ in page}
+            found = await self._catalog.scan(blobs.without_row, storage.id, list(sizes))
+            count += len(found)
+            size += sum(sizes[locator] for locator in found)
+            self._progress.step(len(page))
+            after = page[-1][0]
+        self._progress.end()
+        return count, size
+
+    async def _take(
+        self,
+        storage: Storage,
+        store: IBlobStore,
+        layout: ReadableLayout,
+        place: str,
+        found: list[tuple[Repository, PackageSidecar | BurnedSidecar | ImageSidecar]],
+    ) -> None:
+        data = await self._pools.disk(layout.read, place)
+        if data is None:
+            return
+        name = PurePosixPath(place).name
+        if name == REPOSITORY:
+            await self._repository(storage, decode(data, RepositorySidecar, place))
+            return
+        repository = self._find(storage, place)
+        if name == INDEX:
+            return  # for other programs; what it says is in the image's own sidecars too
+        if name == IMAGE:
+            found.append((repository, decode(data, ImageSidecar, place)))
+            return
+        if name == PACKAGE:
+            found.append((repository, decode(data, PackageSidecar, place)))
+            return
+        if name == BURNED:
+            found.append((repository, decode(data, BurnedSidecar, place)))
+            return
+        await self._version(repository, store, layout, decode(data, VersionSidecar, place))
+
+    def _find(self, storage: Storage, place: str) -> Repository:
+        repository = self._registry.find(storage.name, place.split("/", 1)[0])
+        if repository is None:
+            raise Invalid("its repository has no sidecar")
+        return repository
+
+    async def _repository(self, storage: Storage, sidecar: RepositorySidecar) -> None:
+        if self._registry.find(storage.name, sidecar.name) is not None:
+            return
+        if sidecar.format not in self._formats:
+            raise Invalid(f"no format is called {sidecar.format!r}")
+        await self._catalog.write(_restore_repository, storage.id, sidecar, self._clock.now_ms())
+        self._restored.repositories += 1
+
+    async def _version(
+        self, repository: Repository, store: IBlobStore, layout: ReadableLayout, sidecar: VersionSidecar
+    ) -> None:
+        format_ = self._formats[repository.format]
+        actor = Actor(name=sidecar.publisher)
+        fresh = False
+        # One file at a time, since each has its own time of upload; companions have that of their distribution.
+        groups: dict[int, list[NewFile]] = {}
+        for file in sidecar.files:
+            blob = await self._blob(store, layout, file)
+            new = NewFile(path=file.path, blob=blob, media_type=file.media_type, attrs=file.attrs)
+            groups.setdefault(round(file.created_at.timestamp() * 1000), []).append(new)
+        for created_ms, files in sorted(groups.items()):
+            release = Release(
+                package_key=sidecar.package,
+                package_name=sidecar.package,
+                version_key=sidecar.key,
+                version_text=sidecar.version,
+                sort=sidecar.sort,
+                files=tuple(files),
+                meta=sidecar.meta,
+            )
+            published = await self._catalog.write(
+                publish_release, repository, release, actor, format_.index, created_ms
+            )
+            self._restored.files += len(published.files) if published.changed else 0
+            fresh = fresh or published.changed
+        if fresh:
+            await self._catalog.write(_restore_time, repository, sidecar, format_.index, self._clock.now_ms())
+        self._restored.versions += fresh
+        if fresh and sidecar.state != VersionState.LIVE:
+            await self._catalog.write(
+                set_version_state,
+                repository,
+                sidecar.package,
+                sidecar.key,
+                VersionState(sidecar.state),
+                sidecar.reason,
+                actor,
+                format_.index,
+                self._clock.now_ms(),
+            )
+
+    async def _manifests(
+        self, storage: Storage, store: IBlobStore, layout: ReadableLayout, places: Sequence[str]
+    ) -> None:
+        """Take in some manifests of one image, with their blobs."""
+        found: dict[str, BlobInfo] = {}
+        sidecars: list[ManifestSidecar] = []
+        for place in places:
+            self._progress.step()
+            try:
+                repository = self._find(storage, place)
+                data = await self._pools.disk(layout.read, place)
+                sidecar = decode(data or b"", ManifestSidecar, place)
+            except FAILURES as error:
+                self._restored.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
+                continue
+            sidecars.append(sidecar)
+            entries: list[BlobEntry | ManifestSidecar] = [*sidecar.blobs, sidecar]
+            for each in entries:
+                if each.digest in found:
+                    continue
+                try:
+                    found[each.digest] = await self._image_blob(repository, store, layout, sidecar.image, each)
+                except PkgrepoError as error:
+                    problem = f"{repository.path}: {sidecar.image}: {each.digest}: {error}"
+                    self._restored.problems.append(problem)
+        if sidecars:
+            self._restored.manifests += await restore_manifests(
+                self._catalog, repository, sidecars, found, self._clock.now_ms()
+            )
+
+    async def _image_blob(
+        self,
+        repository: Repository,
+        store: IBlobStore,
+        layout: ReadableLayout,
+        image: str,
+        entry: BlobEntry | ManifestSidecar,
+    ) -> BlobInfo:
+        place = ImagePlaces.of(repository.name, image).bytes_of(entry.digest)
+        return await self._bytes(store, layout, place, entry.locator, entry.sha256, entry.size, {})
+
+    async def _tags(self, repository: Repository, sidecar: ImageSidecar) -> None:
+        lost: list[str] = []
+        self._restored.tags += await restore_tags(
+            self._catalog, repository, sidecar.key, sidecar.tags, self._clock.now_ms(), lost
+        )
+        if lost:
+            problem = f"{repository.path}: {sidecar.key}: {len(lost)} tags such as {lost[0]} have no manifest any more"
+            self._restored.problems.append(problem)
+
+    async def _package(self, repository: Repository, sidecar: PackageSidecar) -> None:
+        format_ = self._formats[repository.format]
+        try:
+            await self._catalog.write(_restore_package, repository, sidecar, format_.index, self._clock.now_ms())
+        except PkgrepoError as error:
+            self._restored.problems.append(f"{repository.path}: {sidecar.key}: {error}")
+
+    async def _blob(self, store: IBlobStore, layout: ReadableLayout, file: FileSidecar) -> BlobInfo:
+        return await self._bytes(store, layout, file.place, file.locator, file.sha256, file.size, file.digests)
+
+    async def _bytes(
+        self,
+        store: IBlobStore,
+        layout: ReadableLayout,
+        place: str,
+        locator: str,
+        sha256: str,
+        size: int,
+        digests: Mapping[str, str],
+    ) -> BlobInfo:
+        """The blob that a sidecar names, or a new one from the file in the layout."""
+        found = await store.stat(locator) if locator else None
+        if found is not None and found[0] == size:
+            return BlobInfo(sha256=sha256, size=size, locator=locator, digests={"sha256": sha256, **digests})
+        return await copy_file(self._pools, store, layout.file(place), sha256, size, digests)
+
+
+def _doubts(mark: LayoutMark | None, catalog: str | None) -> list[str]:
+    """Why a layout may not have had everything that other catalogs than this one had."""
+    if mark is None:
+        return [
+            "the readable layout has no mark, as when it was written by an earlier release or the disk was full: the "
+            "last changes may be missing"
+        ]
+    doubts = []
+    for statement in (each for uid, each in mark.catalogs.items() if uid != catalog):
+        at = f"{statement.at:%Y-%m-%d %H:%M:%S} UTC"
+        if statement.missing is None:
+            doubts.append(f"the server that was started at {at} marked no clean stop: its last changes may be missing")
+        elif statement.missing:
+            doubts.append(f"{statement.missing} changes were not in the readable layout when a server stopped at {at}")
+    return doubts
+
+
+def _restore_time(
+    tx: Transaction, repository: Repository, sidecar: VersionSidecar, indexer: Indexer, now_ms: int
+) -> None:
+    """Give a version the time that it had: its files may have been replaced since."""
+    package = packages.find_package(tx, repository.id, sidecar.package)
+    version = None if package is None else versions.find_version(tx, package.id, sidecar.key)
+    if package is None or version is None or version.published_at == sidecar.published_at:
+        return
+    versions.set_published_at(tx, version.id, round(sidecar.published_at.timestamp() * 1000))
+    indexer(PackageIndex(tx, package, now_ms), Change(version=evolve(version, published_at=sidecar.published_at)))
+
+
+def _restore_package(
+    tx: Transaction, repository: Repository, sidecar: PackageSidecar, indexer: Indexer, now_ms: int
+) -> None:
+    """Give a package the name, metadata, tags and times of its sidecar; its versions were taken in without."""
+    package = packages.find_package(tx, repository.id, sidecar.key)
+    if package is None:
+        return
+    tagged = tags.tagged_versions(tx, package.id)
+    if (package.name, package.meta, tagged) != (sidecar.name, sidecar.meta, sidecar.tags):
+        packages.touch_package(tx, package.id, serial=package.serial, now_ms=now_ms, name=sidecar.name)
+        by_text = {each.text: each.id for each in versions.list_versions(tx, package.id)} if sidecar.tags else {}
+        for tag, text in sidecar.tags.items():
+            if text in by_text and tagged.get(tag) != text:
+                tags.set_tag(tx, package.id, tag, version_id=by_text[text], actor=Actor(), now_ms=now_ms)
+        set_package_meta(tx, repository, sidecar.key, sidecar.meta, Actor(), indexer, now_ms)
+    if sidecar.created_at is not None and sidecar.updated_at is not None:
+        created_ms, updated_ms = (round(at.timestamp() * 1000) for at in (sidecar.created_at, sidecar.updated_at))
+        packages.set_times(tx, package.id, created_ms, updated_ms)
+
+
+def _restore_burned(tx: Transaction, repository: Repository, sidecar: BurnedSidecar) -> None:
+    """Put back the tombstones of a package, after its files: a name may be in use again."""
+    for tombstone in sidecar.tombstones():
+        restore_tombstone(tx, repository.id, tombstone)
+
+
+def _restore_repository(tx: Transaction, storage_id: int, sidecar: RepositorySidecar, now_ms: int) -> None:
+    repositories.add_repository(
+        tx,
+        storage_id=storage_id,
+        name=sidecar.name,
+        format=sidecar.format,
+        type=sidecar.type,
+        visibility=sidecar.visibility,
+        description=sidecar.description,
+        active=sidecar.active,
+        config=sidecar.config,
+        settings=sidecar.settings,
+        now_ms=now_ms,
+        created_ms=round(sidecar.created_at.timestamp() * 1000),
+        uid=sidecar.uid,
+    )

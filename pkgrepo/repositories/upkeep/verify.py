@@ -1,0 +1,290 @@
+"""Checking that everything the catalog promises is there, byte for byte."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Coroutine, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from attrs import Factory, define
+from twisted.logger import Logger
+
+from pkgrepo.errors import PkgrepoError
+from pkgrepo.interfaces import IBlobStore, ICatalog
+from pkgrepo.model import BlobInfo, Repository, Storage
+from pkgrepo.repositories.clock import Clock, from_ms
+from pkgrepo.repositories.layout.follower import LayoutFollower
+from pkgrepo.repositories.layout.images.directory import ImageLayoutWriter
+from pkgrepo.repositories.layout.mark import NO_LAYOUT
+from pkgrepo.repositories.layout.removed_folders import folders_of
+from pkgrepo.repositories.layout.updater import FAILURES, reason_of
+from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.blobs.references import BlobUser, blob_users
+from pkgrepo.storage.catalog.packages import events, packages
+from pkgrepo.storage.catalog.packages.tombstones import burned_packages
+from pkgrepo.storage.pools import Pools
+
+from .blob_copies import BlobRepair
+from .progress import Progress
+from .sweep import COPY_REST, Sweep
+
+log = Logger()
+
+PAGE = 500
+PIECE = 1024 * 1024
+NAMED = 5  # files or packages that a sentence names
+THIS_PROCESS = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+USERS = 20  # files, and images, that are asked for the bytes of a blob
+
+
+@define
+class Report:
+    """
+    What was found. ``problems`` are sentences, one for each thing that is wrong and was not mended; ``notes`` are about
+    what is as it was wanted, and is a risk.
+    """
+
+    blobs: int = 0
+    size: int = 0
+    missing: int = 0
+    damaged: int = 0
+    unnamed: int = 0
+    layout_changes: int = 0
+    mended: int = 0
+    problems: list[str] = Factory(list)
+    notes: list[str] = Factory(list)
+
+
+class Verifier:
+    """
+    Re-hashes every blob, looks for copies that no row names, and holds the readable layout against the catalog.
+
+    With ``repair`` lost or damaged bytes are replaced where they still are somewhere (see L{BlobRepair}), the layout is
+    mended and forgotten copies are removed. What cannot be mended is marked, so that it is not served as whole, and
+    reported. Whatever cannot be looked at is reported too, and the rest is checked.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: ICatalog,
+        registry: Registry,
+        stores: Stores,
+        pools: Pools,
+        follower: LayoutFollower,
+        clock: Clock,
+        progress: Progress,
+        repair: bool,
+    ) -> None:
+        self._catalog = catalog
+        self._registry = registry
+        self._stores = stores
+        self._pools = pools
+        self._follower = follower
+        self._clock = clock
+        self._progress = progress
+        self._repair = repair
+        self._sweep = Sweep(catalog=catalog, pools=pools, layout_of=follower.layout_of)
+        self._blob_repair = BlobRepair(
+            catalog=catalog, registry=registry, stores=stores, pools=pools, follower=follower, clock=clock
+        )
+        self._report = Report()
+
+    async def run(self) -> Report:
+        """Everything that was found, storage by storage and repository by repository."""
+        for storage in self._registry.storages():
+            if not storage.readable_layout:
+                self._report.notes.append(f"{storage.name}: {NO_LAYOUT}")
+            await self._attempt(f"storage {storage.name!r}", self._check_storage(storage))
+        for repository in self._registry.all():
+            await self._attempt(repository.path, self._check_layout(repository))
+        return self._report
+
+    async def _attempt(self, what: str, work: Coroutine[Any, Any, None]) -> None:
+        """Do a part of the work; that it could not be done is a finding like others."""
+        try:
+            await work
+        except FAILURES as error:
+            self._report.problems.append(f"{what} cannot be checked: {reason_of(error)}")
+
+    async def _check_storage(self, storage: Storage) -> None:
+        store = await self._stores.of(storage)
+        await self._attempt(f"storage {storage.name!r}: its blobs", self._check_blobs(storage, store))
+        await self._attempt(f"storage {storage.name!r}: its copies", self._find_unnamed(storage, store))
+        await self._attempt(f"storage {storage.name!r}: its readable layout", self._find_removed(storage, store))
+
+    async def _check_blobs(self, storage: Storage, store: IBlobStore) -> None:
+        total = await self._catalog.scan(blobs.count_blobs, storage.id)
+        self._progress.begin(f"blobs of {storage.name}", total)
+        after = b""
+        while page := await self._catalog.scan(blobs.list_blobs, storage.id, after, PAGE):
+            for info in page:
+                await self._check_blob(storage, store, info)
+                self._report.blobs += 1
+                self._report.size += info.size
+                self._progress.step()
+            after = bytes.fromhex(page[-1].sha256)
+        self._progress.end()
+
+    async def _check_blob(self, storage: Storage, store: IBlobStore, info: BlobInfo) -> None:
+        report = self._report
+        actual = ""
+        try:
+            actual = await self._digest(store, info.locator)
+        except FAILURES as error:
+            finding = reason_of(error)
+            if _says_nothing_of_the_bytes(error):
+                report.problems.append(f"{storage.name}: blob {info.sha256} cannot be checked: {finding}")
+                return
+        else:
+            if actual == info.sha256:
+                await self._catalog.write(blobs.set_verified, storage.id, info.sha256, self._clock.now_ms())
+                return
+            finding = f"its bytes have the digest {actual}"
+        if not await self._catalog.write(blobs.mark_suspect, storage.id, info.sha256, info.locator):
+            return  # a server has removed or replaced it meanwhile
+        if actual:
+            report.damaged += 1
+        else:
+            report.missing += 1
+        users = await self._catalog.scan(blob_users, storage.id, info.sha256, USERS)
+        if self._repair and await self._blob_repair.replace(storage, store, info, users):
+            report.mended += 1
+        else:
+            report.problems.append(f"{storage.name}: blob {info.sha256}: {finding}{self._needed_by(users)}")
+
+    def _needed_by(self, users: Sequence[BlobUser]) -> str:
+        """What a blob belongs to, for the end of a sentence."""
+        named = []
+        for user in users:
+            repository = self._registry.find_id(user.repository_id)
+            where = "a removed repository" if repository is None else repository.path
+            file = f" ({user.path.rpartition('/')[2]})" if user.path else ""
+            named.append(f"{where}: {user.package} {user.version}".rstrip(": ") + file)
+        return f"; it belongs to {_some(named)}" if named else "; nothing refers to it"
+
+    async def _digest(self, store: IBlobStore, locator: str) -> str:
+        blob = store.open(locator)
+        descriptor = blob.descriptor()
+        if descriptor is not None:
+            return await self._pools.disk(_digest_descriptor, descriptor)
+        digest = hashlib.sha256()
+        for start in range(0, blob.size, PIECE):
+            digest.update(await blob.read(start, PIECE))
+        return digest.hexdigest()
+
+    async def _find_unnamed(self, storage: Storage, store: IBlobStore) -> None:
+        self._progress.begin(f"copies in {storage.name}", 0)
+        now = from_ms(self._clock.now_ms())
+        async for locator in self._sweep.forgotten(storage, store, now - COPY_REST, now):
+            self._report.unnamed += 1
+            if self._repair:
+                await store.delete(locator)
+                self._report.mended += 1
+            else:
+                self._report.problems.append(f"{storage.name}: no row names the copy {locator}")
+            self._progress.step()
+        self._progress.end()
+
+    async def _find_removed(self, storage: Storage, store: IBlobStore) -> None:
+        layout = self._follower.layout_of(store)
+        if layout is None:
+            return
+        removed = await self._catalog.scan(events.removed_uids)
+        removed.difference_update(repository.uid for repository in self._registry.all())
+        for folder in await self._pools.disk(folders_of, layout, removed):
+            self._report.layout_changes += 1
+            sentence = f"{storage.name}: the readable layout still has the folder {folder} of a removed repository"
+            try:
+                if self._repair:
+                    await self._pools.disk(layout.discard, folder)
+                    self._report.mended += 1
+                else:
+                    self._report.problems.append(sentence)
+            except OSError as error:
+                self._report.problems.append(f"{sentence}, which cannot be taken away: {error.strerror}")
+
+    async def _check_layout(self, repository: Repository) -> None:
+        writer = await self._follower.writer(repository)
+        if writer is None:
+            return
+        self._progress.begin(f"readable layout of {repository.path}", repository.package_count)
+        await self._check_entry(repository, writer)
+        after = ""
+        known: dict[str, list[str]] = {}
+        while page := await self._catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE):
+            for package in page:
+                names = await self._catalog.scan(writer.entries, package)
+                known[package.key] = [text for _, text in names]
+                for key, text in names:
+                    await self._check_entry(repository, writer, package.key, key, text)
+                self._progress.step()
+            after = page[-1].key
+        for key in await self._catalog.scan(burned_packages, repository.id):
+            if key not in known:
+                known[key] = []
+                await self._check_entry(repository, writer, key)
+        await self._mend(repository.path, writer, await self._pools.disk(writer.plan_rest, known))
+        self._progress.end()
+
+    async def _check_entry(
+        self, repository: Repository, writer: LayoutWriter[Any], package: str = "", key: str = "", version: str = ""
+    ) -> None:
+        what = f"{repository.path}: {package} {version}".rstrip(": ")
+        await self._attempt(f"{what}: the readable layout", self._hold(what, writer, package, key, version))
+
+    async def _hold(self, what: str, writer: LayoutWriter[Any], package: str, key: str, version: str) -> None:
+        if not package:
+            await self._mend(what, writer, await self._pools.disk(writer.plan_repository))
+            return
+        shown = await self._catalog.scan(writer.read, package, key)
+        if shown is None and isinstance(writer, ImageLayoutWriter):
+            async with aclosing(self._follower.parts.differences(writer, package)) as plans:
+                async for plan in plans:
+                    await self._mend(what, writer, plan)
+            return
+        await self._mend(what, writer, await self._pools.disk(writer.plan, package, version, shown))
+
+    async def _mend(self, what: str, writer: LayoutWriter[Any], plan: Plan) -> None:
+        if not len(plan):
+            return
+        self._report.layout_changes += len(plan)
+        if not self._repair:
+            places = "place" if len(plan) == 1 else "places"
+            self._report.problems.append(
+                f"{what}: the readable layout differs in {len(plan)} {places}: {_some(plan.places)}"
+            )
+            return
+        try:
+            await self._pools.disk(writer.apply, plan)
+        except FAILURES as error:
+            self._report.problems.append(
+                f"{what}: the readable layout cannot be mended ({reason_of(error)}): {_some(plan.places)}"
+            )
+        else:
+            self._report.mended += len(plan)
+
+
+def _some(names: Sequence[str]) -> str:
+    """A list for a sentence, the end of a long one by its number only."""
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _says_nothing_of_the_bytes(error: BaseException) -> bool:
+    """Whether this process may not or cannot open files, which a server beside it may do all the same."""
+    return any(getattr(each, "errno", None) in THIS_PROCESS for each in (error, error.__cause__))
+
+
+def _digest_descriptor(descriptor: int) -> str:
+    try:
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise PkgrepoError(f"cannot be read: {error.strerror}") from error

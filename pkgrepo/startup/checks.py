@@ -1,0 +1,117 @@
+"""What would prevent a start, found without one: nothing is made, opened for writing, or listened at."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+from twisted.internet.endpoints import serverFromString
+
+from pkgrepo.assembly import Core
+from pkgrepo.config import Config
+from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.http.tls import BadCertificate, ServerCertificate
+from pkgrepo.interfaces import Reader
+from pkgrepo.management.repositories.formats import find_format
+from pkgrepo.storage.catalog.engine.connections import open_reader
+from pkgrepo.storage.catalog.engine.views import View
+from pkgrepo.storage.catalog.people.identity import find_user_by_name, has_users
+from pkgrepo.storage.catalog.server.storages import find_storage
+
+from .provisioning import declared_storages
+
+_INTERFACE = re.compile(r":interface=((?:\\.|[^:\\])*)")
+
+
+def start_problems(core: Core, config: Config) -> Iterator[str]:
+    """A sentence for each, beginning with the setting; ``core`` is not started."""
+    for description in config.server.listen:
+        problem = endpoint_problem(description, core.reactor) or _interface_problem(description)
+        # A socket is passed to the server only.
+        if problem is not None and not description.startswith("systemd:"):
+            yield problem
+    if config.tls.cert is not None and config.tls.key is not None:
+        try:
+            ServerCertificate(str(config.tls.cert), str(config.tls.key))
+        except BadCertificate as error:
+            yield f"tls.cert: {error}"
+    if config.data.dir.exists() and not config.data.dir.is_dir():
+        yield f"data.dir: {config.data.dir} is no folder"
+    try:
+        with _reading(config.database_path) as catalog:
+            yield from _repository_problems(core, config, catalog)
+            yield from _token_problems(config, catalog)
+    except apsw.SQLError:
+        pass  # of an older schema, which the start brings up to date
+    except apsw.Error as error:
+        yield f"database.url: {config.database_path} cannot be read: {error}"
+
+
+def endpoint_problem(description: str, reactor: Any) -> str | None:
+    """Why an address of ``server.listen`` cannot be parsed (such as a socket that systemd did not pass), or None."""
+    try:
+        serverFromString(reactor, description)
+    except (AssertionError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        reason = str(error)
+        if isinstance(error, LookupError) and description.startswith("systemd:"):
+            reason = "no socket was passed, or one without a name (FileDescriptorName=, --fdname)"
+        return f"server.listen: there is nothing to listen at for {description!r}: {reason}"
+    return None
+
+
+def _interface_problem(description: str) -> str | None:
+    """Whether this machine has the address; whether the port is free is no matter, since a server may have it."""
+    found = _INTERFACE.search(description)
+    if found is None or not description.startswith(("tcp:", "tcp6:")):
+        return None
+    name = re.sub(r"\\(.)", r"\1", found[1])
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as trial:
+            trial.bind(address)
+    except OSError as error:
+        return f"server.listen: {description}: this machine has no address {name!r}: {error.strerror}"
+    return None
+
+
+def _repository_problems(core: Core, config: Config, catalog: Reader | None) -> Iterator[str]:
+    declared = {name.casefold() for name in declared_storages(config)}
+    for wanted in config.bootstrap.repositories:
+        where = f"bootstrap.repositories: {wanted.storage}/{wanted.name}"
+        stored = catalog is not None and find_storage(catalog, wanted.storage) is not None
+        if not stored and wanted.storage.casefold() not in declared:
+            yield f"{where}: there is no storage {wanted.storage!r}"
+        try:
+            format_ = find_format(core.formats, wanted.format)
+            format_.check_place(wanted.storage, wanted.name)
+            format_.validate(wanted.config)
+        except (Invalid, Conflict) as error:
+            yield f"{where}: {error}"
+
+
+def _token_problems(config: Config, catalog: Reader | None) -> Iterator[str]:
+    """Tokens of nobody; the first admin is made where there is no user yet."""
+    makes_admin = catalog is None or not has_users(catalog)
+    for token in config.bootstrap.tokens:
+        first = makes_admin and token.user.casefold() == config.bootstrap.admin.user.casefold()
+        if not first and (catalog is None or find_user_by_name(catalog, token.user) is None):
+            yield f"bootstrap.tokens: {token.name}: there is no user {token.user!r}"
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Reader | None]:
+    """The catalog as it is, or None where there is none."""
+    if not path.exists() or not path.stat().st_size:
+        yield None
+        return
+    connection = open_reader(path)
+    try:
+        with View(connection) as view:
+            yield view
+    finally:
+        connection.close()

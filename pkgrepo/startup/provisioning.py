@@ -1,0 +1,180 @@
+"""
+What a start makes when it is missing: the default storage, the first admin, and what the configuration declares.
+
+Whatever exists already is left as it is, so that a configuration file may stay in place for ever.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twisted.logger import Logger
+
+from pkgrepo.auth.login.bootstrap import ensure_admin
+from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
+from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.gateway.image_addresses import ImageAddresses, check_hides_nothing
+from pkgrepo.interfaces import IFormat, Transaction
+from pkgrepo.management.repositories.formats import find_format
+from pkgrepo.model import Action, RepositoryScope, TokenKind, TokenLimits, Visibility
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.storage.blobs.paths import find_storage_id
+from pkgrepo.storage.catalog.people import identity, tokens
+from pkgrepo.storage.catalog.server import repositories, storages
+
+if TYPE_CHECKING:
+    from pkgrepo.assembly import Core
+
+log = Logger()
+
+DEFAULT_STORAGE = "main"
+
+
+async def prepare(core: Core, config: Config) -> str | None:
+    """
+    Storages, the first admin, and the declared repositories and tokens.
+
+    The admin's password when it was made up just now, else None.
+
+    :raises Invalid: something declared does not make sense
+    """
+    await ensure_storages(core, config)
+    password = await _ensure_admin(core, config)
+    now_ms = core.clock.now_ms()
+    default = ImageAddresses(core.registry, default=config.container.default_repository).lasting_default
+    for repository in config.bootstrap.repositories:
+        await core.catalog.write(_ensure_repository, repository, core.formats, default, now_ms)
+    for token in config.bootstrap.tokens:
+        await core.catalog.write(_ensure_token, token, now_ms)
+    return password
+
+
+async def ensure_storages(core: Core, config: Config, *, take_over: bool = False) -> None:
+    """
+    The default storage and the declared ones, open and ready.
+
+    With ``take_over`` storages of lost catalogs become this catalog's.
+
+    :raises PkgrepoError: one of them cannot be used
+    """
+    declared = declared_storages(config)
+    if take_over:
+        present = {storage.name: core.folders.folder(storage) for storage in core.registry.storages()}
+        for name, path in (declared | present).items():
+            if await core.pools.disk(find_storage_id, path) is not None:
+                await core.pools.disk(core.folders.take_over, name, path)
+    plain = {each.name for each in config.bootstrap.storages if not each.readable_layout}
+    for name, path in declared.items():
+        if core.catalog.look(storages.find_storage, name) is not None:
+            continue
+        found = await core.pools.disk(find_storage_id, path)
+        uid = await core.pools.disk(core.folders.make, name, path)
+        settings = {"path": core.folders.spell(path), **({"readable_layout": False} if name in plain else {})}
+        await core.catalog.write(_add_storage, name, settings, uid, core.clock.now_ms())
+        if found is not None and not take_over:
+            log.warn(
+                "storage {name} at {path} is of an earlier catalog; pkgrepo reindex takes in what it holds",
+                name=name,
+                path=str(path),
+            )
+    await core.open_storages()
+
+
+def declared_storages(config: Config) -> dict[str, Path]:
+    """The folders of the default storage and of those in the configuration, by name."""
+    wanted = {DEFAULT_STORAGE: config.data.dir / "storages" / DEFAULT_STORAGE}
+    for each in config.bootstrap.storages:
+        wanted[each.name] = each.path or config.data.dir / "storages" / each.name
+    return wanted
+
+
+def _add_storage(tx: Transaction, name: str, settings: Mapping[str, Any], uid: str, now_ms: int) -> None:
+    if storages.find_storage(tx, name) is None:  # or another process was faster
+        storages.add_storage(tx, name=name, kind="Local", settings=settings, now_ms=now_ms, uid=uid)
+
+
+async def _ensure_admin(core: Core, config: Config) -> str | None:
+    if core.catalog.look(identity.has_users):
+        return None
+    admin = config.bootstrap.admin
+    if config.compat.open_install and admin.password is None and admin.password_hash is None:
+        return None  # whoever comes first makes one through the API
+    if admin.password_hash is not None:
+        made_up, hashed = None, admin.password_hash.reveal()
+    elif admin.password is not None:
+        made_up, hashed = None, await core.passwords.hash(admin.password.reveal())
+    else:
+        made_up = secrets.token_urlsafe(18)
+        hashed = await core.passwords.hash(made_up)
+    added = await core.catalog.write(ensure_admin, admin.user, hashed, now_ms=core.clock.now_ms())
+    return made_up if added is not None else None
+
+
+def _ensure_repository(
+    tx: Transaction, wanted: BootstrapRepository, formats: dict[str, IFormat], default: str, now_ms: int
+) -> None:
+    where = f"bootstrap.repositories: {wanted.storage}/{wanted.name}"
+    storage = storages.find_storage(tx, wanted.storage)
+    if storage is None:
+        raise Invalid(f"{where}: there is no storage {wanted.storage!r}")
+    if repositories.find_by_path(tx, storage.name.casefold(), wanted.name.casefold()) is not None:
+        return
+    try:
+        format_ = find_format(formats, wanted.format)
+        format_.check_place(storage.name, wanted.name)
+        check_hides_nothing(tx, default, format_.name, storage.name, wanted.name)
+        config, settings = format_.validate(wanted.config)
+    except Invalid as error:
+        raise Invalid(f"{where}: {error}") from None
+    except Conflict as error:
+        raise Conflict(f"{where}: {error}") from None
+    repositories.add_repository(
+        tx,
+        storage_id=storage.id,
+        name=wanted.name,
+        format=format_.name,
+        type=config["type"],
+        visibility=Visibility(wanted.visibility),
+        description=wanted.description,
+        active=True,
+        config=config,
+        settings=settings,
+        now_ms=now_ms,
+    )
+
+
+def _ensure_token(tx: Transaction, wanted: BootstrapToken, now_ms: int) -> None:
+    where = f"bootstrap.tokens: {wanted.name}"
+    user = identity.find_user_by_name(tx, wanted.user)
+    if user is None:
+        raise NotFound("user", f"{wanted.user} ({where})")
+    if wanted.hash is None:
+        raise Invalid(f"{where}: it has neither hash nor file")
+    digest = bytes.fromhex(wanted.hash)
+    if tokens.find_token_by_hash(tx, digest) is not None:
+        return
+    expires_at = None if wanted.expires_days is None else from_ms(now_ms) + timedelta(days=wanted.expires_days)
+    limits = TokenLimits(
+        scopes=frozenset(wanted.scopes),
+        repositories=tuple(
+            RepositoryScope(each.repository, frozenset(Action(action) for action in each.actions))
+            for each in wanted.repositories
+        ),
+        packages=tuple(wanted.packages),
+        expires_at=expires_at,
+    )
+    tokens.add_token(
+        tx,
+        user_id=user.id,
+        hash=digest,
+        shown="declared",
+        kind=TokenKind.PERSONAL,
+        name=wanted.name,
+        limits=limits,
+        created_from="configuration",
+        now_ms=now_ms,
+    )

@@ -1,0 +1,196 @@
+"""The catalog in one SQLite file, for any number of processes on one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import apsw
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorFromThreads
+from zope.interface import implementer
+
+from pkgrepo.interfaces import ICatalog, Reader, Transaction
+from pkgrepo.storage.pools import Pool
+from pkgrepo.storage.private_files import ensure_private, tighten
+
+from .connections import CatalogUnusable, check_library, open_reader, open_writer
+from .disk_reserve import Reserve
+from .failures import STORAGE_ERRORS, explain
+from .schema import Migration, load_migrations, upgrade
+from .views import View
+from .write_lock import Turns
+from .writer import Writer
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+SCANS = 3  # reader threads; each has a connection with its own cache
+
+
+class Moment:
+    """Holds the generation still for the length of a ``with`` block in the reactor thread."""
+
+    def __init__(self, generation: Callable[[], int]) -> None:
+        self.pinned: int | None = None
+        self._generation = generation
+
+    def __enter__(self) -> int:
+        self.pinned = self._generation()
+        return self.pinned
+
+    def __exit__(self, *_: object) -> None:
+        self.pinned = None
+
+
+@implementer(ICatalog)
+class SqliteCatalog:
+    """
+    ``look`` and ``generation`` belong to the reactor thread, which has a connection to itself.
+
+    Each call sees one consistent state. A commit is seen by the first ``look`` after its ``write`` was answered, and
+    commits of other processes by the first ``look`` after they happened.
+    """
+
+    def __init__(
+        self, path: Path, *, reactor: IReactorFromThreads, migrations: Sequence[Migration] | None = None
+    ) -> None:
+        self._path = path
+        self._migrations = migrations
+        self._writer = Writer(path, reactor)
+        self._scanners = Pool(reactor, "catalog", SCANS)
+        self._idle: list[View] = []
+        self._view: View | None = None
+        self._moment = Moment(self.generation)
+        self._reserve = Reserve(path)
+
+    async def start(self) -> None:
+        """
+        Make or upgrade the database, and open it.
+
+        :raises CatalogUnusable: it is of a newer program, or somebody else's, or damaged, or cannot be opened, or this
+            SQLite library is too old
+        """
+        check_library()
+        self._scanners.start()
+        try:
+            self._view = View(await self._scanners(self._open))
+        except BaseException:
+            await self._scanners.stop()
+            raise
+        self._writer.start()
+
+    async def rest(self) -> bool:
+        """Wait until every command and query that was taken is answered; whether there was any."""
+        return any([await self._writer.rest(), await self._scanners.rest()])
+
+    async def stop(self) -> None:
+        """Answer every command that was taken, then close the database."""
+        view = self._view
+        if view is None:
+            return
+        await self._writer.drain()
+        await self._scanners.stop()
+        for each in (view, *self._idle):
+            each.connection.close()
+        self._idle.clear()
+        self._view = None
+        # The last connection to close copies the log back, which only the writer's can.
+        await self._writer.close()
+        self._reserve.keep()
+
+    def moment(self) -> Moment:
+        """Within this context manager, which must not wait, ``generation`` is asked of the database once."""
+        return self._moment
+
+    def generation(self) -> int:
+        """A number that changes whenever a commit, of any process, has become visible here."""
+        pinned = self._moment.pinned
+        if pinned is not None:
+            return pinned
+        return int(self._reading().all("PRAGMA data_version")[0][0])
+
+    def look(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query of a few indexed look-ups now, in the calling (reactor) thread."""
+        try:
+            with self._reading() as view:
+                return query(view, *args, **kwargs)
+        except STORAGE_ERRORS as error:
+            raise explain(error) from error
+
+    def scan(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
+        """Run a longer query on a reader thread."""
+        return self._scanners(self._scan, lambda view: query(view, *args, **kwargs))
+
+    def write(
+        self, command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Deferred[T]:
+        """Run a command in a transaction; its result, once that is durable. Cancelling only drops the result."""
+        return self._writer.submit(command, *args, **kwargs)
+
+    def _reading(self) -> View:
+        if self._view is None:
+            raise RuntimeError("the catalog does not run")
+        return self._view
+
+    def _open(self) -> apsw.Connection:
+        turns = Turns(self._path)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._close_to_others()
+            with turns.turn():
+                try:
+                    return self._prepare()
+                except STORAGE_ERRORS:
+                    if not self._reserve.release():
+                        raise
+                    return self._prepare()
+        except STORAGE_ERRORS as error:
+            damaged = isinstance(error, apsw.CorruptError | apsw.NotADBError)
+            hint = "; restore a copy, or move it away and run pkgrepo reindex" if damaged else ""
+            raise CatalogUnusable(f"{self._path} cannot be used: {error}{hint}") from error
+        except OSError as error:
+            raise CatalogUnusable(f"{self._path} cannot be used: {error.strerror}") from error
+        finally:
+            turns.close()
+
+    def _prepare(self) -> apsw.Connection:
+        connection = open_writer(self._path)
+        try:
+            upgrade(connection, self._path, self._migrations or load_migrations())
+            with suppress(apsw.FullError):  # what follows can wait for room
+                # Statistics for the query planner: 0x10002 looks at tables that changed much, within bounds.
+                connection.execute("PRAGMA optimize = 0x10002")
+            self._reserve.keep()
+            return open_reader(self._path)
+        finally:
+            connection.close()
+
+    def _close_to_others(self) -> None:
+        """
+        Let only the owner read the database, which holds signing keys and hashes of passwords, and what lies beside it.
+
+        SQLite gives its log and its index the mode of the database; copies are named after it.
+        """
+        ensure_private(self._path)
+        for each in self._path.parent.glob(f"{self._path.name}*"):
+            tighten(each)
+
+    def _scan(self, query: Callable[[Reader], T]) -> T:
+        try:
+            view = self._idle_view()
+            try:
+                with view:
+                    return query(view)
+            finally:
+                self._idle.append(view)
+        except STORAGE_ERRORS as error:
+            raise explain(error) from error
+
+    def _idle_view(self) -> View:
+        try:
+            return self._idle.pop()  # no check before it: another thread could come in between
+        except IndexError:
+            return View(open_reader(self._path))

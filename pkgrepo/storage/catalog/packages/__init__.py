@@ -1,0 +1,1 @@
+"""Packages, versions, files, tags and their events: queries and write commands."""

@@ -1,0 +1,146 @@
+"""What happened to packages, in order: written in the transaction of the change itself, and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.model import Actor
+from pkgrepo.storage.catalog.columns import at, dump, load
+
+REPOSITORY_REMOVED = "repository_removed"  # its data are the uid, storage_id and name of the repository
+
+
+@frozen
+class Event:
+    """One change. ``seq`` grows in the order of commits; ``version_key`` is empty where no version is meant."""
+
+    seq: int
+    repository_id: int
+    package_id: int | None
+    package_key: str
+    version_key: str
+    kind: str
+    data: Mapping[str, Any]
+    user_id: int | None
+    actor: str
+    token_id: int | None
+    at: datetime
+
+
+_EVENT = """
+    SELECT seq, repository_id, package_id, package_key, version_key, kind, data, user_id, actor, token_id, at FROM event
+"""
+
+
+def append_event(
+    tx: Transaction,
+    *,
+    repository_id: int,
+    package_id: int | None,
+    package_key: str,
+    version_key: str,
+    kind: str,
+    data: Mapping[str, Any],
+    actor: Actor,
+    now_ms: int,
+) -> int:
+    """Add an event; its sequence number."""
+    return tx.insert(
+        """
+        INSERT INTO event (repository_id, package_id, package_key, version_key, kind, data, user_id, actor, token_id,
+                           at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            repository_id,
+            package_id,
+            package_key,
+            version_key,
+            kind,
+            dump(data),
+            actor.user_id,
+            actor.name,
+            actor.token_id,
+            now_ms,
+        ),
+    )
+
+
+def last_seq(r: Reader) -> int:
+    """The sequence number of the latest event, 0 before the first."""
+    row = r.one("SELECT MAX(seq) FROM event")
+    return 0 if row is None else row[0] or 0
+
+
+def last_seq_of(r: Reader, repository_id: int) -> int:
+    """The same of one repository."""
+    row = r.one("SELECT MAX(seq) FROM event WHERE repository_id = ?", (repository_id,))
+    return 0 if row is None else row[0] or 0
+
+
+def changed_packages(r: Reader, repository_id: int, seq: int, limit: int) -> tuple[list[str], int]:
+    """Keys of the packages that ``limit`` events after ``seq`` are of, each once, and the last event's number."""
+    rows = r.all(
+        "SELECT seq, package_key FROM event WHERE repository_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (repository_id, seq, limit),
+    )
+    return list(dict.fromkeys(row[1] for row in rows if row[1])), rows[-1][0] if rows else seq
+
+
+def events_after(r: Reader, seq: int, limit: int, repository_id: int | None = None) -> list[Event]:
+    """Events from after ``seq``, oldest first; of one repository, or of all."""
+    if repository_id is None:
+        rows = r.all(f"{_EVENT} WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit))
+    else:
+        rows = r.all(f"{_EVENT} WHERE repository_id = ? AND seq > ? ORDER BY seq LIMIT ?", (repository_id, seq, limit))
+    return [_event(row) for row in rows]
+
+
+def events_of_package(r: Reader, package_id: int, *, before: int | None = None, limit: int = 50) -> list[Event]:
+    """Events of a package from the newest to the oldest, from before the sequence number ``before``."""
+    if before is None:
+        rows = r.all(f"{_EVENT} WHERE package_id = ? ORDER BY seq DESC LIMIT ?", (package_id, limit))
+    else:
+        rows = r.all(
+            f"{_EVENT} WHERE package_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?", (package_id, before, limit)
+        )
+    return [_event(row) for row in rows]
+
+
+def removal_of(r: Reader, repository_id: int) -> Event | None:
+    """The event that tells of the removal of a repository, or None; reads through the events of that one."""
+    row = r.one(f"{_EVENT} WHERE repository_id = ? AND kind = ?", (repository_id, REPOSITORY_REMOVED))
+    return None if row is None else _event(row)
+
+
+def removed_uids(r: Reader) -> set[str]:
+    """The public ids of all repositories that were ever removed; reads through all events."""
+    rows = r.all("SELECT data FROM event WHERE kind = ?", (REPOSITORY_REMOVED,))
+    return {load(row[0])["uid"] for row in rows}
+
+
+def _event(row: Row) -> Event:
+    return Event(
+        seq=row[0],
+        repository_id=row[1],
+        package_id=row[2],
+        package_key=row[3],
+        version_key=row[4],
+        kind=row[5],
+        data=load(row[6]),
+        user_id=row[7],
+        actor=row[8],
+        token_id=row[9],
+        at=at(row[10]),
+    )
+
+
+def last_activity(r: Reader, repository_id: int) -> datetime | None:
+    """When something last happened in a repository; None when nothing ever did."""
+    row = r.one("SELECT at FROM event WHERE repository_id = ? ORDER BY seq DESC LIMIT 1", (repository_id,))
+    return None if row is None else at(row[0])

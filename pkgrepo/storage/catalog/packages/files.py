@@ -1,0 +1,182 @@
+"""Files: what a repository answers under a path."""
+
+from __future__ import annotations
+
+from pkgrepo.errors import FileBurned, FileExists
+from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.model import Actor, File, NewFile
+from pkgrepo.storage.catalog.blobs.blobs import digests
+from pkgrepo.storage.catalog.columns import at, dump, load
+
+from .tombstones import is_burned
+
+FILE = """
+    SELECT f.id, f.repository_id, f.storage_id, f.path, f.package_id, f.version_id, f.sha256, f.size, b.locator,
+           f.media_type, b.digests, f.attrs, f.created_at
+    FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
+"""
+
+# Bytes that are known to be damaged have no locator here, and no store opens an empty one.
+_FIND = f"""
+    {FILE.replace("b.locator", "CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END")}
+    WHERE f.repository_id = ? AND f.path = ?
+"""
+
+
+def find_file(r: Reader, repository_id: int, path: str) -> File | None:
+    """
+    The file at a path, or None. The one look-up of every download.
+
+    When its bytes were found damaged, its locator is empty: opening that raises ``BlobMissing``.
+    """
+    row = r.one(_FIND, (repository_id, path))
+    return None if row is None else to_file(row)
+
+
+def files_of_version(r: Reader, version_id: int) -> list[File]:
+    """The files of a version, by path."""
+    return [to_file(row) for row in r.all(f"{FILE} WHERE f.version_id = ? ORDER BY f.path", (version_id,))]
+
+
+def files_of_package(r: Reader, package_id: int) -> list[File]:
+    """The files of every version of a package, and those of none, by path."""
+    return [to_file(row) for row in r.all(f"{FILE} WHERE f.package_id = ? ORDER BY f.path", (package_id,))]
+
+
+def add_file(
+    tx: Transaction,
+    repository_id: int,
+    storage_id: int,
+    new: NewFile,
+    package_id: int | None,
+    version_id: int | None,
+    now_ms: int,
+    *,
+    reuse: bool = False,
+) -> File:
+    """
+    Publish a file whose blob has been claimed; one that is there with the same content is returned as it is.
+
+    With ``reuse`` the path of a deleted file is given out again, and its tombstone goes.
+
+    :raises FileExists: the path has other content; :raises FileBurned: a file at this path was deleted
+    """
+    found = find_file(tx, repository_id, new.path)
+    if found is not None:
+        if found.sha256 != new.blob.sha256:
+            raise FileExists(_filename(new.path), found.sha256)
+        return found
+    sha256 = bytes.fromhex(new.blob.sha256)
+    if is_burned(tx, repository_id, new.path):
+        if not reuse:
+            raise FileBurned(_filename(new.path))
+        tx.execute("DELETE FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, new.path))
+    tx.execute(
+        """
+        INSERT INTO file (repository_id, storage_id, path, package_id, version_id, sha256, size, media_type, attrs,
+                          created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            repository_id,
+            storage_id,
+            new.path,
+            package_id,
+            version_id,
+            sha256,
+            new.blob.size,
+            new.media_type,
+            dump(new.attrs),
+            now_ms,
+        ),
+    )
+    return _get(tx, repository_id, new.path)
+
+
+def replace_file(
+    tx: Transaction,
+    repository_id: int,
+    storage_id: int,
+    new: NewFile,
+    package_id: int | None,
+    version_id: int | None,
+    now_ms: int,
+    *,
+    reuse: bool = False,
+) -> File:
+    """
+    Publish a file in place of whatever the path has; readers of the old bytes finish undisturbed.
+
+    Where nothing is, it is the same as ``add_file``.
+
+    :raises FileBurned: nothing is there, and what was there was deleted
+    """
+    changed = tx.execute(
+        """
+        UPDATE file
+        SET storage_id = ?, package_id = ?, version_id = ?, sha256 = ?, size = ?, media_type = ?, attrs = ?,
+            created_at = ?
+        WHERE repository_id = ? AND path = ?
+        """,
+        (
+            storage_id,
+            package_id,
+            version_id,
+            bytes.fromhex(new.blob.sha256),
+            new.blob.size,
+            new.media_type,
+            dump(new.attrs),
+            now_ms,
+            repository_id,
+            new.path,
+        ),
+    )
+    if not changed:
+        return add_file(tx, repository_id, storage_id, new, package_id, version_id, now_ms, reuse=reuse)
+    return _get(tx, repository_id, new.path)
+
+
+def remove_file(tx: Transaction, file: File, *, actor: Actor, tombstone: bool, now_ms: int) -> None:
+    """Remove a file; with ``tombstone`` its path stays burned (see L{tombstones})."""
+    tx.execute("DELETE FROM file WHERE id = ?", (file.id,))
+    if tombstone:
+        tx.execute(
+            """
+            INSERT INTO tombstone (repository_id, path, package_key, sha256, deleted_at, actor)
+            VALUES (?, ?, COALESCE((SELECT key FROM package WHERE id = ?), ''), ?, ?, ?)
+            ON CONFLICT (repository_id, path) DO UPDATE
+            SET package_key = excluded.package_key, sha256 = excluded.sha256, deleted_at = excluded.deleted_at,
+                actor = excluded.actor
+            """,
+            (file.repository_id, file.path, file.package_id, bytes.fromhex(file.sha256), now_ms, actor.name),
+        )
+
+
+def to_file(row: Row) -> File:
+    """The value of a row of ``FILE``."""
+    sha256 = row[6].hex()
+    return File(
+        id=row[0],
+        repository_id=row[1],
+        storage_id=row[2],
+        path=row[3],
+        package_id=row[4],
+        version_id=row[5],
+        sha256=sha256,
+        size=row[7],
+        locator=row[8],
+        media_type=row[9],
+        digests=digests(sha256, row[10]),
+        attrs=load(row[11]),
+        created_at=at(row[12]),
+    )
+
+
+def _get(tx: Transaction, repository_id: int, path: str) -> File:
+    file = find_file(tx, repository_id, path)
+    assert file is not None, "the blob was claimed in this transaction"
+    return file
+
+
+def _filename(path: str) -> str:
+    return path.rsplit("/", 1)[-1]

@@ -1,0 +1,127 @@
+"""Packages of a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.model import Package
+from pkgrepo.storage.catalog.columns import at, dump, like, load
+
+_PACKAGE = """
+SELECT id, repository_id, key, name, latest, serial, meta, created_at, updated_at, modified_s FROM package
+"""
+
+
+def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
+    """The package with this key, or None."""
+    row = r.one(f"{_PACKAGE} WHERE repository_id = ? AND key = ?", (repository_id, key))
+    return None if row is None else _package(row)
+
+
+def package_serial(r: Reader, repository_id: int, key: str) -> int | None:
+    """The serial of the package's last change, or None when there is none of this key."""
+    row = r.one("SELECT serial FROM package WHERE repository_id = ? AND key = ?", (repository_id, key))
+    return None if row is None else row[0]
+
+
+def ensure_package(
+    tx: Transaction, repository_id: int, *, key: str, name: str, serial: int, now_ms: int
+) -> tuple[Package, bool]:
+    """The package with this key, and whether it was added now."""
+    found = find_package(tx, repository_id, key)
+    if found is not None:
+        return found, False
+    added = tx.execute(
+        """
+        INSERT INTO package (repository_id, key, name, serial, created_at, updated_at, modified_s)
+        VALUES (?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (repository_id, key) DO NOTHING
+        """,
+        (repository_id, key, name, serial, now_ms, now_ms, _gone_s(tx, repository_id, key)),
+    )
+    found = find_package(tx, repository_id, key)
+    assert found is not None
+    return found, bool(added)
+
+
+def touch_package(
+    tx: Transaction,
+    package_id: int,
+    *,
+    serial: int,
+    now_ms: int,
+    name: str | None = None,
+    latest: str | None = None,
+    meta: Mapping[str, Any] | None = None,
+) -> None:
+    """Note that a package changed, with the repository's new serial; what is None stays as it is."""
+    later = "CASE WHEN serial = ? THEN modified_s ELSE MAX(modified_s + 1, ?) END"
+    columns: list[str] = ["serial = ?", "updated_at = ?", f"modified_s = {later}"]
+    parameters: list[Value] = [serial, now_ms, serial, now_ms // 1000]
+    for column, value in (("name", name), ("latest", latest), ("meta", None if meta is None else dump(meta))):
+        if value is not None:
+            columns.append(f"{column} = ?")
+            parameters.append(value)
+    tx.execute(
+        f"UPDATE package SET {', '.join(columns)} WHERE id = ?",  # noqa: S608 - the columns are named above
+        (*parameters, package_id),
+    )
+
+
+def set_alone(tx: Transaction, package_id: int, alone: bool) -> None:
+    """Note whether an image was pushed by its name alone, without that of its repository."""
+    tx.execute("UPDATE package SET alone = ? WHERE id = ? AND alone <> ?", (int(alone), package_id, int(alone)))
+
+
+def set_times(tx: Transaction, package_id: int, created_ms: int, updated_ms: int) -> None:
+    """Give a package that was taken in anew the times that it had."""
+    tx.execute("UPDATE package SET created_at = ?, updated_at = ? WHERE id = ?", (created_ms, updated_ms, package_id))
+
+
+def remove_package(tx: Transaction, package_id: int) -> None:
+    """Remove a package with its versions, files, tags and fragments; its documents are removed by key."""
+    tx.execute("DELETE FROM package WHERE id = ?", (package_id,))
+
+
+def list_packages(r: Reader, repository_id: int, *, after: str = "", limit: int = 50, query: str = "") -> list[Package]:
+    """Packages ordered by key, from after the key ``after``; ``query`` is looked for anywhere in the key."""
+    where = "repository_id = ? AND key > ?"
+    parameters: list[Value] = [repository_id, after]
+    if query:
+        where += r" AND key LIKE ? ESCAPE '\'"
+        parameters.append(like(query.lower()))
+    return [_package(row) for row in r.all(f"{_PACKAGE} WHERE {where} ORDER BY key LIMIT ?", (*parameters, limit))]
+
+
+def package_names(r: Reader, repository_id: int) -> list[tuple[str, str]]:
+    """Key and name of every package, ordered by key. Some hundred milliseconds with some hundred thousand."""
+    return r.all("SELECT key, name FROM package WHERE repository_id = ? ORDER BY key", (repository_id,))
+
+
+def packages_with_meta(r: Reader, repository_id: int) -> list[Package]:
+    """The packages that have metadata of their own, few as a rule. Reads every row: for a reader thread."""
+    return [_package(row) for row in r.all(f"{_PACKAGE} WHERE repository_id = ? AND meta <> '{{}}'", (repository_id,))]
+
+
+def _gone_s(r: Reader, repository_id: int, key: str) -> int:
+    """When a package of this name was removed that a new one must not be taken for: Unix seconds, 0 without any."""
+    sql = "SELECT MAX(deleted_at) / 1000 FROM tombstone WHERE repository_id = ? AND package_key = ?"
+    row = r.one(sql, (repository_id, key))
+    return 0 if row is None else row[0] or 0
+
+
+def _package(row: Row) -> Package:
+    return Package(
+        id=row[0],
+        repository_id=row[1],
+        key=row[2],
+        name=row[3],
+        latest=row[4],
+        serial=row[5],
+        meta=load(row[6]),
+        created_at=at(row[7]),
+        updated_at=at(row[8]),
+        modified_s=row[9],
+    )

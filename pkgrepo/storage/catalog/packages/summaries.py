@@ -1,0 +1,172 @@
+"""Packages and versions as lists show them, with the figures of what is below them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader, Row, Value
+from pkgrepo.model import VersionState
+from pkgrepo.storage.catalog.columns import at, like
+
+
+@frozen
+class PackageSummary:
+    """
+    A package with its figures; ``size`` in bytes.
+
+    ``latest`` is the version that the format calls so, else the highest one that is live, of images the tag of that
+    name or else the one that was set last; ``withdrawn`` counts the versions that are yanked, ``deprecated`` those
+    that are deprecated. Images have tags for versions, and manifests and blobs for files.
+    """
+
+    key: str
+    name: str
+    latest: str | None
+    versions: int
+    withdrawn: int
+    deprecated: int
+    files: int
+    size: int
+    downloads: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@frozen
+class VersionSummary:
+    """A version with its figures; ``size`` in bytes."""
+
+    key: str
+    text: str
+    sort: bytes
+    state: VersionState
+    reason: str
+    published_at: datetime
+    publisher: str
+    files: int
+    size: int
+
+
+_CHUNK = 500  # repositories in one query
+
+_PACKAGE = """
+    SELECT p.key, p.name,
+           COALESCE(p.latest, (SELECT v.text FROM version v WHERE v.package_id = p.id AND v.state = 'live'
+                               ORDER BY v.sort DESC, v.key DESC LIMIT 1),
+                    (SELECT t.name FROM tag t WHERE t.package_id = p.id AND t.digest IS NOT NULL
+                     AND (t.expires_at IS NULL OR t.served IS NOT NULL)
+                     ORDER BY CASE t.name WHEN 'latest' THEN 0 ELSE 1 END, t.updated_at DESC, t.name LIMIT 1)),
+           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id)
+           + (SELECT COUNT(*) FROM tag t WHERE t.package_id = p.id AND t.digest IS NOT NULL),
+           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state = 'yanked'),
+           (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.state = 'deprecated'),
+           (SELECT COUNT(*) FROM file f WHERE f.package_id = p.id)
+           + (SELECT COUNT(*) FROM manifest m WHERE m.package_id = p.id)
+           + (SELECT COUNT(*) FROM package_blob x WHERE x.package_id = p.id),
+           (SELECT COALESCE(SUM(f.size), 0) FROM file f WHERE f.package_id = p.id)
+           + (SELECT COALESCE(SUM(m.size), 0) FROM manifest m WHERE m.package_id = p.id)
+           + (SELECT COALESCE(SUM(b.size), 0) FROM package_blob x JOIN repository r ON r.id = p.repository_id
+              JOIN blob b ON b.storage_id = r.storage_id AND b.sha256 = x.sha256 WHERE x.package_id = p.id),
+           (SELECT COALESCE(SUM(d.count), 0) FROM download_count d WHERE d.package_id = p.id),
+           p.created_at, p.updated_at
+    FROM package p
+"""
+
+_VERSION = """
+    SELECT v.key, v.text, v.sort, v.state, v.reason, v.published_at, v.publisher,
+           (SELECT COUNT(*) FROM file f WHERE f.version_id = v.id),
+           (SELECT COALESCE(SUM(f.size), 0) FROM file f WHERE f.version_id = v.id)
+    FROM version v
+"""
+
+
+def find_package_summary(r: Reader, repository_id: int, key: str) -> PackageSummary | None:
+    """The package with this key, or None."""
+    row = r.one(f"{_PACKAGE} WHERE p.repository_id = ? AND p.key = ?", (repository_id, key))
+    return None if row is None else _package(row)
+
+
+def list_package_summaries(
+    r: Reader, repository_id: int, *, after: str = "", skip: int = 0, limit: int = 50, search: str = ""
+) -> list[PackageSummary]:
+    """
+    Packages ordered by key, from after the key ``after``; ``search`` is looked for anywhere in the key.
+
+    ``skip`` leaves out that many before, for callers that count pages; it costs what it skips.
+    """
+    where, parameters = "p.repository_id = ? AND p.key > ?", list[Value]([repository_id, after])
+    if search:
+        where += r" AND p.key LIKE ? ESCAPE '\'"
+        parameters.append(like(search.lower()))
+    rows = r.all(f"{_PACKAGE} WHERE {where} ORDER BY p.key LIMIT ? OFFSET ?", (*parameters, limit, skip))
+    return [_package(row) for row in rows]
+
+
+def list_version_summaries(
+    r: Reader, package_id: int, *, before: tuple[bytes, str] | None = None, limit: int = 50
+) -> list[VersionSummary]:
+    """Versions from the highest down, from below the one with the sort and key in ``before``."""
+    where, parameters = "v.package_id = ?", list[Value]([package_id])
+    if before is not None:
+        where += " AND (v.sort, v.key) < (?, ?)"
+        parameters += before
+    rows = r.all(f"{_VERSION} WHERE {where} ORDER BY v.sort DESC, v.key DESC LIMIT ?", (*parameters, limit))
+    return [
+        VersionSummary(row[0], row[1], row[2], VersionState(row[3]), row[4], at(row[5]), row[6], row[7], row[8])
+        for row in rows
+    ]
+
+
+def search_packages(
+    r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int
+) -> list[tuple[int, PackageSummary]]:
+    """
+    Packages of some repositories whose keys hold every word, with the repository's catalog key.
+
+    A key that is the first word comes first, then those that begin with it, then the others, each by key.
+    """
+    found: list[tuple[int, int, str]] = []
+    for start in range(0, len(repository_ids), _CHUNK):
+        chunk = repository_ids[start : start + _CHUNK]
+        conditions = [f"repository_id IN ({', '.join('?' * len(chunk))})", *[r"key LIKE ? ESCAPE '\'"] * len(words)]
+        rank = r"CASE WHEN key = ? THEN 0 WHEN key LIKE ? ESCAPE '\' THEN 1 ELSE 2 END"
+        where = " AND ".join(conditions)
+        sql = f"SELECT {rank}, repository_id, key FROM package WHERE {where} ORDER BY 1, 3 LIMIT ?"  # noqa: S608 - ours
+        first = words[0] if words else ""
+        parameters: list[Value] = [first, like(first)[1:], *chunk, *map(like, words), limit]
+        found += [(row[0], row[1], row[2]) for row in r.all(sql, parameters)]
+    found.sort(key=lambda each: (each[0], each[2], each[1]))
+    summaries = [(owner, find_package_summary(r, owner, key)) for _, owner, key in found[:limit]]
+    return [(owner, summary) for owner, summary in summaries if summary is not None]
+
+
+def place_of_file(r: Reader, file_id: int) -> tuple[str, str] | None:
+    """The keys of the package and of the version that a file belongs to; None when it belongs to none."""
+    row = r.one(
+        """
+        SELECT p.key, v.key FROM file f
+        JOIN version v ON v.id = f.version_id JOIN package p ON p.id = v.package_id
+        WHERE f.id = ?
+        """,
+        (file_id,),
+    )
+    return None if row is None else (row[0], row[1])
+
+
+def _package(row: Row) -> PackageSummary:
+    return PackageSummary(
+        key=row[0],
+        name=row[1],
+        latest=row[2],
+        versions=row[3],
+        withdrawn=row[4],
+        deprecated=row[5],
+        files=row[6],
+        size=row[7],
+        downloads=row[8],
+        created_at=at(row[9]),
+        updated_at=at(row[10]),
+    )

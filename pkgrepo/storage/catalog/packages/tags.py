@@ -1,0 +1,107 @@
+"""Tags: names that move, from a package to one of its versions or manifests."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.model import Actor, Version
+from pkgrepo.storage.catalog.columns import at
+
+from .versions import find_version
+
+
+@frozen
+class Tag:
+    """A name with what it stands for: a version, or the digest of a manifest."""
+
+    package_id: int
+    name: str
+    version_id: int | None
+    digest: str | None
+    updated_at: datetime
+    actor: str
+
+
+_TAG = "SELECT package_id, name, version_id, digest, updated_at, actor FROM tag"
+
+
+def find_tag(r: Reader, package_id: int, name: str) -> Tag | None:
+    """The tag of this name, or None."""
+    row = r.one(f"{_TAG} WHERE package_id = ? AND name = ?", (package_id, name))
+    return None if row is None else _tag(row)
+
+
+def list_tags(r: Reader, package_id: int, *, after: str = "", limit: int = 50) -> list[Tag]:
+    """Tags ordered by name, from after the name ``after``."""
+    rows = r.all(f"{_TAG} WHERE package_id = ? AND name > ? ORDER BY name LIMIT ?", (package_id, after, limit))
+    return [_tag(row) for row in rows]
+
+
+def list_tag_names(r: Reader, package_id: int, *, after: str, limit: int) -> list[str]:
+    """The same, as names alone: an image may have tens of thousands."""
+    rows = r.all(
+        "SELECT name FROM tag WHERE package_id = ? AND name > ? ORDER BY name LIMIT ?", (package_id, after, limit)
+    )
+    return [row[0] for row in rows]
+
+
+def tagged_versions(r: Reader, package_id: int) -> dict[str, str]:
+    """The versions that tags stand for, as they are written, by tag in order; tags of manifests are left out."""
+    rows = r.all(
+        """
+        SELECT t.name, v.text FROM tag t JOIN version v ON v.id = t.version_id
+        WHERE t.package_id = ? ORDER BY t.name
+        """,
+        (package_id,),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def find_tagged_version(r: Reader, package_id: int, name: str) -> Version | None:
+    """The version that a tag stands for, or None."""
+    row = r.one(
+        "SELECT v.key FROM tag t JOIN version v ON v.id = t.version_id WHERE t.package_id = ? AND t.name = ?",
+        (package_id, name),
+    )
+    return None if row is None else find_version(r, package_id, row[0])
+
+
+def set_tag(
+    tx: Transaction,
+    package_id: int,
+    name: str,
+    *,
+    actor: Actor,
+    now_ms: int,
+    version_id: int | None = None,
+    digest: str | None = None,
+) -> None:
+    """Make a name stand for a version or a manifest, whatever it stood for before and whatever readers waited for."""
+    tx.execute(
+        """
+        INSERT INTO tag (package_id, name, version_id, digest, updated_at, actor) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT (package_id, name) DO UPDATE
+        SET version_id = excluded.version_id, digest = excluded.digest, updated_at = excluded.updated_at,
+            actor = excluded.actor, served = NULL, expires_at = NULL
+        """,
+        (package_id, name, version_id, digest, now_ms, actor.name),
+    )
+
+
+def remove_tag(tx: Transaction, package_id: int, name: str) -> bool:
+    """Remove a tag; whether it was there."""
+    return bool(tx.execute("DELETE FROM tag WHERE package_id = ? AND name = ?", (package_id, name)))
+
+
+def _tag(row: Row) -> Tag:
+    return Tag(
+        package_id=row[0],
+        name=row[1],
+        version_id=row[2],
+        digest=row[3],
+        updated_at=at(row[4]),
+        actor=row[5],
+    )

@@ -1,0 +1,1 @@
+"""Users, groups, grants, tokens, logins and projects."""

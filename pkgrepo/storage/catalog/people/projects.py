@@ -1,0 +1,266 @@
+"""Projects: named owners of packages, who belongs to them, and which names in which repositories are theirs."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
+
+from attrs import evolve
+
+from pkgrepo.errors import AlreadyExists, NotFound
+from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
+from pkgrepo.storage.catalog.columns import at
+
+from .identity import bump_identity_serial, name_key
+
+_PROJECT = "SELECT id, uid, key, name, description, visibility, quota, created_at, updated_at FROM project"
+
+_BINDING = "SELECT repository_id, pattern, project_id FROM project_binding"
+
+_MEMBER = """
+    SELECT m.project_id, m.subject_kind, m.subject_id, m.role,
+           COALESCE(a.uid, g.uid, ''), COALESCE(a.username, g.name, '')
+    FROM project_member m
+    LEFT JOIN account a ON m.subject_kind = 'user' AND a.id = m.subject_id
+    LEFT JOIN user_group g ON m.subject_kind = 'group' AND g.id = m.subject_id
+"""
+
+
+class ProjectChanges(TypedDict, total=False):
+    """What ``update_project`` can change; the key stays, for it may be part of image names."""
+
+    name: str
+    description: str
+    visibility: Visibility
+    quota: int | None
+
+
+def find_project(r: Reader, uid_or_key: str) -> Project | None:
+    """The project with this public id, or this key in any case, or None."""
+    return _project(
+        r.one(f"{_PROJECT} WHERE uid = ?", (uid_or_key,)) or r.one(f"{_PROJECT} WHERE key = ?", (name_key(uid_or_key),))
+    )
+
+
+def get_project(r: Reader, project_id: int) -> Project:
+    """
+    The project with this catalog key.
+
+    :raises NotFound: there is none
+    """
+    project = _project(r.one(f"{_PROJECT} WHERE id = ?", (project_id,)))
+    if project is None:
+        raise NotFound("project", str(project_id))
+    return project
+
+
+def list_projects(r: Reader, *, after: str = "", limit: int = 50) -> list[Project]:
+    """Projects ordered by key, from after the key ``after``."""
+    rows = r.all(f"{_PROJECT} WHERE key > ? ORDER BY key LIMIT ?", (after, limit))
+    return [project for row in rows if (project := _project(row)) is not None]
+
+
+def add_project(
+    tx: Transaction,
+    *,
+    key: str,
+    now_ms: int,
+    name: str = "",
+    description: str = "",
+    visibility: Visibility = Visibility.PRIVATE,
+    quota: int | None = None,
+    owner_id: int | None = None,
+) -> Project:
+    """
+    Add a project, with a user as its owner when one is given.
+
+    :raises AlreadyExists: the key is taken, in whatever case
+    """
+    if tx.one("SELECT 1 FROM project WHERE key = ?", (name_key(key),)) is not None:
+        raise AlreadyExists("project", key)
+    project_id = tx.insert(
+        """
+        INSERT INTO project (uid, key, name, description, visibility, quota, created_at, updated_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (str(uuid.uuid4()), name_key(key), name or key, description, visibility, quota, now_ms, now_ms),
+    )
+    if owner_id is not None:
+        set_project_member(tx, project_id, SubjectKind.USER, owner_id, ProjectRole.OWNER)
+    bump_identity_serial(tx)
+    return get_project(tx, project_id)
+
+
+def update_project(tx: Transaction, project_id: int, *, now_ms: int, **changes: Unpack[ProjectChanges]) -> Project:
+    """
+    Change the named fields.
+
+    :raises NotFound: no such project
+    """
+    project = evolve(get_project(tx, project_id), **changes)
+    tx.execute(
+        "UPDATE project SET name = ?, description = ?, visibility = ?, quota = ?, updated_at = ? WHERE id = ?",
+        (project.name, project.description, project.visibility, project.quota, now_ms, project_id),
+    )
+    bump_identity_serial(tx)
+    return get_project(tx, project_id)
+
+
+def remove_project(tx: Transaction, project_id: int) -> None:
+    """
+    Remove a project with its memberships and bindings; packages stay, owned by nobody.
+
+    :raises NotFound: no such project
+    """
+    if not tx.execute("DELETE FROM project WHERE id = ?", (project_id,)):
+        raise NotFound("project", str(project_id))
+    bump_identity_serial(tx)
+
+
+def set_project_member(
+    tx: Transaction, project_id: int, kind: SubjectKind, subject_id: int, role: ProjectRole | None
+) -> None:
+    """Give a user or group this role in a project; ``None`` ends the membership."""
+    if role is None:
+        tx.execute(
+            "DELETE FROM project_member WHERE project_id = ? AND subject_kind = ? AND subject_id = ?",
+            (project_id, kind, subject_id),
+        )
+    else:
+        tx.execute(
+            """
+            INSERT INTO project_member (project_id, subject_kind, subject_id, role) VALUES (?, ?, ?, ?)
+            ON CONFLICT (project_id, subject_kind, subject_id) DO UPDATE SET role = excluded.role
+            """,
+            (project_id, kind, subject_id, role),
+        )
+    bump_identity_serial(tx)
+
+
+def list_project_members(r: Reader, project_id: int) -> list[ProjectMember]:
+    """A project's members, users before groups."""
+    rows = r.all(f"{_MEMBER} WHERE m.project_id = ? ORDER BY m.subject_kind DESC, m.subject_id", (project_id,))
+    return [
+        ProjectMember(
+            project_id=row[0],
+            subject_kind=SubjectKind(row[1]),
+            subject_id=row[2],
+            role=ProjectRole(row[3]),
+            subject_uid=row[4],
+            subject_name=row[5],
+        )
+        for row in rows
+    ]
+
+
+def roles_of_user(r: Reader, user_id: int) -> dict[int, ProjectRole]:
+    """The highest role of a user in each project, by the project's catalog key; groups count."""
+    rows = r.all(
+        "SELECT project_id, role FROM project_member WHERE subject_kind = 'user' AND subject_id = ?", (user_id,)
+    )
+    rows += r.all(
+        """
+        SELECT project_id, role FROM project_member
+        WHERE subject_kind = 'group' AND subject_id IN (SELECT group_id FROM group_member WHERE user_id = ?)
+        """,
+        (user_id,),
+    )
+    roles: dict[int, ProjectRole] = {}
+    for project_id, text in rows:
+        role = ProjectRole(text)
+        if project_id not in roles or roles[project_id].rank < role.rank:
+            roles[project_id] = role
+    return roles
+
+
+def bind_names(tx: Transaction, repository_id: int, pattern: str, project_id: int) -> ProjectBinding:
+    """
+    Give the names under a pattern to a project; binding them twice to the same one is fine.
+
+    :raises AlreadyExists: they belong to another project
+    """
+    owner = tx.one(
+        "SELECT project_id FROM project_binding WHERE repository_id = ? AND pattern = ?", (repository_id, pattern)
+    )
+    if owner is None:
+        tx.execute(
+            "INSERT INTO project_binding (repository_id, pattern, project_id) VALUES (?, ?, ?)",
+            (repository_id, pattern, project_id),
+        )
+        bump_identity_serial(tx)
+    elif owner[0] != project_id:
+        raise AlreadyExists("binding", pattern)
+    return ProjectBinding(repository_id=repository_id, pattern=pattern, project_id=project_id)
+
+
+def unbind_names(tx: Transaction, repository_id: int, pattern: str) -> None:
+    """Let go of the names under a pattern; absent is fine."""
+    tx.execute("DELETE FROM project_binding WHERE repository_id = ? AND pattern = ?", (repository_id, pattern))
+    bump_identity_serial(tx)
+
+
+def list_bindings(
+    r: Reader, *, project_id: int | None = None, repository_id: int | None = None
+) -> list[ProjectBinding]:
+    """The bindings of a project, of a repository, or of both together, by repository and pattern."""
+    where, parameters = ["1 = 1"], []
+    for column, value in (("project_id", project_id), ("repository_id", repository_id)):
+        if value is not None:
+            where.append(f"{column} = ?")
+            parameters.append(value)
+    rows = r.all(f"{_BINDING} WHERE {' AND '.join(where)} ORDER BY repository_id, pattern", parameters)
+    return [ProjectBinding(repository_id=row[0], pattern=row[1], project_id=row[2]) for row in rows]
+
+
+def owning_project(
+    r: Reader, repository_id: int, candidates: Sequence[str], project_key: str | None = None
+) -> Project | None:
+    """
+    The project that owns a package, or None.
+
+    ``candidates`` are the patterns that cover the package, the most specific first, as its format counts; the first
+    that is bound decides. ``project_key`` is the key that the package's own name states, where the format has it so.
+    """
+    for pattern in candidates:
+        row = r.one(
+            "SELECT project_id FROM project_binding WHERE repository_id = ? AND pattern = ?", (repository_id, pattern)
+        )
+        if row is not None:
+            return get_project(r, row[0])
+    if project_key is None:
+        return None
+    return _project(r.one(f"{_PROJECT} WHERE key = ?", (name_key(project_key),)))
+
+
+def claim_names(
+    tx: Transaction, repository_id: int, *, pattern: str, project_key: str, owner_id: int, now_ms: int
+) -> Project:
+    """
+    The project that owns a pattern from now on: the bound one, or a new one whose owner is this user.
+
+    :raises AlreadyExists: nobody owns the pattern, but a project of that key exists already
+    """
+    owner = owning_project(tx, repository_id, (pattern,))
+    if owner is not None:
+        return owner
+    project = add_project(tx, key=project_key, owner_id=owner_id, now_ms=now_ms)
+    bind_names(tx, repository_id, pattern, project.id)
+    return project
+
+
+def _project(row: Row | None) -> Project | None:
+    if row is None:
+        return None
+    return Project(
+        id=row[0],
+        uid=row[1],
+        key=row[2],
+        name=row[3],
+        description=row[4],
+        visibility=Visibility(row[5]),
+        quota=row[6],
+        created_at=at(row[7]),
+        updated_at=at(row[8]),
+    )

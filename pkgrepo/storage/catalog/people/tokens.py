@@ -1,0 +1,235 @@
+"""Access tokens: what each may do at most, and when it was used. Their texts are known to their holders only."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict, Unpack
+
+from attrs import evolve
+
+from pkgrepo.errors import NotFound
+from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.model import Action, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
+from pkgrepo.storage.catalog.columns import at, at_or_none, dump, dump_words, load, to_ms
+
+from .identity import bump_generation, bump_identity_serial
+
+_SELECT = """
+    SELECT id, uid, user_id, shown, kind, name, description, scopes, repositories, packages, cidrs, expires_at,
+           revoked_at, created_at, created_from, last_used_at, last_used_ip, last_used_client, uses, asked
+    FROM token
+"""
+
+
+class TokenChanges(TypedDict, total=False):
+    """What ``update_token`` can change."""
+
+    name: str
+    description: str
+    limits: TokenLimits
+
+
+def add_token(
+    tx: Transaction,
+    *,
+    user_id: int,
+    hash: bytes,
+    shown: str,
+    kind: TokenKind,
+    name: str,
+    now_ms: int,
+    limits: TokenLimits | None = None,
+    description: str = "",
+    created_from: str = "",
+    asked: Mapping[str, Any] | None = None,
+) -> Token:
+    """
+    Add a token of a user; ``hash`` is the sha256 of its whole text, ``created_from`` the client's address.
+
+    ``asked`` is JSON, to be shown.
+    """
+    limits = limits or TokenLimits()
+    token_id = tx.insert(
+        """
+        INSERT INTO token (uid, user_id, hash, shown, kind, name, description, scopes, repositories, packages, cidrs,
+                           expires_at, created_at, created_from, asked)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            str(uuid.uuid4()),
+            user_id,
+            hash,
+            shown,
+            kind,
+            name,
+            description,
+            *_limit_columns(limits),
+            now_ms,
+            created_from,
+            "" if asked is None else dump(asked),
+        ),
+    )
+    bump_identity_serial(tx)
+    return get_token(tx, token_id)
+
+
+def find_token(r: Reader, token_id: int) -> Token | None:
+    """The token with this catalog key, valid or not, or None."""
+    return _token(r.one(f"{_SELECT} WHERE id = ?", (token_id,)))
+
+
+def find_token_by_uid(r: Reader, uid: str) -> Token | None:
+    """The token with this public id, valid or not, or None."""
+    return _token(r.one(f"{_SELECT} WHERE uid = ?", (uid,)))
+
+
+def find_token_by_hash(r: Reader, hash: bytes) -> Token | None:
+    """The token whose text has this sha256, valid or not, or None."""
+    return _token(r.one(f"{_SELECT} WHERE hash = ?", (hash,)))
+
+
+def get_token(r: Reader, token_id: int) -> Token:
+    """
+    The token with this catalog key.
+
+    :raises NotFound: there is none
+    """
+    token = find_token(r, token_id)
+    if token is None:
+        raise NotFound("token", str(token_id))
+    return token
+
+
+def list_tokens(
+    r: Reader, *, user_id: int | None = None, unused_since_ms: int | None = None, after: int = 0, limit: int = 50
+) -> list[Token]:
+    """
+    Tokens ordered by id, from after the id ``after``, revoked ones too.
+
+    ``unused_since_ms`` keeps those last used before that time, or never used and made before it.
+    """
+    where, parameters = "id > ?", [after]
+    if user_id is not None:
+        where += " AND user_id = ?"
+        parameters.append(user_id)
+    if unused_since_ms is not None:
+        where += " AND COALESCE(last_used_at, created_at) < ?"
+        parameters.append(unused_since_ms)
+    rows = r.all(f"{_SELECT} WHERE {where} ORDER BY id LIMIT ?", (*parameters, limit))
+    return [token for row in rows if (token := _token(row)) is not None]
+
+
+def update_token(tx: Transaction, token_id: int, **changes: Unpack[TokenChanges]) -> Token:
+    """
+    Change the named fields; new limits also end the short-lived tokens issued to the owner before.
+
+    :raises NotFound: no such token
+    """
+    before = get_token(tx, token_id)
+    after = evolve(before, **changes)
+    tx.execute(
+        """
+        UPDATE token
+        SET name = ?, description = ?, scopes = ?, repositories = ?, packages = ?, cidrs = ?, expires_at = ?
+        WHERE id = ?
+        """,
+        (after.name, after.description, *_limit_columns(after.limits), token_id),
+    )
+    if after.limits != before.limits:
+        bump_generation(tx, before.user_id)
+    bump_identity_serial(tx)
+    return get_token(tx, token_id)
+
+
+def revoke_token(tx: Transaction, token_id: int, *, now_ms: int) -> Token:
+    """
+    End a token and what was issued for it; the row stays, for the lists. Revoking twice keeps the first time.
+
+    :raises NotFound: no such token
+    """
+    token = get_token(tx, token_id)
+    if token.revoked_at is None:
+        tx.execute("UPDATE token SET revoked_at = ? WHERE id = ?", (now_ms, token_id))
+        bump_generation(tx, token.user_id)
+    return get_token(tx, token_id)
+
+
+def remove_token(tx: Transaction, token_id: int) -> None:
+    """
+    Remove a token without leaving a row.
+
+    :raises NotFound: no such token
+    """
+    token = get_token(tx, token_id)
+    tx.execute("DELETE FROM token WHERE id = ?", (token_id,))
+    bump_generation(tx, token.user_id)
+
+
+def record_use(tx: Transaction, uses: Iterable[TokenUse]) -> None:
+    """Add up a batch of uses; an unknown address or client keeps the one known. Nothing cached becomes invalid."""
+    for use in uses:
+        tx.execute(
+            """
+            UPDATE token
+            SET uses = uses + ?, last_used_at = ?, last_used_ip = COALESCE(NULLIF(?, ''), last_used_ip),
+                last_used_client = COALESCE(NULLIF(?, ''), last_used_client)
+            WHERE id = ?
+            """,
+            (use.count, use.at_ms, use.address, use.client, use.token_id),
+        )
+
+
+def _limit_columns(limits: TokenLimits) -> tuple[str, str, str, str, int | None]:
+    repositories = [
+        {"repository": each.repository, "actions": sorted(each.actions), "packages": list(each.packages)}
+        for each in limits.repositories
+    ]
+    return (
+        dump_words(limits.scopes),
+        dump(repositories),
+        dump(limits.packages),
+        dump(limits.cidrs),
+        to_ms(limits.expires_at),
+    )
+
+
+def _limits(columns: Sequence[Any]) -> TokenLimits:
+    scopes, repositories, packages, cidrs, expires_at = columns
+    return TokenLimits(
+        scopes=frozenset(load(scopes)),
+        repositories=tuple(
+            RepositoryScope(
+                repository=each["repository"],
+                actions=frozenset(map(Action, each["actions"])),
+                packages=tuple(each.get("packages", ())),
+            )
+            for each in load(repositories)
+        ),
+        packages=tuple(load(packages)),
+        cidrs=tuple(load(cidrs)),
+        expires_at=at_or_none(expires_at),
+    )
+
+
+def _token(row: Row | None) -> Token | None:
+    if row is None:
+        return None
+    return Token(
+        id=row[0],
+        uid=row[1],
+        user_id=row[2],
+        shown=row[3],
+        kind=TokenKind(row[4]),
+        name=row[5],
+        description=row[6],
+        limits=_limits(row[7:12]),
+        revoked_at=at_or_none(row[12]),
+        created_at=at(row[13]),
+        created_from=row[14],
+        last_used_at=at_or_none(row[15]),
+        last_used_ip=row[16],
+        last_used_client=row[17],
+        uses=row[18],
+        asked=load(row[19]) if row[19] else None,
+    )

@@ -1,0 +1,267 @@
+"""
+Repositories, with the numbers by which everybody notices that something changed.
+
+================  =========================================================  ==============================
+number            grows with                                                 read by
+================  =========================================================  ==============================
+config serial     any change of a storage or repository                      the registry of every process
+``serial``        any change of a repository's content                       documents, caches of answers
+``names_serial``  a package that appears or goes, or is spelt anew           lists of all packages
+================  =========================================================  ==============================
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, TypedDict, Unpack
+
+from attrs import evolve
+
+from pkgrepo.errors import AlreadyExists, NotFound
+from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
+from pkgrepo.storage.catalog.columns import at, dump, load
+from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, append_event
+
+from .settings import CONFIG_SERIAL, config_changed, get
+
+_REPOSITORY = """
+    SELECT r.id, r.uid, r.storage_id, s.name, r.name, r.format, r.type, r.visibility, r.active, r.description,
+           r.config, r.settings, r.serial, r.bytes_used, r.package_count, r.created_at, r.updated_at
+    FROM repository r JOIN storage s ON s.id = r.storage_id
+    WHERE r.deleted_at IS NULL
+"""
+
+
+class RepositoryChanges(TypedDict, total=False):
+    """What ``update_repository`` can change."""
+
+    name: str
+    visibility: Visibility
+    active: bool
+    description: str
+    config: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+
+def repository_key(name: str) -> str:
+    """The spelling under which names of repositories are unique in their storage."""
+    return name.casefold()
+
+
+def config_serial(r: Reader) -> int:
+    """A number that grows with every change of storages and repositories."""
+    return int(get(r, CONFIG_SERIAL) or 0)
+
+
+def all_repositories(r: Reader) -> list[Repository]:
+    """Every repository, by path."""
+    return [_repository(row) for row in r.all(f"{_REPOSITORY} ORDER BY s.key, r.key")]
+
+
+def find_repository(r: Reader, uid: str) -> Repository | None:
+    """The repository with this public id, or None."""
+    row = r.one(f"{_REPOSITORY} AND r.uid = ?", (uid,))
+    return None if row is None else _repository(row)
+
+
+def find_by_path(r: Reader, storage_key: str, key: str) -> Repository | None:
+    """The repository with this key in the storage with that key, or None."""
+    row = r.one(f"{_REPOSITORY} AND s.key = ? AND r.key = ?", (storage_key, key))
+    return None if row is None else _repository(row)
+
+
+def get_repository(r: Reader, repository_id: int) -> Repository:
+    """
+    The repository with this catalog key.
+
+    :raises NotFound: there is none
+    """
+    row = r.one(f"{_REPOSITORY} AND r.id = ?", (repository_id,))
+    if row is None:
+        raise NotFound("repository", str(repository_id))
+    return _repository(row)
+
+
+def add_repository(
+    tx: Transaction,
+    *,
+    storage_id: int,
+    name: str,
+    format: str,
+    type: RepositoryType | str,
+    visibility: Visibility | str,
+    config: Mapping[str, Any],
+    now_ms: int,
+    created_ms: int | None = None,
+    key: str | None = None,
+    description: str = "",
+    active: bool = True,
+    settings: Mapping[str, Any] | None = None,
+    uid: str | None = None,
+) -> Repository:
+    """
+    Add a repository; ``key`` is made from the name unless given.
+
+    ``uid`` and ``created_ms`` are for restoring one that existed.
+
+    :raises AlreadyExists: the name is taken in that storage, in whatever case
+    """
+    key = repository_key(name) if key is None else key
+    _check_name(tx, storage_id, name, key, besides=0)
+    repository_id = tx.insert(
+        """
+        INSERT INTO repository (uid, storage_id, name, key, format, type, visibility, active, description, config,
+                                settings, created_at, updated_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            uid or str(uuid.uuid4()),
+            storage_id,
+            name,
+            key,
+            format,
+            RepositoryType(type),
+            Visibility(visibility),
+            int(active),
+            description,
+            dump(config),
+            dump(settings or {}),
+            now_ms if created_ms is None else created_ms,
+            now_ms,
+        ),
+    )
+    config_changed(tx)
+    return get_repository(tx, repository_id)
+
+
+def update_repository(
+    tx: Transaction, repository_id: int, *, now_ms: int, **changes: Unpack[RepositoryChanges]
+) -> Repository:
+    """
+    Change the named fields; the serial grows, since answers may depend on them.
+
+    :raises NotFound: no such repository; :raises AlreadyExists: the new name is taken
+    """
+    before = get_repository(tx, repository_id)
+    after = evolve(before, **changes)
+    key = repository_key(after.name)
+    if after.name != before.name:
+        _check_name(tx, after.storage_id, after.name, key, besides=repository_id)
+    tx.execute(
+        """
+        UPDATE repository
+        SET name = ?, key = ?, visibility = ?, active = ?, description = ?, config = ?, settings = ?, updated_at = ?,
+            serial = serial + 1
+        WHERE id = ?
+        """,
+        (
+            after.name,
+            key,
+            after.visibility,
+            int(after.active),
+            after.description,
+            dump(after.config),
+            dump(after.settings),
+            now_ms,
+            repository_id,
+        ),
+    )
+    config_changed(tx)
+    return get_repository(tx, repository_id)
+
+
+def remove_repository(
+    tx: Transaction, repository_id: int, *, now_ms: int, purge: bool = False, actor: Actor = SYSTEM
+) -> None:
+    """
+    Take a repository away and free its name.
+
+    Its content stays until it is purged, which is due after a while, or at once with ``purge``: see the module of that
+    name. The event tells those who follow, and outlives the repository.
+
+    :raises NotFound: no such repository
+    """
+    removed = get_repository(tx, repository_id)
+    tx.execute(
+        "UPDATE repository SET deleted_at = ?, purge = ?, active = 0 WHERE id = ?",
+        (now_ms, int(purge), repository_id),
+    )
+    append_event(
+        tx,
+        repository_id=repository_id,
+        package_id=None,
+        package_key="",
+        version_key="",
+        kind=REPOSITORY_REMOVED,
+        data={"uid": removed.uid, "storage_id": removed.storage_id, "name": removed.name},
+        actor=actor,
+        now_ms=now_ms,
+    )
+    config_changed(tx)
+
+
+def bump_serial(tx: Transaction, repository_id: int) -> int:
+    """Note that the content changed; the new serial."""
+    return _grow(tx, "serial", repository_id)
+
+
+def names_changed(tx: Transaction, repository_id: int) -> None:
+    """Note that the set of package names changed."""
+    _grow(tx, "names_serial", repository_id)
+
+
+def names_serial(r: Reader, repository_id: int) -> int:
+    """A number that grows whenever the set of package names changes; 0 where there is no such repository."""
+    row = r.one("SELECT names_serial FROM repository WHERE id = ?", (repository_id,))
+    return 0 if row is None else int(row[0])
+
+
+def add_usage(tx: Transaction, repository_id: int, bytes_delta: int, packages_delta: int) -> None:
+    """Keep count of the bytes and packages of a repository."""
+    tx.execute(
+        "UPDATE repository SET bytes_used = bytes_used + ?, package_count = package_count + ? WHERE id = ?",
+        (bytes_delta, packages_delta, repository_id),
+    )
+
+
+def _grow(tx: Transaction, column: str, repository_id: int) -> int:
+    row = tx.one(
+        f"UPDATE repository SET {column} = {column} + 1 WHERE id = ? RETURNING {column}",  # noqa: S608 - a name of ours
+        (repository_id,),
+    )
+    if row is None:
+        raise NotFound("repository", str(repository_id))
+    return int(row[0])
+
+
+def _check_name(tx: Transaction, storage_id: int, name: str, key: str, *, besides: int) -> None:
+    taken = tx.one(
+        "SELECT 1 FROM repository WHERE storage_id = ? AND key = ? AND id <> ? AND deleted_at IS NULL",
+        (storage_id, key, besides),
+    )
+    if taken is not None:
+        raise AlreadyExists("repository", name)
+
+
+def _repository(row: Row) -> Repository:
+    return Repository(
+        id=row[0],
+        uid=row[1],
+        storage_id=row[2],
+        storage_name=row[3],
+        name=row[4],
+        format=row[5],
+        type=RepositoryType(row[6]),
+        visibility=Visibility(row[7]),
+        active=bool(row[8]),
+        description=row[9],
+        config=load(row[10]),
+        settings=load(row[11]),
+        serial=row[12],
+        bytes_used=row[13],
+        package_count=row[14],
+        created_at=at(row[15]),
+        updated_at=at(row[16]),
+    )

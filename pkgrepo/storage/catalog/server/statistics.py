@@ -1,0 +1,181 @@
+"""Figures of a repository, counted when somebody asks: every query reads much, so it is for a reader thread."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader
+from pkgrepo.storage.catalog.blobs.gc import unreferenced
+from pkgrepo.storage.catalog.blobs.uploads import unfinished_uploads
+from pkgrepo.storage.catalog.packages.downloads import DAY_MS
+from pkgrepo.storage.catalog.packages.events import last_activity
+
+TOP = 10  # packages in a list of the largest
+
+
+@frozen
+class TopPackage:
+    """One of the packages with the most tags or versions; ``size`` in bytes."""
+
+    name: str
+    tags: int
+    versions: int
+    downloads: int
+    size: int
+
+
+@frozen
+class Figures:
+    """
+    A repository in numbers; sizes in bytes.
+
+    ``stored`` counts what is stored once only once, ``logical`` as often as it is named; ``shared`` is what other
+    repositories name too. ``unreferenced`` is what the next garbage collections may free: bytes of the storage that
+    nothing refers to, and blobs of images that no manifest refers to. ``downloads`` are those of all time, of today
+    (UTC), of seven and of thirty days; ``uploads`` those of all time and of a day.
+    """
+
+    packages: int
+    versions: int
+    files: int
+    tags: int
+    manifests: int
+    blobs: int
+    stored: int
+    logical: int
+    shared: int
+    unreferenced: int
+    pending_uploads: int
+    last_activity: datetime | None
+    downloads: tuple[int, int, int, int]
+    uploads: tuple[int, int]
+    top: tuple[TopPackage, ...]
+
+
+# The sha256 of everything that a repository keeps, each once.
+_KEPT = """
+    SELECT sha256 FROM file WHERE repository_id = :repository
+    UNION SELECT sha256 FROM manifest WHERE repository_id = :repository
+    UNION SELECT x.sha256 FROM package_blob x JOIN package p ON p.id = x.package_id
+    WHERE p.repository_id = :repository
+"""
+
+
+def repository_figures(r: Reader, storage_id: int, repository_id: int, now_ms: int) -> Figures:
+    """The figures of a repository as it is now."""
+    tags = _count(r, "tag t JOIN package p ON p.id = t.package_id WHERE p.repository_id = ?", repository_id)
+    blobs, stored, shared = _blobs(r, storage_id, repository_id)
+    today = now_ms // DAY_MS
+    return Figures(
+        packages=_count(r, "package WHERE repository_id = ?", repository_id),
+        versions=_count(r, "version v JOIN package p ON p.id = v.package_id WHERE p.repository_id = ?", repository_id),
+        files=_count(r, "file WHERE repository_id = ?", repository_id),
+        tags=tags,
+        manifests=_count(r, "manifest WHERE repository_id = ?", repository_id),
+        blobs=blobs,
+        stored=stored,
+        logical=_number(r, "SELECT bytes_used FROM repository WHERE id = ?", repository_id),
+        shared=shared,
+        unreferenced=unreferenced(r, storage_id)[1] + _loose(r, storage_id, repository_id),
+        pending_uploads=unfinished_uploads(r, repository_id, now_ms)[0],
+        last_activity=last_activity(r, repository_id),
+        downloads=(
+            _downloads(r, repository_id, 0),
+            _downloads(r, repository_id, today),
+            _downloads(r, repository_id, today - 6),
+            _downloads(r, repository_id, today - 29),
+        ),
+        uploads=(_uploads(r, repository_id, 0), _uploads(r, repository_id, now_ms - DAY_MS)),
+        top=_top(r, repository_id),
+    )
+
+
+def _blobs(r: Reader, storage_id: int, repository_id: int) -> tuple[int, int, int]:
+    row = r.one(
+        f"""
+        SELECT COUNT(*), COALESCE(SUM(b.size), 0), COALESCE(SUM(CASE WHEN
+            EXISTS (SELECT 1 FROM file f WHERE f.sha256 = b.sha256 AND f.repository_id <> ? AND f.storage_id = ?)
+            OR EXISTS (SELECT 1 FROM manifest m WHERE m.sha256 = b.sha256 AND m.repository_id <> ?)
+            OR EXISTS (SELECT 1 FROM package_blob x JOIN package p ON p.id = x.package_id
+                       WHERE x.sha256 = b.sha256 AND p.repository_id <> ?)
+            THEN b.size END), 0)
+        FROM blob b WHERE b.storage_id = ? AND b.sha256 IN ({_KEPT.replace(":repository", "?")})
+        """,  # noqa: S608 - our own words
+        (repository_id, storage_id, repository_id, repository_id, storage_id, *[repository_id] * 3),
+    )
+    assert row is not None
+    return row[0], row[1], row[2]
+
+
+def _loose(r: Reader, storage_id: int, repository_id: int) -> int:
+    """Bytes of the blobs of images to which no manifest of theirs refers."""
+    row = r.one(
+        """
+        SELECT COALESCE(SUM(b.size), 0) FROM package p
+        JOIN package_blob x ON x.package_id = p.id
+        JOIN blob b ON b.storage_id = ? AND b.sha256 = x.sha256
+        WHERE p.repository_id = ? AND NOT EXISTS (
+            SELECT 1 FROM manifest_ref y WHERE y.package_id = x.package_id
+            AND y.digest IN ('sha256:' || lower(hex(x.sha256)), 'sha512:' || lower(hex(x.sha512)))
+        )
+        """,
+        (storage_id, repository_id),
+    )
+    assert row is not None
+    return int(row[0])
+
+
+def _downloads(r: Reader, repository_id: int, from_day: int) -> int:
+    sql = "SELECT COALESCE(SUM(count), 0) FROM download_count WHERE repository_id = ? AND day >= ?"
+    return _number(r, sql, repository_id, from_day)
+
+
+def _uploads(r: Reader, repository_id: int, since_ms: int) -> int:
+    sql = "SELECT COUNT(*) FROM event WHERE repository_id = ? AND kind = 'published' AND at >= ?"
+    return _number(r, sql, repository_id, since_ms)
+
+
+def _top(r: Reader, repository_id: int) -> tuple[TopPackage, ...]:
+    rows = r.all(
+        """
+        SELECT p.name,
+            (SELECT COUNT(*) FROM tag t WHERE t.package_id = p.id) AS tags,
+            (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id) AS versions,
+            p.id
+        FROM package p WHERE p.repository_id = ?
+        ORDER BY MAX(tags, versions) DESC, p.key LIMIT ?
+        """,
+        (repository_id, TOP),
+    )
+    return tuple(
+        TopPackage(
+            name=name,
+            tags=tags,
+            versions=versions,
+            downloads=_number(r, "SELECT COALESCE(SUM(count), 0) FROM download_count WHERE package_id = ?", id_),
+            size=_size(r, id_),
+        )
+        for name, tags, versions, id_ in rows
+    )
+
+
+def _size(r: Reader, package_id: int) -> int:
+    sql = """
+        SELECT (SELECT COALESCE(SUM(size), 0) FROM file WHERE package_id = ?)
+            + (SELECT COALESCE(SUM(size), 0) FROM manifest WHERE package_id = ?)
+            + (SELECT COALESCE(SUM(b.size), 0) FROM package_blob x
+               JOIN package p ON p.id = x.package_id JOIN repository r ON r.id = p.repository_id
+               JOIN blob b ON b.storage_id = r.storage_id AND b.sha256 = x.sha256 WHERE x.package_id = ?)
+    """
+    return _number(r, sql, package_id, package_id, package_id)
+
+
+def _count(r: Reader, rest: str, key: int) -> int:
+    return _number(r, f"SELECT COUNT(*) FROM {rest}", key)  # noqa: S608 - our own words
+
+
+def _number(r: Reader, sql: str, *parameters: int) -> int:
+    row = r.one(sql, parameters)
+    return 0 if row is None else int(row[0])

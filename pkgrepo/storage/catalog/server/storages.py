@@ -1,0 +1,132 @@
+"""Storages: the places for bytes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, TypedDict, Unpack
+
+from attrs import evolve
+
+from pkgrepo.errors import AlreadyExists, Conflict, NotFound
+from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.model import Storage
+from pkgrepo.storage.catalog.columns import at, dump, load
+
+from . import layout_pending
+from .settings import config_changed
+
+_STORAGE = "SELECT id, uid, name, kind, settings, active, created_at, updated_at FROM storage"
+
+
+class StorageChanges(TypedDict, total=False):
+    """What ``update_storage`` can change."""
+
+    name: str
+    settings: Mapping[str, Any]
+    active: bool
+
+
+def storage_key(name: str) -> str:
+    """The spelling under which storage names are unique."""
+    return name.casefold()
+
+
+def list_storages(r: Reader) -> list[Storage]:
+    """Every storage, by name."""
+    return [_storage(row) for row in r.all(f"{_STORAGE} ORDER BY key")]
+
+
+def find_storage(r: Reader, uid_or_name: str) -> Storage | None:
+    """The storage with this public id, or this name in any case, or None."""
+    row = r.one(f"{_STORAGE} WHERE uid = ?", (uid_or_name,))
+    row = row or r.one(f"{_STORAGE} WHERE key = ?", (storage_key(uid_or_name),))
+    return None if row is None else _storage(row)
+
+
+def get_storage(r: Reader, storage_id: int) -> Storage:
+    """
+    The storage with this catalog key.
+
+    :raises NotFound: there is none
+    """
+    row = r.one(f"{_STORAGE} WHERE id = ?", (storage_id,))
+    if row is None:
+        raise NotFound("storage", str(storage_id))
+    return _storage(row)
+
+
+def add_storage(
+    tx: Transaction, *, name: str, kind: str, settings: Mapping[str, Any], now_ms: int, uid: str | None = None
+) -> Storage:
+    """
+    Add a storage; ``uid`` is that of its folder.
+
+    :raises AlreadyExists: the name is taken, in whatever case; :raises Conflict: the id is, so the folder is a copy
+    """
+    if tx.one("SELECT 1 FROM storage WHERE key = ?", (storage_key(name),)) is not None:
+        raise AlreadyExists("storage", name)
+    taken = None if uid is None else find_storage(tx, uid)
+    if taken is not None:
+        raise Conflict(f"the folder is a copy of that of storage {taken.name!r}")
+    storage_id = tx.insert(
+        "INSERT INTO storage (uid, name, key, kind, settings, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (uid or str(uuid.uuid4()), name, storage_key(name), kind, dump(settings), now_ms, now_ms),
+    )
+    config_changed(tx)
+    return get_storage(tx, storage_id)
+
+
+def update_storage(tx: Transaction, storage_id: int, *, now_ms: int, **changes: Unpack[StorageChanges]) -> Storage:
+    """
+    Change the named fields. What a readable layout that is switched on has to show is noted as pending.
+
+    :raises NotFound: no such storage; :raises AlreadyExists: the new name is taken
+    """
+    before = get_storage(tx, storage_id)
+    after = evolve(before, **changes)
+    key = storage_key(after.name)
+    if tx.one("SELECT 1 FROM storage WHERE key = ? AND id <> ?", (key, storage_id)) is not None:
+        raise AlreadyExists("storage", after.name)
+    tx.execute(
+        "UPDATE storage SET name = ?, key = ?, settings = ?, active = ?, updated_at = ? WHERE id = ?",
+        (after.name, key, dump(after.settings), int(after.active), now_ms, storage_id),
+    )
+    if after.readable_layout != before.readable_layout:
+        ids = [row[0] for row in tx.all("SELECT id FROM repository WHERE storage_id = ?", (storage_id,))]
+        (layout_pending.add_packages if after.readable_layout else layout_pending.forget_packages)(tx, ids)
+    config_changed(tx)
+    return get_storage(tx, storage_id)
+
+
+def remove_storage(tx: Transaction, storage_id: int) -> None:
+    """
+    Forget a storage and the blobs in it; the bytes themselves stay where they are.
+
+    :raises NotFound: no such storage; :raises Conflict: repositories use it, or removed ones are not purged yet
+    """
+    storage = get_storage(tx, storage_id)
+    users = tx.one("SELECT COUNT(*), COUNT(deleted_at) FROM repository WHERE storage_id = ?", (storage_id,))
+    assert users is not None
+    if users[0] > users[1]:
+        raise Conflict(f"storage {storage.name!r} is used by {users[0] - users[1]} repositories; remove them first")
+    if users[0]:
+        raise Conflict(f"storage {storage.name!r} still has content of removed repositories; purge them first")
+    tx.execute("DELETE FROM upload WHERE storage_id = ?", (storage_id,))
+    tx.execute("DELETE FROM blob_ref WHERE storage_id = ?", (storage_id,))
+    tx.execute("DELETE FROM blob WHERE storage_id = ?", (storage_id,))
+    tx.execute("DELETE FROM storage WHERE id = ?", (storage_id,))
+    config_changed(tx)
+
+
+def _storage(row: Row) -> Storage:
+    return Storage(
+        id=row[0],
+        uid=row[1],
+        name=row[2],
+        kind=row[3],
+        settings=load(row[4]),
+        active=bool(row[5]),
+        created_at=at(row[6]),
+        updated_at=at(row[7]),
+    )

@@ -1,0 +1,20 @@
+from pkgrepo.auth.login.bootstrap import ensure_admin
+from pkgrepo.storage.catalog.people.identity import find_user_by_name, password_hash
+from tests.support.auth import Scene
+
+
+def test_the_first_admin_is_made_once_and_never_touched_again():
+    scene = Scene()
+    user = scene.catalog.do(ensure_admin, "root", "hash one", now_ms=1)
+    assert user.admin
+    assert user.active
+    assert scene.catalog.do(ensure_admin, "root", "hash two", now_ms=2) is None
+    assert scene.catalog.do(ensure_admin, "other", "hash two", now_ms=2) is None
+    assert scene.catalog.look(password_hash, user.id) == "hash one"
+    assert scene.catalog.look(find_user_by_name, "other") is None
+
+
+def test_a_server_with_any_user_gets_no_admin_from_its_configuration():
+    scene = Scene()
+    scene.user("alice")
+    assert scene.catalog.do(ensure_admin, "root", "hash", now_ms=1) is None

@@ -1,0 +1,225 @@
+import argon2
+import pytest
+import pytest_twisted
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+
+from pkgrepo.auth.login import passwords as module
+from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.errors import Invalid, TooManyAttempts
+from tests.support.auth import FAST, PASSWORD, Threads
+
+
+@pytest.fixture
+def threads():
+    return Threads()
+
+
+@pytest.fixture
+def passwords(threads):
+    return Passwords(threads, Clock(), hasher=FAST)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_right_password_verifies_and_others_do_not(passwords):
+    stored = await passwords.hash(PASSWORD)
+    assert stored.startswith("$argon2id$")
+    assert (await passwords.verify(stored, PASSWORD)).correct
+    assert not (await passwords.verify(stored, PASSWORD + "x")).correct
+    assert not (await passwords.verify(stored, "")).correct
+
+
+@pytest_twisted.ensureDeferred
+async def test_hashes_made_with_other_parameters_come_back_renewed(passwords):
+    old = argon2.PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
+    verdict = await passwords.verify(old, PASSWORD)
+    assert verdict.correct
+    assert verdict.rehashed is not None
+    again = await passwords.verify(verdict.rehashed, PASSWORD)
+    assert again.correct
+    assert again.rehashed is None
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_wrong_password_renews_nothing(passwords):
+    old = argon2.PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
+    assert (await passwords.verify(old, "wrong")).rehashed is None
+
+
+@pytest_twisted.ensureDeferred
+async def test_nobody_has_the_empty_hash_and_it_is_verified_all_the_same(passwords, threads):
+    await passwords.verify("", "x")
+    before = threads.calls
+    assert not (await passwords.verify("", "nobody has this password")).correct
+    assert threads.calls == before + 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_damaged_hash_is_never_right(passwords):
+    assert not (await passwords.verify("$argon2id$broken", PASSWORD)).correct
+    assert not (await passwords.verify("plain", "plain")).correct
+
+
+@pytest_twisted.ensureDeferred
+async def test_no_more_than_the_allowed_number_run_at_once(threads):
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=2)
+    stored = FAST.hash(PASSWORD)
+    threads.held = []
+    running = [Deferred.fromCoroutine(passwords.verify(stored, PASSWORD)) for _ in range(5)]
+    assert threads.calls == 2
+    threads.release()
+    for each in running:
+        assert (await each).correct
+    assert threads.calls == 5
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_full_queue_turns_people_away_at_once(threads, monkeypatch):
+    monkeypatch.setattr(module, "MAX_WAITING", 1)
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
+    stored = FAST.hash(PASSWORD)
+    threads.held = []
+    running = [Deferred.fromCoroutine(passwords.verify(stored, PASSWORD)) for _ in range(2)]
+    with pytest.raises(TooManyAttempts):
+        await passwords.verify(stored, PASSWORD)
+    threads.release()
+    for each in running:
+        await each
+    assert (await passwords.verify(stored, PASSWORD)).correct
+
+
+class Counted:
+    """An attempt that notes how it ended."""
+
+    def __init__(self):
+        self.ends = []
+
+    def end(self, *, failed):
+        self.ends.append(failed)
+
+
+@pytest_twisted.ensureDeferred
+async def test_attempts_begin_when_the_turn_comes_and_their_refusal_frees_the_turn(threads):
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
+    stored = FAST.hash(PASSWORD)
+
+    def refuse():
+        raise TooManyAttempts(7)
+
+    with pytest.raises(TooManyAttempts):
+        await passwords.verify(stored, PASSWORD, begin=refuse)
+    assert threads.calls == 0
+    assert (await passwords.verify(stored, PASSWORD)).correct
+
+
+@pytest_twisted.ensureDeferred
+async def test_attempts_end_with_what_they_were(threads):
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
+    stored, counted = FAST.hash(PASSWORD), Counted()
+    await passwords.verify(stored, PASSWORD, begin=lambda: counted)
+    await passwords.verify(stored, "wrong", begin=lambda: counted)
+    await passwords.verify("", PASSWORD, begin=lambda: counted)
+    assert counted.ends == [False, True, True]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_burst_for_nobody_hashes_nothing_that_is_not_admitted(threads):
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=2)
+
+    def refuse():
+        raise TooManyAttempts(7)
+
+    for _ in range(10):
+        with pytest.raises(TooManyAttempts):
+            await passwords.verify("", "x", begin=refuse)
+    assert threads.calls == 0
+
+
+def test_hundreds_who_are_refused_in_a_row_cost_no_permit(threads):
+    clock = Clock()
+    passwords = Passwords(threads, clock, hasher=FAST, parallel=2)
+    stored = FAST.hash(PASSWORD)
+    blocked = []
+
+    def begin():
+        if blocked:
+            raise TooManyAttempts(60)
+        return Counted()
+
+    threads.held = []
+    asked = [Deferred.fromCoroutine(passwords.verify(stored, "wrong", begin=begin)) for _ in range(200)]
+    outcomes = []
+    for each in asked:
+        each.addBoth(outcomes.append)
+    blocked.append(True)
+    threads.release()
+    clock.pump([0] * 20)
+    assert len(outcomes) == 200
+    right = Deferred.fromCoroutine(passwords.verify(stored, PASSWORD))
+    right.addCallback(lambda verdict: outcomes.append(verdict.correct))
+    assert outcomes[-1] is True
+
+
+def test_who_leaves_while_their_password_is_hashed_keeps_the_permit_until_it_is(threads):
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
+    stored, counted = FAST.hash(PASSWORD), Counted()
+    threads.held = []
+    leaving = Deferred.fromCoroutine(passwords.verify(stored, "wrong", begin=lambda: counted))
+    leaving.addErrback(lambda failure: None)
+    following = Deferred.fromCoroutine(passwords.verify(stored, PASSWORD))
+    leaving.cancel()
+    assert (threads.calls, counted.ends) == (1, [])
+    threads.release()
+    assert counted.ends == [True]
+    assert following.called
+
+
+@pytest_twisted.ensureDeferred
+async def test_leaving_the_queue_frees_the_place(threads):
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
+    stored = FAST.hash(PASSWORD)
+    threads.held = []
+    first = Deferred.fromCoroutine(passwords.verify(stored, PASSWORD))
+    second = Deferred.fromCoroutine(passwords.verify(stored, PASSWORD))
+    second.addErrback(lambda failure: None)
+    second.cancel()
+    threads.release()
+    assert (await first).correct
+    assert (await passwords.verify(stored, PASSWORD)).correct
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "short",
+        "elevenchars",
+        "password1234",
+        "12345Password!",
+        "qwertyuiop12",
+        "qwertyuiopasdfghjkl",
+        "aaaaaaaaaaaaaaa",
+        "121212121212",
+        "123456789012",
+        "abcdefghijklmnop",
+        "098765432109",
+        "Alice-2026-!!",
+    ],
+)
+def test_short_and_common_passwords_are_refused(passwords, password):
+    with pytest.raises(Invalid) as refused:
+        passwords.check(password, username="alice")
+    assert refused.value.pointer == "/password"
+    assert password not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "password", [PASSWORD, "Tr0ub4dor&3xyz", "ünïcödé sätze", "password manager fan", "x9" * 3 + "abcdef"]
+)
+def test_other_passwords_are_taken_without_composition_rules(passwords, password):
+    passwords.check(password, username="alice")
+
+
+def test_the_least_length_is_a_setting(threads):
+    Passwords(threads, Clock(), min_length=5).check("hm0k!")
+    with pytest.raises(Invalid, match="at least 20"):
+        Passwords(threads, Clock(), min_length=20).check(PASSWORD)

@@ -1,0 +1,318 @@
+from datetime import UTC, datetime
+
+import pytest
+from attrs import evolve
+from zope.interface.verify import verifyObject
+
+from pkgrepo.auth.login.checkers import identity_of
+from pkgrepo.auth.permissions import authorizer as module
+from pkgrepo.auth.permissions.authorizer import claim_package
+from pkgrepo.auth.permissions.rules import NO_REPOSITORY
+from pkgrepo.auth.tokens.limits import NOWHERE, SERVER_SCOPES
+from pkgrepo.errors import Forbidden
+from pkgrepo.interfaces import IAuthorizer
+from pkgrepo.model import (
+    ANONYMOUS,
+    Action,
+    ProjectRole,
+    RepositoryScope,
+    SubjectKind,
+    TokenLimits,
+    Visibility,
+)
+from pkgrepo.storage.catalog.people.grants import add_group, add_group_member, set_permission
+from pkgrepo.storage.catalog.people.identity import remove_user, update_user
+from pkgrepo.storage.catalog.people.projects import add_project, bind_names, set_project_member
+from tests.support.auth import START, Scene
+
+READ, WRITE = Action.READ, Action.WRITE
+
+
+@pytest.fixture
+def scene():
+    return Scene()
+
+
+@pytest.fixture
+def alice(scene):
+    return identity_of(scene.user("alice"), via="password")
+
+
+def grant(scene, repository, identity, actions):
+    scene.catalog.do(set_permission, repository.id, SubjectKind.USER, identity.user_id, actions)
+
+
+def test_the_interface_is_kept(scene):
+    assert verifyObject(IAuthorizer, scene.authorizer)
+
+
+def test_a_grant_is_felt_at_once_and_so_is_its_end(scene, alice):
+    repository = scene.repository()
+    assert not scene.authorizer.may(alice, READ, repository)
+    grant(scene, repository, alice, [READ])
+    assert scene.authorizer.may(alice, READ, repository)
+    grant(scene, repository, alice, None)
+    assert not scene.authorizer.may(alice, READ, repository)
+
+
+def test_group_membership_and_project_roles_count_from_the_catalog(scene, alice):
+    repository, other = scene.repository(1), scene.repository(2)
+    group = scene.catalog.do(add_group, name="crew", now_ms=1)
+    scene.catalog.do(set_permission, other.id, SubjectKind.GROUP, group.id, [READ])
+    project = scene.catalog.do(add_project, key="acme", now_ms=1)
+    scene.catalog.do(bind_names, repository.id, "acme-*", project.id)
+    scene.catalog.do(set_project_member, project.id, SubjectKind.GROUP, group.id, ProjectRole.DEVELOPER)
+    assert not scene.authorizer.may(alice, WRITE, repository, "acme-x")
+    scene.catalog.do(add_group_member, group.id, alice.user_id)
+    assert scene.authorizer.may(alice, WRITE, repository, "acme-x")
+    assert not scene.authorizer.may(alice, WRITE, repository, "zinc")
+    assert scene.authorizer.may(alice, READ, other)
+
+
+def test_the_flags_of_the_catalog_count_and_not_those_of_the_moment_of_login(scene):
+    user = scene.user("root", admin=True)
+    scene.user("other root", admin=True)
+    identity, repository = identity_of(user, via="password"), scene.repository()
+    assert scene.authorizer.may(identity, Action.ADMIN, repository)
+    scene.catalog.do(update_user, user.id, now_ms=1, admin=False)
+    assert identity.admin
+    assert not scene.authorizer.may(identity, READ, repository)
+    scene.catalog.do(remove_user, user.id)
+    assert not scene.authorizer.may(identity, READ, evolve(repository, visibility=Visibility.PUBLIC))
+
+
+def test_a_new_configuration_of_a_repository_is_judged_anew(scene):
+    repository = scene.repository(visibility=Visibility.PUBLIC)
+    assert scene.authorizer.may(ANONYMOUS, READ, repository)
+    assert not scene.authorizer.may(ANONYMOUS, READ, evolve(repository, visibility=Visibility.PRIVATE))
+    assert not scene.authorizer.may(ANONYMOUS, READ, evolve(repository, settings={"auth": {"enabled": True}}))
+    assert scene.authorizer.may(ANONYMOUS, READ, repository)
+
+
+def test_the_servers_switch_works_at_once(scene):
+    repository = scene.repository(visibility=Visibility.PUBLIC)
+    assert scene.authorizer.may(ANONYMOUS, READ, repository)
+    scene.authorizer.anonymous = False
+    assert not scene.authorizer.may(ANONYMOUS, READ, repository)
+    assert not scene.authorizer.anonymous
+
+
+def test_limits_end_in_the_middle_of_what_is_remembered(scene, alice):
+    from datetime import UTC, datetime
+
+    repository = scene.repository()
+    grant(scene, repository, alice, [READ])
+    end = datetime.fromtimestamp(scene.clock() + 10, UTC)
+    identity = evolve(alice, limits=TokenLimits(scopes=SERVER_SCOPES, expires_at=end))
+    assert scene.authorizer.may(identity, READ, repository)
+    assert scene.authorizer.may_use(identity, "api:read")
+    scene.clock.advance(10)
+    assert not scene.authorizer.may(identity, READ, repository)
+    assert not scene.authorizer.may_use(identity, "api:read")
+    assert "expired" in scene.authorizer.explain(identity, READ, repository)
+
+
+def test_what_is_remembered_asks_the_catalog_nothing(scene, alice):
+    repository = scene.repository()
+    scene.authorizer.may(alice, READ, repository, "x")
+    before = scene.catalog.tx.statements
+    for _ in range(100):
+        scene.authorizer.may(alice, READ, repository, "x")
+    assert scene.catalog.tx.statements == before
+
+
+def test_identities_that_came_and_went_are_never_mistaken_for_each_other(scene, alice):
+    # decisions are found by identity objects; those must stay alive as long as their decisions do
+    repository = scene.repository()
+    grant(scene, repository, alice, [READ])
+    for count in range(2000):
+        narrowed = count % 2 == 0
+        scopes = (RepositoryScope("main/other", frozenset({READ})),) if narrowed else ()
+        identity = evolve(alice, limits=TokenLimits(repositories=scopes))
+        assert scene.authorizer.may(identity, READ, repository) is not narrowed
+
+
+def test_decisions_about_names_that_no_package_has_are_not_remembered(scene, alice):
+    repository = scene.repository()
+    grant(scene, repository, alice, [READ])
+    assert scene.authorizer.may(alice, READ, repository, "a" * 30_000)
+    assert not scene.authorizer._decisions
+    assert scene.authorizer.may(alice, READ, repository, "a" * 200)
+    assert len(scene.authorizer._decisions) == 1
+
+
+def test_memory_of_decisions_is_bounded(scene, alice, monkeypatch):
+    monkeypatch.setattr(module, "REMEMBERED", 10)
+    repository = scene.repository()
+    for count in range(50):
+        scene.authorizer.may(alice, READ, repository, f"p{count}")
+    assert len(scene.authorizer._decisions) <= 10
+
+
+@pytest.mark.parametrize(
+    ("visibility", "actions", "seen"),
+    [
+        (Visibility.PUBLIC, None, True),
+        (Visibility.PUBLIC, [], False),
+        (Visibility.PRIVATE, None, False),
+        (Visibility.PRIVATE, [READ], True),
+        (Visibility.HIDDEN, None, False),
+        (Visibility.HIDDEN, [READ], False),
+        (Visibility.HIDDEN, [READ, Action.EDIT], True),
+    ],
+)
+def test_lists_show_what_may_be_read_and_hidden_ones_to_their_editors(scene, alice, visibility, actions, seen):
+    repository = scene.repository(visibility=visibility)
+    grant(scene, repository, alice, actions)
+    assert scene.authorizer.may_see(alice, repository) is seen
+
+
+@pytest.mark.parametrize(
+    ("flags", "scopes"),
+    [
+        ({}, {"api:read", "api:write"}),
+        ({"user_manager": True}, {"api:read", "api:write", "users"}),
+        ({"system_manager": True}, {"api:read", "api:write", "system", "metrics"}),
+        ({"admin": True}, SERVER_SCOPES),
+        ({"admin": True, "active": False}, set()),
+    ],
+)
+def test_server_scopes_follow_the_flags(scene, flags, scopes):
+    identity = identity_of(scene.user("bob", **flags), via="password")
+    assert {scope for scope in SERVER_SCOPES if scene.authorizer.may_use(identity, scope)} == scopes
+    narrowed = evolve(identity, limits=TokenLimits(scopes=frozenset({"users", "api:read"})))
+    allowed = {scope for scope in SERVER_SCOPES if scene.authorizer.may_use(narrowed, scope)}
+    assert allowed == scopes & {"users", "api:read"}
+    plain_token = evolve(identity, limits=TokenLimits())
+    assert not any(scene.authorizer.may_use(plain_token, scope) for scope in SERVER_SCOPES)
+
+
+def test_nobody_uses_the_server_beyond_repositories(scene):
+    assert not any(scene.authorizer.may_use(ANONYMOUS, scope) for scope in SERVER_SCOPES)
+
+
+def test_a_refusal_names_who_what_and_the_rule(scene, alice):
+    repository = scene.repository()
+    grant(scene, repository, alice, [READ])
+    said = scene.authorizer.explain(alice, WRITE, repository, "acme-x")
+    assert said == "'alice' may not publish 'acme-x' in main/r1: the user's grant in this repository is for read"
+    assert "auth.enabled" in scene.authorizer.explain(
+        ANONYMOUS, READ, evolve(repository, visibility=Visibility.PUBLIC, settings={"auth": {"enabled": True}})
+    )
+
+
+@pytest.mark.parametrize("role", [None, *ProjectRole])
+def test_members_are_developers_and_above(scene, alice, role):
+    repository = scene.repository()
+    project = scene.catalog.do(add_project, key="acme", now_ms=1)
+    scene.catalog.do(bind_names, repository.id, "acme-*", project.id)
+    scene.catalog.do(set_project_member, project.id, SubjectKind.USER, alice.user_id, role)
+    member = role in {ProjectRole.DEVELOPER, ProjectRole.MAINTAINER, ProjectRole.OWNER}
+    assert scene.authorizer.is_project_member(alice, repository, "acme-x") is member
+    assert not scene.authorizer.is_project_member(alice, repository, "zinc")
+    if member:
+        assert scene.authorizer.check_project_member(alice, repository, "acme-x") is False
+    else:
+        with pytest.raises(Forbidden, match="project acme"):
+            scene.authorizer.check_project_member(alice, repository, "acme-x", auto_create=True)
+
+
+def test_admins_are_members_everywhere_and_nobody_is_nowhere(scene):
+    repository = scene.repository()
+    admin = identity_of(scene.user("root", admin=True), via="password")
+    assert scene.authorizer.is_project_member(admin, repository, "x")
+    assert not scene.authorizer.is_project_member(ANONYMOUS, repository, "x")
+
+
+def test_a_container_image_belongs_to_the_project_that_its_name_begins_with(scene, alice):
+    repository = scene.repository(format="docker")
+    scene.catalog.do(add_project, key="acme", owner_id=alice.user_id, now_ms=1)
+    assert scene.authorizer.is_project_member(alice, repository, "acme/web")
+    assert not scene.authorizer.is_project_member(alice, repository, "other/web")
+
+
+def test_a_package_without_owner_is_refused_or_claimed_as_the_setting_says(scene, alice):
+    repository = scene.repository()
+    with pytest.raises(Forbidden, match="no project owns 'acme-x'"):
+        scene.authorizer.check_project_member(alice, repository, "acme-x")
+    with pytest.raises(Forbidden, match="no project"):
+        scene.authorizer.check_project_member(ANONYMOUS, repository, "acme-x", auto_create=True)
+    assert scene.authorizer.check_project_member(alice, repository, "acme-x", auto_create=True) is True
+    project = scene.catalog.do(claim_package, repository, "acme-x", alice, now_ms=1)
+    assert scene.authorizer.owning_project(repository, "acme-x") == project
+    assert scene.authorizer.check_project_member(alice, repository, "acme-x", auto_create=True) is False
+
+
+def test_of_two_first_pushers_one_becomes_the_owner(scene, alice):
+    repository = scene.repository()
+    bob = identity_of(scene.user("bob"), via="password")
+    scene.catalog.do(claim_package, repository, "acme-x", alice, now_ms=1)
+    with pytest.raises(Forbidden):
+        scene.catalog.do(claim_package, repository, "acme-x", bob, now_ms=1)
+    assert not scene.authorizer.is_project_member(bob, repository, "acme-x")
+
+
+def test_a_package_of_the_same_name_elsewhere_is_claimed_apart(scene, alice):
+    first, second = scene.repository(1), scene.repository(2)
+    bob = identity_of(scene.user("bob"), via="password")
+    scene.catalog.do(claim_package, first, "acme-x", alice, now_ms=1)
+    scene.catalog.do(claim_package, second, "acme-x", bob, now_ms=1)
+    assert scene.authorizer.is_project_member(bob, second, "acme-x")
+    assert not scene.authorizer.is_project_member(bob, first, "acme-x")
+
+
+def test_whoever_may_do_anything_in_a_repository_knows_of_it(scene, alice):
+    private, public = scene.repository(1), scene.repository(2, visibility=Visibility.PUBLIC)
+    guarded = scene.repository(3, visibility=Visibility.PUBLIC, settings={"auth": {"enabled": True}})
+    knows = scene.authorizer.knows
+    assert [knows(ANONYMOUS, each) for each in (private, public, guarded)] == [False, True, False]
+    assert [knows(alice, each) for each in (private, public, guarded)] == [False, True, True]
+    for actions, known in (([WRITE], True), ([Action.ADMIN], True), ([], False), (None, False)):
+        grant(scene, private, alice, actions)
+        assert knows(alice, private) is known
+
+
+@pytest.mark.parametrize(
+    ("role", "format", "bound", "known"),
+    [
+        (ProjectRole.REPORTER, "python", True, True),
+        (ProjectRole.REPORTER, "python", False, False),
+        (ProjectRole.GUEST, "python", True, False),
+        (ProjectRole.DEVELOPER, "docker", False, True),
+    ],
+)
+def test_members_of_a_project_know_where_it_owns_packages(scene, alice, role, format, bound, known):
+    repository, other = scene.repository(1, format=format), scene.repository(2)
+    project = scene.catalog.do(add_project, key="acme", now_ms=1)
+    if bound:
+        scene.catalog.do(bind_names, repository.id, "acme-*", project.id)
+    scene.catalog.do(set_project_member, project.id, SubjectKind.USER, alice.user_id, role)
+    assert scene.authorizer.knows(alice, repository) is known
+    assert not scene.authorizer.knows(alice, other)
+
+
+@pytest.mark.parametrize(
+    ("limits", "known"),
+    [
+        (TokenLimits(), True),
+        (TokenLimits(packages=("x",)), True),
+        (TokenLimits(repositories=(RepositoryScope("main/r1", frozenset({READ}), ("x",)),)), True),
+        (TokenLimits(repositories=(RepositoryScope("main/r2", frozenset({READ})),)), False),
+        (TokenLimits(repositories=(RepositoryScope("main/r1", frozenset()),)), False),
+        (TokenLimits(expires_at=datetime.fromtimestamp(START - 1, UTC)), False),
+    ],
+)
+def test_a_token_knows_of_what_it_reaches(scene, limits, known):
+    admin = identity_of(scene.user("root", admin=True), via="token")
+    repository = scene.repository(1)
+    assert scene.authorizer.knows(evolve(admin, limits=limits), repository) is known
+    bearer = evolve(admin, via="bearer", scoped=True, limits=TokenLimits(repositories=(NOWHERE,)))
+    assert scene.authorizer.knows(bearer, repository)
+
+
+def test_in_a_repository_that_does_not_exist_nobody_may_anything(scene):
+    admin = identity_of(scene.user("root", admin=True), via="password")
+    phantom = evolve(scene.repository(1), id=NO_REPOSITORY)
+    assert not scene.authorizer.knows(admin, phantom)
+    assert not any(scene.authorizer.may(admin, action, phantom, "x") for action in Action)
+    assert not scene.authorizer._decisions  # anybody can make up as many as they like

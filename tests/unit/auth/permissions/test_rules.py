@@ -1,0 +1,199 @@
+"""The table of the rules, once by hand and once as a cross product against a second telling of it."""
+
+from itertools import product
+
+import pytest
+from attrs import evolve
+
+from pkgrepo.auth.permissions.rules import ROLES, Decision, Standing, decide
+from pkgrepo.model import (
+    ANONYMOUS,
+    Action,
+    Identity,
+    ProjectRole,
+    RepositoryScope,
+    TokenLimits,
+    Visibility,
+)
+from pkgrepo.storage.catalog.people.projects import add_project
+from tests.support.auth import Scene, make_repository
+
+R, W, OV, D, E, A = (Action(word) for word in ("read", "write", "overwrite", "delete", "edit", "admin"))
+SCENE = Scene()
+USER = SCENE.user("plain")
+OWNER = SCENE.catalog.do(add_project, key="acme", now_ms=0)
+ME = Identity(user_id=USER.id, username="plain", via="password")
+
+FLAGS = {
+    "plain": USER,
+    "inactive": evolve(USER, active=False),
+    "inactive admin": evolve(USER, active=False, admin=True),
+    "admin": evolve(USER, admin=True),
+    "system manager": evolve(USER, system_manager=True),
+    "user manager": evolve(USER, user_manager=True),
+    "gone": None,
+}
+
+
+def outcome(
+    action,
+    *,
+    who="plain",
+    own=None,
+    groups=None,
+    role=None,
+    default=(),
+    visibility="private",
+    auth=False,
+    anonymous=True,
+    package="x",
+    limits=None,
+) -> Decision:
+    user = FLAGS.get(who)
+    if user is not None:
+        user = evolve(user, default_actions=frozenset(default))
+    standing = Standing(
+        user=user,
+        own={} if own is None else {1: frozenset(own), 2: frozenset(Action)},
+        groups={} if groups is None else {1: frozenset(groups), 2: frozenset(Action)},
+        roles={} if role is None else {OWNER.id: ProjectRole(role)},
+    )
+    return decide(
+        standing,
+        evolve(ANONYMOUS if who == "nobody" else ME, limits=limits),
+        action,
+        make_repository(visibility=Visibility(visibility), settings={"auth": {"enabled": auth}}),
+        package,
+        owner=lambda: OWNER if package == "x" else None,
+        anonymous=anonymous,
+    )
+
+
+READ_ONLY = TokenLimits(repositories=(RepositoryScope("main/r1", frozenset({R})),))
+ELSEWHERE = TokenLimits(repositories=(RepositoryScope("main/r2", frozenset(Action)),))
+ONE_PACKAGE = TokenLimits(packages=("x",))
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "allowed"),
+    [
+        # visibility
+        (R, {"who": "nobody", "visibility": "public"}, True),
+        (R, {"who": "nobody", "visibility": "hidden"}, True),
+        (R, {"who": "nobody", "visibility": "private"}, False),
+        (R, {"who": "nobody", "visibility": "public", "auth": True}, False),
+        (R, {"who": "nobody", "visibility": "hidden", "auth": True}, False),
+        (R, {"who": "nobody", "visibility": "public", "anonymous": False}, False),
+        (W, {"who": "nobody", "visibility": "public"}, False),
+        (R, {"visibility": "public", "auth": True, "anonymous": False}, True),
+        (R, {"visibility": "hidden"}, True),
+        (R, {"visibility": "private"}, False),
+        (W, {"visibility": "public"}, False),
+        # flags
+        (A, {"who": "admin"}, True),
+        (D, {"who": "system manager"}, True),
+        (A, {"who": "system manager"}, False),
+        (A, {"who": "system manager", "own": [A]}, True),
+        (R, {"who": "user manager"}, False),
+        (R, {"who": "inactive", "visibility": "public"}, False),
+        (R, {"who": "inactive admin"}, False),
+        (R, {"who": "gone", "visibility": "public"}, False),
+        # an admin's grants do not narrow an admin
+        (W, {"who": "admin", "own": []}, True),
+        # grants
+        (R, {"own": [R]}, True),
+        (W, {"own": [R], "groups": [W]}, False),
+        (W, {"own": [R], "default": [W]}, False),
+        (R, {"own": [], "visibility": "public"}, False),
+        (R, {"own": [], "role": "owner"}, False),
+        (W, {"groups": [R, W]}, True),
+        (D, {"groups": [R, W], "default": [D]}, False),
+        (R, {"groups": [], "visibility": "public"}, False),
+        (W, {"own": [W], "groups": []}, True),
+        # roles add
+        (R, {"role": "guest", "visibility": "private"}, False),
+        (R, {"role": "guest", "visibility": "hidden"}, True),
+        (R, {"role": "reporter"}, True),
+        (W, {"role": "reporter"}, False),
+        (W, {"role": "reporter", "default": [W]}, True),
+        (W, {"role": "developer"}, True),
+        (D, {"role": "developer"}, False),
+        (D, {"role": "maintainer"}, True),
+        (A, {"role": "owner"}, False),
+        (W, {"role": "developer", "package": "y"}, False),
+        (W, {"role": "developer", "package": None}, True),
+        (W, {"role": "reporter", "package": None}, False),
+        (R, {"role": "reporter", "package": None}, False),
+        (E, {"role": "owner", "package": None}, False),
+        # default actions
+        (W, {"default": [W]}, True),
+        (R, {"default": [W], "visibility": "public"}, True),
+        (R, {"default": [W]}, False),
+        # tokens cap whoever owns them
+        (W, {"who": "admin", "limits": READ_ONLY}, False),
+        (R, {"who": "admin", "limits": READ_ONLY}, True),
+        (R, {"who": "admin", "limits": ELSEWHERE}, False),
+        (R, {"visibility": "public", "limits": ELSEWHERE}, False),
+        (R, {"limits": READ_ONLY}, False),
+        (W, {"own": [W], "limits": ONE_PACKAGE}, True),
+        (W, {"own": [W], "limits": ONE_PACKAGE, "package": "y"}, False),
+        (W, {"own": [W], "limits": ONE_PACKAGE, "package": None}, True),
+        (R, {"own": [R], "limits": ONE_PACKAGE, "package": None}, False),
+        (R, {"who": "nobody", "visibility": "public", "limits": ELSEWHERE}, False),
+    ],
+)
+def test_rule(action, given, allowed):
+    decision = outcome(action, **given)
+    assert decision.allowed is allowed, decision.reason
+
+
+def second_telling(action, who, own, groups, role, default, visibility, auth, anonymous, package, limits):
+    """The same rules, as conditions that let the action pass."""
+    if limits is ELSEWHERE or (limits is READ_ONLY and action is not R):
+        return False
+    if limits is ONE_PACKAGE and (package == "y" or (package is None and action in {R, E, A})):
+        return False
+    if who == "nobody":
+        return action is R and anonymous and not auth and visibility != "private"
+    if who.startswith("inactive"):
+        return False
+    if who == "admin" or (who == "system manager" and action is not A):
+        return True
+    if own is not None:
+        return action in own
+    if groups is not None:
+        return action in groups
+    by_role = role is not None and (
+        (package == "x" and action in ROLES[ProjectRole(role)])
+        or (package == "x" and role == "guest" and action is R and visibility != "private")
+        or (package is None and action in {W, OV, D} and action in ROLES[ProjectRole(role)])
+    )
+    return by_role or action in default or (action is R and visibility != "private")
+
+
+def test_the_cross_product_agrees_with_a_second_telling():
+    axes = {
+        "action": list(Action),
+        "who": ["nobody", "plain", "inactive", "inactive admin", "admin", "system manager"],
+        "own": [None, [], [R], [R, W]],
+        "groups": [None, [], [R, W]],
+        "role": [None, "guest", "developer", "owner"],
+        "default": [[], [W]],
+        "visibility": ["public", "hidden", "private"],
+        "auth": [False, True],
+        "anonymous": [True, False],
+        "package": [None, "x", "y"],
+        "limits": [None, READ_ONLY, ELSEWHERE, ONE_PACKAGE],
+    }
+    count, wrong = 0, []
+    for values in product(*axes.values()):
+        given = dict(zip(axes, values, strict=True))
+        if given["who"] == "nobody" and (given["own"] or given["groups"] or given["role"] or given["default"]):
+            continue
+        if given["who"] != "nobody" and not given["anonymous"]:
+            continue
+        count += 1
+        if outcome(**given).allowed is not second_telling(**given):
+            wrong.append(given)
+    assert wrong[:3] == []
+    assert count > 50_000

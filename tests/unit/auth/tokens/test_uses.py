@@ -1,0 +1,72 @@
+import pytest_twisted
+
+from pkgrepo.auth.tokens import uses as module
+from pkgrepo.errors import StorageFull
+from pkgrepo.storage.catalog.people.tokens import get_token
+from tests.support.auth import Scene
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_could_not_be_written_is_written_the_next_time(monkeypatch):
+    scene = Scene()
+    _, token = scene.token(scene.user("alice"))
+    scene.uses.note(token.id, "192.0.2.1", "pip")
+    write = scene.catalog.write
+
+    async def full(command, uses):
+        scene.uses.note(token.id, "", "uv")  # somebody goes on meanwhile
+        raise StorageFull("catalog")
+
+    monkeypatch.setattr(scene.catalog, "write", full)
+    await scene.uses.flush()
+    monkeypatch.setattr(scene.catalog, "write", write)
+    await scene.uses.flush()
+    found = scene.catalog.look(get_token, token.id)
+    assert (found.uses, found.last_used_ip, found.last_used_client) == (2, "192.0.2.1", "uv")
+
+
+@pytest_twisted.ensureDeferred
+async def test_many_tokens_are_written_in_bounded_batches(monkeypatch):
+    monkeypatch.setattr(module, "BATCH", 2)
+    scene = Scene()
+    user = scene.user("alice")
+    tokens = [scene.token(user)[1] for _ in range(5)]
+    before = scene.catalog.commits
+    for token in tokens:
+        scene.uses.note(token.id)
+    await scene.uses.flush()
+    assert scene.catalog.commits - before == 3
+    assert [scene.catalog.look(get_token, token.id).uses for token in tokens] == [1] * 5
+
+
+@pytest_twisted.ensureDeferred
+async def test_with_nothing_to_write_nothing_is_written():
+    scene = Scene()
+    await scene.uses.flush()
+    assert scene.catalog.commits == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_long_client_name_is_cut():
+    scene = Scene()
+    _, token = scene.token(scene.user("alice"))
+    scene.uses.note(token.id, "", "x" * 5000)
+    await scene.uses.flush()
+    assert scene.catalog.look(get_token, token.id).last_used_client == "x" * 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_could_not_be_written_is_kept_also_when_nothing_is_added(monkeypatch):
+    scene = Scene()
+    _, token = scene.token(scene.user("alice"))
+    scene.uses.note(token.id)
+    write = scene.catalog.write
+
+    async def full(command, uses):
+        raise StorageFull("catalog")
+
+    monkeypatch.setattr(scene.catalog, "write", full)
+    await scene.uses.flush()
+    monkeypatch.setattr(scene.catalog, "write", write)
+    await scene.uses.flush()
+    assert scene.catalog.look(get_token, token.id).uses == 1

@@ -1,0 +1,148 @@
+"""What is kept of a published manifest."""
+
+import hashlib
+
+import pytest
+
+from pkgrepo.errors import DigestMismatch, Invalid
+from pkgrepo.formats.npm.publish.manifest import README_LENGTH, check_announced, clean, make_dist
+from pkgrepo.formats.npm.publish.tarball import Packed
+from pkgrepo.formats.npm.semver import parse_version
+from tests.support.npmpkgs import make_dist as announced
+
+DATA = b"tarball"
+DIGESTS = {each: hashlib.new(each, DATA).hexdigest() for each in ("sha1", "sha256", "sha512")}
+
+
+def packed(*, has_gyp: bool = False, has_shrinkwrap: bool = False) -> Packed:
+    return Packed(manifest={}, file_count=3, unpacked_size=456, has_gyp=has_gyp, has_shrinkwrap=has_shrinkwrap)
+
+
+def cleaned(sent: dict[str, object], look: Packed | None = None):
+    return clean({"name": "x", **sent}, name="x", version=parse_version("1.0.0"), packed=look or packed())
+
+
+def test_local_junk_goes_and_the_rest_stays() -> None:
+    sent = {
+        "version": "v1.0.0",
+        "description": "d",
+        "custom": {"deep": [1]},
+        "_id": "y@2",
+        "_nodeVersion": "22",
+        "_npmVersion": "11",
+        "_from": "file:x.tgz",
+        "_resolved": "/home/somebody/x.tgz",
+        "_integrity": "sha512-",
+        "_npmUser": {"name": "mallory"},
+        "_hasShrinkwrap": True,
+        "integrity": "sha512-",
+        "shasum": "00",
+        "dist": {"tarball": "http://elsewhere"},
+        "readme": "# x",
+        "readmeFilename": "README.md",
+        "deprecated": "old",
+        "hasInstallScript": True,
+        "license": None,
+    }
+    result = cleaned(sent)
+    assert result.manifest == {
+        "name": "x",
+        "version": "1.0.0",
+        "description": "d",
+        "custom": {"deep": [1]},
+        "_id": "x@1.0.0",
+        "_nodeVersion": "22",
+        "_npmVersion": "11",
+        "_hasShrinkwrap": False,
+    }
+    assert (result.readme, result.readme_filename, result.deprecated) == ("# x", "README.md", "old")
+
+
+def test_readme_is_cut_to_what_packuments_may_carry() -> None:
+    assert len(cleaned({"readme": "é" * 100_000}).readme) == README_LENGTH
+
+
+@pytest.mark.parametrize("script", ["preinstall", "install", "postinstall"])
+def test_install_scripts_are_told(script: str) -> None:
+    assert cleaned({"scripts": {script: "node x"}}).manifest["hasInstallScript"] is True
+
+
+def test_what_compiles_without_a_script_has_one() -> None:
+    assert cleaned({}, packed(has_gyp=True)).manifest["hasInstallScript"] is True
+    assert "hasInstallScript" not in cleaned({"scripts": {"test": "t", "install": ""}}).manifest
+    assert cleaned({}, packed(has_shrinkwrap=True)).manifest["_hasShrinkwrap"] is True
+
+
+@pytest.mark.parametrize(
+    "field", ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "scripts"]
+)
+@pytest.mark.parametrize("value", [[], "x", {"a": 1}, {"a": None}])
+def test_maps_must_be_maps_of_texts(field: str, value: object) -> None:
+    with pytest.raises(Invalid, match=field):
+        cleaned({field: value})
+
+
+def test_private_packages_are_refused() -> None:
+    assert cleaned({"private": False}).manifest["private"] is False
+    with pytest.raises(Invalid, match="marked as private"):
+        cleaned({"private": True})
+
+
+def test_dist_is_computed() -> None:
+    signatures = [{"keyid": "SHA256:k", "sig": "s"}]
+    assert make_dist(DIGESTS, packed(), signatures, {"predicateType": "p"}) == {
+        "integrity": announced("x", "1.0.0", DATA)["integrity"],
+        "shasum": DIGESTS["sha1"],
+        "fileCount": 3,
+        "unpackedSize": 456,
+        "signatures": signatures,
+        "attestations": {"provenance": {"predicateType": "p"}},
+    }
+    assert set(make_dist(DIGESTS, packed())) == {"integrity", "shasum", "fileCount", "unpackedSize"}
+
+
+RIGHT = announced("x", "1.0.0", DATA)
+
+
+@pytest.mark.parametrize(
+    "dist",
+    [
+        None,
+        {},
+        RIGHT,
+        {"shasum": RIGHT["shasum"].upper()},
+        {"integrity": RIGHT["integrity"] + "?option"},
+        {"integrity": "sha384-AAAA " + RIGHT["integrity"]},
+        {"shasum": None, "integrity": 1},
+    ],
+)
+def test_announced_digests_that_fit_pass(dist: object) -> None:
+    check_announced({"dist": dist}, DIGESTS)
+
+
+WRONG = announced("x", "1.0.0", b"other")
+
+
+@pytest.mark.parametrize(
+    ("dist", "algorithm"),
+    [
+        ({**RIGHT, "shasum": WRONG["shasum"]}, "sha1"),
+        ({**RIGHT, "integrity": WRONG["integrity"]}, "sha512"),
+        ({"integrity": f"{RIGHT['integrity']} {WRONG['integrity']}"}, "sha512"),
+        ({"integrity": "sha256-AAAA"}, "sha256"),
+    ],
+)
+def test_other_bytes_than_announced_are_refused(dist: dict[str, str], algorithm: str) -> None:
+    with pytest.raises(DigestMismatch) as caught:
+        check_announced({"dist": dist}, DIGESTS)
+    assert caught.value.algorithm == algorithm
+
+
+def test_unreadable_integrity_is_refused() -> None:
+    with pytest.raises(Invalid, match="not base64"):
+        check_announced({"dist": {"integrity": "sha512-*"}}, DIGESTS)
+
+
+def test_long_integrity_is_refused_before_it_is_split() -> None:
+    with pytest.raises(Invalid, match="longer than 4096 characters"):
+        check_announced({"dist": {"integrity": "a-b " * 1025}}, DIGESTS)

@@ -1,0 +1,484 @@
+"""The scanner of publish documents, held against a whole-document parser."""
+
+import base64
+import itertools
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pkgrepo.errors import Invalid, TooLarge
+from pkgrepo.formats.npm.publish import scanner as scanner_module
+from pkgrepo.formats.npm.publish.scanned import AttachmentBegins, AttachmentEnds, Scanned
+from pkgrepo.formats.npm.publish.scanner import PublishScanner
+
+TARBALL = bytes(range(256)) * 4
+DOCUMENT = {
+    "_id": "x",
+    "name": "x",
+    "readme": 'a "data": "QUJD" \\ in { the ] text é \U0001f600',
+    "versions": {"1.0.0": {"name": "x", "bin": {}, "list": [1, [2, {"data": "no"}], "_attachments"]}},
+    "access": None,
+    "_attachments": {
+        "x-1.0.0.tgz": {
+            "content_type": "application/octet-stream",
+            "data": base64.b64encode(TARBALL).decode(),
+            "length": len(TARBALL),
+        }
+    },
+}
+
+
+def scan(body: bytes, cuts: list[int] | None = None) -> tuple[Scanned, dict[str, bytes]]:
+    """The document and its attachments, fed in pieces that end at these offsets."""
+    scanner = PublishScanner()
+    attachments: dict[str, bytes] = {}
+    name = None
+    for piece in pieces(body, cuts or []):
+        for event in scanner.feed(piece):
+            if isinstance(event, AttachmentBegins):
+                assert name is None
+                name = event.name
+                attachments[name] = b""
+            elif isinstance(event, AttachmentEnds):
+                assert event.name == name
+                assert event.size == len(attachments[event.name])
+                name = None
+            else:
+                assert name is not None
+                attachments[name] += event
+    scanned = scanner.finish()
+    assert scanned.sizes == {name: len(data) for name, data in attachments.items()}
+    return scanned, attachments
+
+
+def pieces(body: bytes, cuts: list[int]) -> Iterator[bytes]:
+    edges = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
+    for begin, end in itertools.pairwise(edges):
+        yield body[begin:end]
+
+
+def blanked(document: dict[str, Any]) -> dict[str, Any]:
+    """The document as the scanner leaves it."""
+    attachments = document.get("_attachments")
+    if not isinstance(attachments, dict):
+        return document
+    left = {
+        name: {
+            key: "" if key == "data" and isinstance(value, str) and not name.endswith(".sigstore") else value
+            for key, value in each.items()
+        }
+        if isinstance(each, dict)
+        else each
+        for name, each in attachments.items()
+    }
+    return {**document, "_attachments": left}
+
+
+def test_tarball_comes_out_decoded_and_the_rest_stays() -> None:
+    scanned, attachments = scan(json.dumps(DOCUMENT).encode())
+    assert attachments == {"x-1.0.0.tgz": TARBALL}
+    assert scanned.value() == blanked(DOCUMENT)
+
+
+def test_every_chunk_border_gives_the_same() -> None:
+    body = json.dumps(DOCUMENT, ensure_ascii=False, indent=1).replace("AwQF", r"\u0041wQF\n")
+    body = body.replace("/", "\\/").encode()
+    document = json.loads(body)
+    assert b"\\/v" in body
+    assert b"u0041wQF" in body
+    for cut in range(len(body)):
+        scanned, attachments = scan(body, [cut])
+        assert attachments == {"x-1.0.0.tgz": TARBALL}
+        assert scanned.value() == blanked(document)
+    assert scan(body, list(range(len(body))))[1] == {"x-1.0.0.tgz": TARBALL}
+
+
+def test_attachments_may_come_first() -> None:
+    body = json.dumps({"_attachments": DOCUMENT["_attachments"], **DOCUMENT}).encode()
+    assert body.index(b"_attachments") < body.index(b"readme")
+    scanned, attachments = scan(body)
+    assert attachments == {"x-1.0.0.tgz": TARBALL}
+    assert scanned.value() == blanked(DOCUMENT)
+
+
+def test_provenance_bundle_stays_in_the_document() -> None:
+    document = {
+        "_attachments": {
+            "x-1.0.0.tgz": {"data": "QUJD"},
+            "x-1.0.0.sigstore": {"data": '{"mediaType":"bundle"}', "length": 22},
+        }
+    }
+    scanned, attachments = scan(json.dumps(document).encode())
+    assert attachments == {"x-1.0.0.tgz": b"ABC"}
+    assert scanned.value() == blanked(document)
+    assert scanned.value()["_attachments"]["x-1.0.0.sigstore"]["data"] == '{"mediaType":"bundle"}'
+
+
+def test_data_elsewhere_is_no_attachment() -> None:
+    document = {
+        "data": "!",
+        "_attachment": {"a": {"data": "!"}},
+        "versions": {"_attachments": {"a": {"data": "!"}}},
+        "_attachments": {"a": {"stub": {"data": "!"}, "list": [{"data": "!"}], "Data": "!"}, "data": "!"},
+    }
+    scanned, attachments = scan(json.dumps(document).encode())
+    assert attachments == {}
+    assert scanned.value() == document
+
+
+@pytest.mark.parametrize("document", [{}, {"_attachments": None}, {"_attachments": []}, {"_attachments": {}}])
+def test_document_without_attachments_is_whole(document: dict[str, Any]) -> None:
+    assert scan(json.dumps(document).encode())[0].value() == document
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("", b""),
+        ("QQ", b"A"),
+        ("QQ==", b"A"),
+        ("QUI", b"AB"),
+        ("QUI=", b"AB"),
+        (r"QU\nJ\r\nD\t", b"ABC"),
+        ("QU JD", b"ABC"),
+        (r"\/\/8=", b"\xff\xff"),
+        (r"\u0051UJD", b"ABC"),
+        (r"QQ\u003d\u003D", b"A"),
+        (r"QQ=\n=", b"A"),
+    ],
+)
+def test_base64_is_taken_as_people_write_it(text: str, data: bytes) -> None:
+    body = b'{"_attachments":{"a.tgz":{"data":"%b"}}}' % text.encode()
+    for cuts in ([], list(range(len(body)))):
+        assert scan(body, cuts)[1] == {"a.tgz": data}
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("Q", 1),
+        ("QUJDQ", 5),
+        ("Q===", 4),
+        ("QQ=", 3),
+        ("QQ=Q", 3),
+        ("QQ==QUJD", 4),
+        ("QUI==", 5),
+        ("=", 1),
+        ("QU-D", 2),
+        ("QU_D", 2),
+        ("QU\x00JD", 2),
+        ("QU\nJD", 2),
+        ("QUJDé", 4),
+        (r"QU\u00e9D", 2),
+        (r"QU\"D", 2),
+        (r"QU\\D", 2),
+        (r"QU\bD", 2),
+        (r"QU\u00", 2),
+        (r"QU\u00zz", 2),
+    ],
+)
+def test_what_is_not_base64_is_refused_at_its_byte(text: str, at: int) -> None:
+    body = b'{"_attachments":{"a.tgz":{"data":"%b"}}}' % text.encode()
+    where = body.index(b'"data":"') + 8 + at
+    for cuts in ([], list(range(len(body)))):
+        with pytest.raises(Invalid, match=f"'a.tgz' is not base64: byte {where} "):
+            scan(body, cuts)
+
+
+@pytest.mark.parametrize(
+    ("body", "at"),
+    [
+        (b"[]", 0),
+        (b'"x"', 0),
+        (b"{]", 1),
+        (b'{"a" 1}', 5),
+        (b'{"a":}', 5),
+        (b'{"a":1 2}', 7),
+        (b'{"a":1,}', 7),
+        (b'{"a":[}', 6),
+        (b'{"a":{"b":[1,2}}', 14),
+        (b'{"a":1}}', 7),
+        (b'{"a":1} {', 8),
+        (b'{"a":nil }', 9),
+        (b'{"a":[1,,2]}', 8),
+        (b'{"a":"\x01"}', 6),
+        (b'{"a":"\xff"}', 6),
+        (b'{"a":01}', 6),
+        (b'\xef\xbb\xbf{"a":1}', 0),
+    ],
+)
+def test_what_is_not_json_is_refused_at_its_byte(body: bytes, at: int) -> None:
+    for cuts in ([], list(range(len(body)))):
+        with pytest.raises(Invalid, match=f"(at|near) byte {at}$"):
+            scan(body, cuts)[0].value()
+
+
+def test_offset_behind_a_tarball_is_that_in_the_body() -> None:
+    body = json.dumps(DOCUMENT).encode()[:-1] + b', "late": [1,,]}'
+    with pytest.raises(Invalid, match=f"near byte {body.index(b',,]') + 1}$"):
+        scan(body)[0].value()
+
+
+@pytest.mark.parametrize("end", [0, 1, 20, -1])
+def test_cut_off_document_is_refused(end: int) -> None:
+    body = json.dumps(DOCUMENT).encode()[:end]
+    with pytest.raises(Invalid, match=f"ends after {len(body)} bytes"):
+        scan(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a":1,"a":2}',
+        b'{"a":1,"\\u0061":2}',
+        b'{"versions":{"a":{"b":1,"b":1}}}',
+        b'{"x":[{"c":":"},{"c":":","c":""}]}',
+        b'{"_attachments":{"a":{"data":"QUJD","data":"QUJD"}}}',
+        b'{"_attachments":{"a":{"data":"QUJD"},"a":{}}}',
+        b'{"_attachments":{},"_attachments":{"a":{"data":"QUJD"}}}',
+    ],
+)
+def test_key_said_twice_is_refused(body: bytes) -> None:
+    with pytest.raises(Invalid, match=r"key '(a|b|c|data|_attachments)' twice"):
+        scan(body)[0].value()
+
+
+def test_document_is_limited_and_tarballs_are_not() -> None:
+    scanner = PublishScanner(document_size=100)
+    scanner.feed(b'{"_attachments":{"a.tgz":{"data":"')
+    for _ in range(10):
+        assert scanner.feed(b"QUJD" * 1000)
+    with pytest.raises(TooLarge, match="limit of 100 bytes"):
+        scanner.feed(b'"}},"readme":"' + b"x" * 100)
+
+
+def test_depth_is_limited() -> None:
+    def nested(depth: int) -> bytes:
+        return b'{"a":' * depth + b"1" + b"}" * depth
+
+    assert scan(nested(64))[0].value()
+    with pytest.raises(Invalid, match="nested more than 64 deep"):
+        scan(nested(65))
+
+
+def test_attachments_are_counted() -> None:
+    def with_attachments(count: int) -> bytes:
+        return json.dumps({"_attachments": {f"{n}.tgz": {"data": "QUJD"} for n in range(count)}}).encode()
+
+    assert len(scan(with_attachments(4))[1]) == 4
+    with pytest.raises(Invalid, match="more than 4 attachments"):
+        scan(with_attachments(5))
+
+
+def test_members_keys_and_brackets_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Invalid, match="more than 1000 members"):
+        scan(json.dumps(dict.fromkeys(map(str, range(1001)))).encode())
+    with pytest.raises(Invalid, match="key that is too long"):
+        scan(json.dumps({"k" * 65_537: 1}).encode())
+    monkeypatch.setattr(scanner_module, "FREE_BRACKETS", 10)
+    with pytest.raises(Invalid, match="more than 10 objects and arrays"):
+        scan(b'{"a":[' + b",".join([b"[]"] * 10) + b"]}")
+    with monkeypatch.context() as patched:
+        patched.setattr(scanner_module, "MOST_BRACKETS", 12)
+        with pytest.raises(Invalid, match="more than 12 objects and arrays"):
+            scan(b'{"a":[' + b",                                                ".join([b"[]"] * 13) + b"]}")
+    monkeypatch.setattr(scanner_module, "MOST_VALUES", 10)
+    with pytest.raises(Invalid, match="more than 10 values"):
+        scan(b'{"a":[' + b",".join([b"1"] * 12) + b"]}")
+
+
+@pytest.mark.parametrize("text", [b"[],", b"{},", b"[[[]]],", b"["])
+@pytest.mark.parametrize("cut", [1000, 1_000_000])
+def test_a_document_of_brackets_ends_soon(text: bytes, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it comes, and before any of them is looked at where it comes in long pieces."""
+    looked: list[int] = []
+    monkeypatch.setattr(scanner_module, "_OPENING", Spied(scanner_module._OPENING, looked))
+    scanner = PublishScanner()
+    scanner.feed(b'{"a":[[')
+    pieces = (text * (1_000_000 // len(text)))[:1_000_000]
+    with pytest.raises(Invalid, match=r"objects and arrays|nested more than 64"):
+        any(scanner.feed(pieces[at : at + cut]) for at in range(0, len(pieces), cut))
+    assert len(looked) <= 2 * (scanner_module.FREE_BRACKETS + 100)
+
+
+class Spied(dict[int, int]):
+    """Notes each bracket that is looked up."""
+
+    def __init__(self, inner: dict[int, int], looked: list[int]) -> None:
+        super().__init__(inner)
+        self._looked = looked
+
+    def __contains__(self, key: object) -> bool:
+        assert isinstance(key, int)
+        self._looked.append(key)
+        return super().__contains__(key)
+
+
+def test_a_document_may_have_more_brackets_the_longer_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner_module, "FREE_BRACKETS", 10)
+    apart = b",".join([b'{"a":"' + b"b" * 40 + b'"}'] * 1000)
+    assert len(scan(b'{"a":"' + b"x" * 400 + b'","b":[' + apart + b"]}")[0].value()["b"]) == 1000
+
+
+JSON_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
+    ["data", "_attachments", '"', "\\", "{", '"data":"', "x.sigstore"]
+)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | JSON_TEXT,
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(JSON_TEXT, children, max_size=4),
+    max_leaves=20,
+)
+TARBALLS = st.binary(max_size=60).map(lambda data: base64.b64encode(data).decode())
+ATTACHMENTS = st.dictionaries(
+    JSON_TEXT,
+    st.fixed_dictionaries({"data": TARBALLS}, optional={"length": st.integers(0, 9), "content_type": JSON_TEXT})
+    | VALUES.filter(lambda value: not isinstance(value, dict)),
+    max_size=4,
+)
+DOCUMENTS = st.dictionaries(JSON_TEXT.filter(lambda key: key != "_attachments"), VALUES, max_size=5)
+CUTS = st.lists(st.integers(0, 10_000), max_size=8)
+
+
+def spaced(value: Any, rng: random.Random) -> str:
+    """JSON with blanks wherever they may be, and characters escaped at random."""
+
+    def blank() -> str:
+        return rng.choice(["", "", " ", "\n\t", "\r\n "])
+
+    if isinstance(value, dict):
+        members = [f"{blank()}{spaced(k, rng)}{blank()}:{spaced(v, rng)}" for k, v in value.items()]
+        rng.shuffle(members)
+        return f"{blank()}{{{','.join(members)}{blank()}}}{blank()}"
+    if isinstance(value, list):
+        return f"{blank()}[{','.join(spaced(v, rng) for v in value)}{blank()}]{blank()}"
+    if isinstance(value, str):
+        escaped = json.dumps(value, ensure_ascii=rng.random() < 0.5)[1:-1].replace("/", rng.choice(["/", "\\/"]))
+        if escaped == value and rng.random() < 0.3:
+            escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 0x10000 and rng.random() < 0.2 else c for c in value)
+        return f'"{escaped}"'
+    return f"{blank()}{json.dumps(value)}{blank()}"
+
+
+@given(DOCUMENTS, ATTACHMENTS, CUTS, st.randoms(use_true_random=False))
+def test_any_document_is_read_as_a_whole_parser_reads_it(
+    document: dict[str, Any], attached: dict[str, Any], cuts: list[int], rng: random.Random
+) -> None:
+    whole = {**document, "_attachments": attached}
+    body = spaced(whole, rng).encode()
+    scanned, attachments = scan(body, cuts)
+    assert scanned.value() == blanked(json.loads(body))
+    assert attachments == {
+        name: base64.b64decode(each["data"])
+        for name, each in attached.items()
+        if isinstance(each, dict) and not name.endswith(".sigstore")
+    }
+
+
+def oracle(body: bytes) -> Any:
+    """What the standard library reads, with the rules that it does not know; None for a refusal."""
+
+    def once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(members)
+        if len(found) != len(members):
+            raise ValueError("twice")
+        for value in found.values():
+            if value in (float("inf"), float("-inf")):
+                raise ValueError("out of range")
+        return found
+
+    def never(_constant: str) -> None:
+        raise ValueError("no JSON")
+
+    try:
+        document = json.loads(body.decode(), object_pairs_hook=once, parse_constant=never)
+        json.dumps(document, ensure_ascii=False).encode()
+        attachments = document.get("_attachments") if isinstance(document, dict) else None
+        for name, each in attachments.items() if isinstance(attachments, dict) else ():
+            if isinstance(each, dict) and isinstance(each.get("data"), str) and not name.endswith(".sigstore"):
+                packed = each["data"].translate({ord(c): None for c in " \n\r\t"})
+                if not packed.isascii() or (packed.endswith("=") and len(packed) % 4):
+                    return None
+                if any(
+                    ord(c) < 0x20 for c in body.decode()[body.decode().index("_attachments") :] if c not in "\n\r\t"
+                ):
+                    return None
+                base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
+    except (ValueError, RecursionError):
+        return None
+    return blanked(document) if isinstance(document, dict) else None
+
+
+MUTATIONS = st.lists(
+    st.tuples(st.integers(0, 10_000), st.integers(0, 3), st.sampled_from(list(b'{}[]":,\\u0aA=/ \n\x00\xff-1.e'))),
+    min_size=1,
+    max_size=3,
+)
+SMALL = json.dumps(
+    {
+        "name": "é\n",
+        "v": {"1": [1.5e3, {"t": True}]},
+        "_attachments": {"a": {"data": "QUJDRA==", "length": 4}},
+        "z": "\\",
+    }
+).encode()
+
+
+@given(MUTATIONS, CUTS)
+@example([(3, 0, ord("x"))], [])
+def test_damaged_document_is_taken_only_if_a_whole_parser_takes_it(
+    mutations: list[tuple[int, int, int]], cuts: list[int]
+) -> None:
+    body = bytearray(SMALL)
+    for at, kind, byte in mutations:
+        place = at % len(body)
+        if kind == 0:
+            body[place] = byte
+        elif kind == 1:
+            body.insert(place, byte)
+        elif kind == 2:
+            del body[place]
+        else:
+            body[place:place] = body[place : place + 7]
+    expected = oracle(bytes(body))
+    try:
+        value = scan(bytes(body), cuts)[0].value()
+    except Invalid:
+        value = None
+    assert value == expected
+
+
+class _Deprecations(msgspec.Struct):
+    """What a deprecating client changes."""
+
+    deprecated: str | None = None
+
+
+class _Part(msgspec.Struct):
+    versions: dict[str, _Deprecations]
+
+
+def test_parts_can_be_read_alone() -> None:
+    body = b'{"versions":{"1":{"deprecated":"no","x":[{}]},"2":{"readme":"x"}},"name":1}'
+    part = scan(body)[0].value_as(_Part)
+    assert part.versions == {"1": _Deprecations("no"), "2": _Deprecations()}
+    with pytest.raises(Invalid, match=r"Expected `object`.* at `\$\.versions`"):
+        scan(b'{"versions":[]}')[0].value_as(_Part)
+    with pytest.raises(Invalid, match="near byte 12"):
+        scan(b'{"versions":?}')[0].value_as(_Part)
+
+
+@pytest.mark.parametrize("body", [b'{"a":1e999}', b'{"a":"\\ud800"}', b'{"a":NaN}', b'{"\\ud800":1}', b'{"a":"\\x"}'])
+def test_what_only_some_parsers_take_is_refused(body: bytes) -> None:
+    for cuts in ([], list(range(len(body)))):
+        with pytest.raises(Invalid, match="body is not"):
+            scan(body, cuts)[0].value()

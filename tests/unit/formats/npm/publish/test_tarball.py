@@ -1,0 +1,168 @@
+"""Tarballs, sound and hostile."""
+
+import gzip
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pkgrepo.archives import limits
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm.publish import tarball as module
+from pkgrepo.formats.npm.publish.tarball import Packed, differing_fields, inspect
+from pkgrepo.formats.npm.semver import parse_version
+from tests.support.npmpkgs import make_manifest, make_tarball, make_tgz
+
+Look = Callable[..., Packed]
+MANIFEST = json.dumps(make_manifest("x", "1.0.0")).encode()
+
+
+@pytest.fixture
+def look(tmp_path: Path) -> Look:
+    def look_(data: bytes, name: str = "x", version: str = "1.0.0") -> Packed:
+        path = tmp_path / "upload"
+        path.write_bytes(data)
+        return inspect(path, "x-1.0.0.tgz", name, parse_version(version))
+
+    return look_
+
+
+def with_link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> bytes:
+    target_file = io.BytesIO()
+    with tarfile.open(fileobj=target_file, mode="w:gz") as archive:
+        info = tarfile.TarInfo(name)
+        info.type = kind
+        info.linkname = target
+        archive.addfile(info)
+    return target_file.getvalue()
+
+
+def test_tarball_is_counted_and_its_manifest_read(look: Look) -> None:
+    packed = look(make_tarball("x", "1.0.0", files={"lib/a.js": b"a" * 1000, "lib/package.json": b"{}"}))
+    index = b'module.exports = "x@1.0.0";\n'
+    indented = json.dumps(make_manifest("x", "1.0.0"), indent=2).encode()
+    assert packed.manifest == make_manifest("x", "1.0.0")
+    assert packed.file_count == 4
+    assert packed.unpacked_size == len(indented) + len(index) + 1000 + 2
+    assert not packed.has_gyp
+    assert not packed.has_shrinkwrap
+
+
+@pytest.mark.parametrize("folder", ["package", "x", "types-node", ".", "weird folder"])
+def test_the_folder_may_be_called_anything(look: Look, folder: str) -> None:
+    data = make_tgz({f"{folder}/package.json": MANIFEST, f"{folder}/binding.gyp": b"{}", f"{folder}/lib/a.js": b""})
+    packed = look(data)
+    assert packed.file_count == 3
+    assert packed.has_gyp
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "v1.0.0", "=1.0.0", " 1.0.0 ", "1.0.0+build.5"])
+def test_version_may_be_spelt_as_npm_trims_it(look: Look, version: str) -> None:
+    assert look(make_tarball("x", "1.0.0", manifest={"name": "x", "version": version}))
+
+
+def test_descriptor_stays_open_and_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "upload"
+    path.write_bytes(make_tarball("x", "1.0.0"))
+    with path.open("rb") as opened:
+        opened.seek(7)
+        assert inspect(opened.fileno(), "x-1.0.0.tgz", "x", parse_version("1.0.0")).file_count == 2
+        assert opened.tell() == 7
+
+
+def test_byte_order_mark_before_the_manifest_is_looked_through(look: Look) -> None:
+    assert look(make_tgz({"package/package.json": b"\xef\xbb\xbf" + MANIFEST})).manifest["name"] == "x"
+
+
+def test_only_files_beside_the_manifest_count_as_its_own(look: Look) -> None:
+    nested = {"lib/binding.gyp": b"", "node_modules/y/npm-shrinkwrap.json": b"{}"}
+    packed = look(make_tarball("x", "1.0.0", files=nested))
+    assert not packed.has_gyp
+    assert not packed.has_shrinkwrap
+    packed = look(make_tarball("x", "1.0.0", files={"npm-shrinkwrap.json": b"{}"}))
+    assert packed.has_shrinkwrap
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "is truncated"),
+        (b"PK\x03\x04" + bytes(100), "not a gzip archive"),
+        (gzip.compress(b"hello" * 300), "a malformed checksum"),
+        (make_tarball("x", "1.0.0")[:-20], "is truncated"),
+        (make_tarball("y", "1.0.0"), "is of package 'y', not 'x'"),
+        (make_tarball("x", "1.0.1"), r"is of version '1\.0\.1', not '1\.0\.0'"),
+        (make_tarball("x", "1.0.0", manifest={"version": "1.0.0"}), "is of package nothing"),
+        (make_tarball("x", "1.0.0", manifest={"name": "x"}), "is of version nothing"),
+        (make_tarball("x", "1.0.0", manifest={"name": "x", "version": 1}), "is of version nothing"),
+        (make_tgz({"package/index.js": b""}), "has no package.json"),
+        (make_tgz({"package.json": MANIFEST}), "has no package.json"),
+        (make_tgz({"package/lib/package.json": MANIFEST}), "has no package.json"),
+        (make_tgz({"./package/package.json": MANIFEST}), "has no package.json"),
+        (make_tgz({"package/package.json": b"{"}), "cannot be read: it is not JSON"),
+        (make_tgz({"package/package.json": b"[]"}), "cannot be read: it is not what it should be"),
+        (make_tgz({"package/package.json": b"\xff"}), "cannot be read"),
+        (make_tgz({"package/package.json": b'{"a":' * 9000}), "nested too deeply"),
+        (make_tgz({"package/package.json": MANIFEST, "other/package.json": MANIFEST}), "must have one package.json"),
+        (with_link("package/package.json", "a.json"), "must have one package.json"),
+        (make_tgz({"package/package.json": MANIFEST, "package/../../etc/passwd": b""}), "not a plain relative path"),
+        (make_tgz({"package/package.json": MANIFEST, "/etc/passwd": b""}), "not a plain relative path"),
+        (make_tgz({"package/package.json": MANIFEST, "package/..\\x": b""}), "backslash"),
+        (with_link("package/dev", "", tarfile.CHRTYPE), "that is a device"),
+    ],
+)
+def test_tarball_that_is_not_what_it_should_be_is_refused(look: Look, data: bytes, why: str) -> None:
+    with pytest.raises(Invalid, match=why) as caught:
+        look(data)
+    assert str(caught.value).startswith("x-1.0.0.tgz ")
+    assert str(caught.value).isprintable()
+
+
+def test_long_manifest_is_refused_before_it_is_read(look: Look) -> None:
+    with pytest.raises(Invalid, match="more than 8388608 bytes"):
+        look(make_tgz({"package/package.json": b" " * 8_388_609}))
+
+
+def test_manifest_of_many_values_is_refused_before_it_is_parsed(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MANIFEST_VALUES", 100)
+    manifest = {"name": "x", "version": "1.0.0", "files": ["a"] * 90}
+    assert look(make_tarball("x", "1.0.0", manifest=manifest)).manifest == manifest
+    with pytest.raises(Invalid, match="cannot be read: it has more than 100 values"):
+        look(make_tarball("x", "1.0.0", manifest={**manifest, "exports": ["b"] * 20}))
+
+
+def test_bomb_is_refused_while_it_unpacks(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FREE_SIZE", 1024 * 1024)
+    with pytest.raises(Invalid, match="would unpack to more than"):
+        look(make_tarball("x", "1.0.0", files={"zeros": bytes(8 * 1024 * 1024)}))
+
+
+def packed(**fields: object) -> Packed:
+    has_gyp = bool(fields.pop("has_gyp", False))
+    return Packed(
+        manifest={"name": "@sc/x", **fields}, file_count=1, unpacked_size=1, has_gyp=has_gyp, has_shrinkwrap=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("published", "inside", "fields"),
+    [
+        ({"dependencies": {"a": "1"}}, {"dependencies": {"a": "1"}}, []),
+        ({"dependencies": {"a": "1"}}, {"dependencies": {"a": "2"}}, ["dependencies"]),
+        ({}, {"scripts": {"postinstall": "evil"}}, ["scripts"]),
+        ({}, {"bin": "evil.js"}, ["bin"]),
+        ({"bin": {"x": "cli.js"}}, {"bin": "./cli.js"}, []),
+        ({"bin": {"x": "cli.js"}}, {"bin": {"x": "./cli.js"}}, []),
+        ({"dependencies": {"a": "1"}, "optionalDependencies": {"a": "1"}}, {"optionalDependencies": {"a": "1"}}, []),
+        ({"scripts": {"install": "node-gyp rebuild"}}, {"has_gyp": True}, []),
+        ({"scripts": {"install": "node-gyp rebuild"}}, {}, ["scripts"]),
+        ({"bin": 1, "scripts": [], "dependencies": None}, {}, []),
+    ],
+)
+def test_fields_that_differ_from_the_tarball_are_told(
+    published: dict[str, object], inside: dict[str, object], fields: list[str]
+) -> None:
+    assert differing_fields({"name": "@sc/x", **published}, packed(**inside)) == fields

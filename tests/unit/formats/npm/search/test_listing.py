@@ -1,0 +1,87 @@
+"""The old list of everything, in a file."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.errors import StorageFull
+from pkgrepo.formats.npm.search.listing import Listing
+from pkgrepo.formats.npm.search.rows import LISTED
+from pkgrepo.http.answering.answers import Content
+from pkgrepo.model import SYSTEM
+from pkgrepo.storage.catalog.packages import events, packages
+from pkgrepo.storage.catalog.packages import fragments as documents
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import NOW, add_repository
+
+
+class World:
+    def __init__(self) -> None:
+        self.catalog = MemoryCatalog()
+        self.repository = self.catalog.do(add_repository)
+        self.listing = Listing(self.catalog, self.repository)
+
+    def publish(self, name: str) -> None:
+        def command(tx: Any) -> None:
+            package, _ = packages.ensure_package(tx, self.repository.id, key=name, name=name, serial=1, now_ms=NOW)
+            documents.put_fragment(tx, package.id, LISTED, b"", "", b'"%b":{}' % name.encode())
+            events.append_event(
+                tx,
+                repository_id=self.repository.id,
+                package_id=package.id,
+                package_key=name,
+                version_key="",
+                kind="published",
+                data={},
+                actor=SYSTEM,
+                now_ms=NOW,
+            )
+
+        self.catalog.do(command)
+
+
+def read(content: Content) -> Any:
+    assert content.open is not None
+    descriptor = content.open()
+    try:
+        return json.loads(os.pread(descriptor, content.size, 0))
+    finally:
+        os.close(descriptor)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_file_is_shared_until_something_changes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    real = tempfile.TemporaryFile
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: made.append(1) or real())
+    assert read(await world.listing.whole(1)) == {"_updated": 1}
+    world.publish("a")
+    first = await world.listing.whole(2)
+    assert read(await world.listing.whole(3)) == read(first) == {"_updated": 2, "a": {}}
+    world.publish("b")
+    assert read(await world.listing.whole(4)) == {"_updated": 4, "a": {}, "b": {}}
+    assert read(first) == {"_updated": 2, "a": {}}
+    assert read(await world.listing.of({"b"}, 5)) == {"_updated": 5, "b": {}}
+    assert len(made) == 4
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_full_disk_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> Any:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(StorageFull):
+        await world.listing.whole(1)

@@ -1,0 +1,177 @@
+"""What search finds, and how it tells it."""
+
+import functools
+import json
+import operator
+from datetime import UTC, datetime
+
+import pytest
+
+from pkgrepo.formats.npm.search.matching import Page, Person, Row, answer, read_page, read_query
+from pkgrepo.formats.npm.search.rows import encode_row, make_listed, read_entry
+from pkgrepo.repositories.search.index import Query, SearchIndex, facet, facet_with
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+ALICE, BOB = Person("alice", "a@example.org"), Person("bob")
+
+
+def row(name: str, **fields: object) -> Row:
+    return Row(name=name, version="1.0.0", date=AT, publisher=ALICE, **fields)
+
+
+ROWS = [
+    row("left-pad", description="Pads on the left", keywords=["pad", "string"], author="Azer", maintainers=[ALICE]),
+    row("pad", description="Pads", downloads=10),
+    row("right-pad", description="Pads on the right", keywords=["Pad"], maintainers=[BOB], downloads=100),
+    row("@acme/pad-tools", description="Tools", maintainers=[ALICE, BOB]),
+    row("paddle", description="Boats", deprecated=True),
+    row("other", description="Nothing to do with it"),
+]
+
+
+def make_index() -> SearchIndex:
+    index = SearchIndex()
+    for each in ROWS:
+        index.put(read_entry(each.name, encode_row(each), each.downloads))
+    return index
+
+
+def names_of(text: str, page: Page | None = None) -> list[str]:
+    page = page or Page()
+    return [key for key, _ in make_index().find(read_query(text), page.start, page.size).keys]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("", Query()),
+        ("  Left  PAD ", Query(words=("left", "pad"))),
+        ("keywords:a,B x", Query(words=("x",), facets=((facet("keyword", "a"), facet("keyword", "b")),))),
+        (
+            "author:Azer maintainer:bob",
+            Query(facets=((facet("maintainer", "bob"),),), patterns=(facet_with("author", "azer"),)),
+        ),
+        ("scope:acme", Query(facets=((facet("scope", "acme"),),))),
+        ("scope:@acme", Query(facets=((facet("scope", "acme"),),))),
+        ("@acme", Query(facets=((facet("scope", "acme"),),))),
+        ("@acme/x", Query(words=("@acme/x",))),
+        ("words:x is:unstable author:", Query(words=("words:x", "is:unstable", "author:"))),
+    ],
+)
+def test_queries_are_read(text: str, query: Query) -> None:
+    assert read_query(text) == query
+
+
+def test_long_queries_are_cut() -> None:
+    assert len(read_query("a " * 1000).words) == 8
+    assert len(read_query("a" * 1000).words[0]) == 500
+    assert (read_query("a " * 9 + "scope:b").facets, len(read_query("scope:a " * 30).facets)) == (
+        ((facet("scope", "b"),),),
+        20,
+    )
+
+
+def test_best_fit_comes_first() -> None:
+    assert names_of("pad") == ["pad", "@acme/pad-tools", "right-pad", "left-pad", "paddle"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("left pad", ["left-pad"]),
+        ("pads on", ["right-pad", "left-pad"]),
+        ("string", ["left-pad"]),
+        ("keywords:pad", ["right-pad", "left-pad"]),
+        ("keywords:string,nothing", ["left-pad"]),
+        ("keywords:string keywords:pad", ["left-pad"]),
+        ("author:azer", ["left-pad"]),
+        ("maintainer:bob", ["right-pad", "@acme/pad-tools"]),
+        ("maintainer:alice maintainer:bob", ["@acme/pad-tools"]),
+        ("@acme", ["@acme/pad-tools"]),
+        ("@acme/pad-tools", ["@acme/pad-tools"]),
+        ("scope:acme left", []),
+        ("nothing-like-this", []),
+    ],
+)
+def test_everything_asked_must_fit(text: str, found: list[str]) -> None:
+    assert names_of(text) == found
+
+
+def test_no_words_find_everything() -> None:
+    assert sorted(names_of("")) == sorted(each.name for each in ROWS)
+    assert make_index().find(Query(), 0, 1).keys[0][1] == 1
+
+
+def test_pages_follow_each_other() -> None:
+    whole = names_of("")
+    pages = [names_of("", Page(size=4, start=start)) for start in (0, 4, 8)]
+    assert functools.reduce(operator.iadd, pages, []) == whole
+    assert [len(page) for page in pages] == [4, 2, 0]
+    assert make_index().find(Query(), 0, 1).total == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("size", "start", "page"),
+    [
+        (None, None, Page(20, 0)),
+        ("5", "10", Page(5, 10)),
+        ("0", "0", Page(0, 0)),
+        ("9999", "99999", Page(250, 10_000)),
+        ("-1", "x", Page(20, 0)),
+        ("", "1.5", Page(20, 0)),
+        ("٣", "9" * 5000, Page(20, 0)),
+    ],
+)
+def test_paging_is_bounded(size: str | None, start: str | None, page: Page) -> None:
+    assert read_page(size, start) == page
+
+
+def test_answer_has_what_npm_prints() -> None:
+    found = row(
+        "@acme/x",
+        description="d",
+        keywords=["k"],
+        author="Azer",
+        license="MIT",
+        maintainers=[BOB],
+        links={"homepage": "https://example.org"},
+        downloads=999,
+    )
+    document = answer([(101.0, found)], 7, AT, "https://h/repositories/main/npm")
+    assert document == {
+        "objects": [
+            {
+                "package": {
+                    "name": "@acme/x",
+                    "scope": "acme",
+                    "version": "1.0.0",
+                    "description": "d",
+                    "keywords": ["k"],
+                    "date": "2026-01-02T03:04:05.000Z",
+                    "links": {"npm": "https://h/repositories/main/npm/@acme/x", "homepage": "https://example.org"},
+                    "publisher": {"username": "alice", "email": "a@example.org"},
+                    "maintainers": [{"username": "bob", "email": ""}],
+                    "author": {"name": "Azer"},
+                    "license": "MIT",
+                },
+                "score": {"final": 101.0, "detail": {"quality": 1.0, "popularity": 0.5, "maintenance": 1.0}},
+                "searchScore": 101.0,
+                "flags": {"insecure": 0},
+            }
+        ],
+        "total": 7,
+        "time": "2026-01-02T03:04:05.000Z",
+    }
+
+
+def test_unscoped_and_deprecated_packages_say_so() -> None:
+    (found,) = answer([(1.0, ROWS[4])], 1, AT, "")["objects"]
+    assert found["package"]["scope"] == "unscoped"
+    assert found["flags"]["deprecated"] is True
+
+
+def test_old_listing_says_of_a_package_what_it_is_called_first() -> None:
+    listed = json.loads(b"{%b}" % make_listed(ROWS[0]))
+    assert listed.keys() == {"left-pad"}
+    assert listed["left-pad"]["dist-tags"] == {"latest": "1.0.0"}
+    assert listed["left-pad"]["maintainers"] == [{"name": "alice", "email": "a@example.org"}]

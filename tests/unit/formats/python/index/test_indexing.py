@@ -1,0 +1,88 @@
+"""What a publish costs, and what the pages made of its fragments say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.python.index.indexing import HTML_PAGE, JSON_PAGE, index_project, read_page
+from pkgrepo.formats.python.names import parse_version
+from pkgrepo.model import SYSTEM, NewFile
+from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.packages import files, packages, versions
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import NOW, add_repository, make_blob
+
+
+class World:
+    def __init__(self) -> None:
+        self.catalog = MemoryCatalog()
+        self.repository = self.catalog.do(add_repository)
+
+    def publish(self, text: str) -> int:
+        """Publish a wheel of a version; how many statements indexing it took."""
+        return int(self.catalog.do(self._publish, text))
+
+    def _publish(self, tx: Any, text: str) -> int:
+        key, sort = parse_version(text)
+        package, _ = packages.ensure_package(tx, self.repository.id, key="demo", name="demo", serial=1, now_ms=NOW)
+        version, _ = versions.ensure_version(
+            tx, package.id, key=key, text=text, sort=sort, meta={}, publisher=SYSTEM, now_ms=NOW
+        )
+        storage = self.repository.storage_id
+        blob = blobs.claim_blob(tx, storage, make_blob(text.encode()), NOW)
+        new = NewFile(path=f"packages/demo/{text}/demo-{text}-py3-none-any.whl", blob=blob, attrs={})
+        file = files.add_file(tx, self.repository.id, storage, new, package.id, version.id, NOW)
+        before = tx.statements
+        index_project(PackageIndex(tx, package, NOW), Change(version=version, added=(file,)))
+        return tx.statements - before
+
+    def page(self, kind: str, project: str = "demo") -> bytes:
+        spliced, _ = self.catalog.look(read_page, self.repository.id, project, kind)
+        return spliced.joined()
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_publish_costs_the_same_whatever_the_number_of_versions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = world.publish("1.0")
+    read: list[str] = []
+    for name in ("version_texts", "versions"):
+        monkeypatch.setattr(PackageIndex, name, lambda _index, name=name: read.append(name) or [])
+    assert {world.publish(f"1.{n}") for n in range(1, 50)} == {first}
+    assert read == []
+
+
+def test_pages_have_every_file_in_order(world: World) -> None:
+    for text in ("1.10", "1.2", "1.0rc1"):
+        world.publish(text)
+    page = msgspec.json.decode(world.page(JSON_PAGE))
+    assert page["versions"] == ["1.0rc1", "1.2", "1.10"]
+    assert [each["filename"].split("-")[1] for each in page["files"]] == page["versions"]
+    lines = world.page(HTML_PAGE).decode().split("\n")
+    assert [line.partition(">")[2].split("-")[1] for line in lines if line.startswith("<a ")] == page["versions"]
+    assert lines[-4:-1] == ["</body>", "</html>", "<!--SERIAL 1-->"]
+
+
+def test_a_quarantined_project_shows_no_file(world: World) -> None:
+    world.publish("1.0")
+    package = world.catalog.look(packages.find_package, world.repository.id, "demo")
+    world.catalog.do(packages.touch_package, package.id, serial=2, now_ms=NOW, meta={"status": "quarantined"})
+    page = msgspec.json.decode(world.page(JSON_PAGE))
+    assert (page["files"], page["versions"], page["meta"]["_last-serial"]) == ([], [], 2)
+    assert b"<a " not in world.page(HTML_PAGE)
+    assert b"\n\n" not in world.page(HTML_PAGE)
+
+
+def test_a_project_that_is_not_there_has_no_page(world: World) -> None:
+    with pytest.raises(NotFound):
+        world.page(JSON_PAGE, "other")

@@ -1,0 +1,318 @@
+"""Answers from memory: only while they hold, only to those who may have them, only what was asked for."""
+
+from contextlib import contextmanager
+
+import pytest
+from attrs import evolve
+
+from pkgrepo.gateway.content import sends_all
+from pkgrepo.gateway.early_reads import EarlyReads
+from pkgrepo.gateway.hot_answers import VARIANTS, HotAnswers
+from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.response_cache import ResponseCache
+from pkgrepo.model import ANONYMOUS, Action, Identity
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import add_repository, publish
+
+ALICE = Identity(user_id=1, username="alice", via="password")
+
+
+class Asked:
+    """As much of a request as decides about its early answer."""
+
+    def __init__(self, uri="/repositories/main/py/simple/demo/", method=b"GET", **headers):
+        self.uri = uri.encode()
+        self.raw_path, _, self.raw_query = self.uri.partition(b"?")
+        self.method = method
+        self.fields = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
+        self.principal = self.repository = self.cache = ""
+
+        self.base_url = "http://" + headers.get("host", "localhost")
+
+    def header(self, name):
+        return self.fields.get(name)
+
+
+class Access:
+    """Who asks, and whether they may, as the test says."""
+
+    def __init__(self):
+        self.identity = ANONYMOUS
+        self.allowed = True
+        self.asked = []
+
+    def recall(self, _request):
+        return self.identity
+
+    def may(self, identity, action, repository, package):
+        self.asked.append((identity, action, repository, package))
+        return self.allowed
+
+
+class Mount:
+    def __init__(self, repository):
+        self.repository = repository
+
+
+class Mounts:
+    def __init__(self):
+        self.mount = None
+
+    def find(self, raw_path):
+        return None if self.mount is None else (self.mount, raw_path)
+
+
+class Images:
+    def of_request(self, _request):
+        return None
+
+
+class Noted(list):
+    def note(self, file, identity):
+        self.append((file, identity))
+
+
+class Scene:
+    """One kept answer, and the early road to it."""
+
+    def __init__(self):
+        self.catalog = MemoryCatalog()
+        self.repository = self.catalog.do(add_repository)
+        self.file = self.catalog.do(publish, self.repository, "packages/demo/1.0/demo.whl")
+        self.cache = ResponseCache(1_000_000)
+        self.hot = HotAnswers(self.cache, self)
+        self.mounts, self.access, self.noted = Mounts(), Access(), Noted()
+        self.mounts.mount = Mount(self.repository)
+        self.fresh = True
+        self.fresh_asked = 0
+        self.time_ms = 1_000_000
+        self.negotiated = []
+        catalog = MemoryMoment(self.catalog)
+        self.early = EarlyReads(
+            catalog=catalog,
+            mounts=self.mounts,
+            images=Images(),
+            access=self.access,
+            downloads=self.noted,
+            hot=self.hot,
+            welcome={b"/v2/": Answer(body=b"welcome")},
+        )
+
+    def keep(self, request, **options):
+        values = {"package": "demo", "size": 10, "generation": self.catalog.generation(), **options}
+        self.hot.keep(request, self.repository, negotiate=self.negotiate, fresh=self.is_fresh, **values)
+
+    def negotiate(self, request):
+        self.negotiated.append(request)
+        accept = request.header(b"accept") or b"-"
+        return None if accept == b"none/such" else Answer(body=accept, etag=b'"' + accept + b'"')
+
+    def is_fresh(self):
+        self.fresh_asked += 1
+        return self.fresh
+
+    def now_ms(self):
+        return self.time_ms
+
+    def body(self, request):
+        prepared = self.early(request)
+        return None if prepared is None else prepared.answer.body
+
+    def commit(self):
+        self.catalog.do(lambda tx: None)
+
+
+class MemoryMoment:
+    """The catalog, with the moment in which several questions get answers of one state."""
+
+    def __init__(self, catalog):
+        self._catalog = catalog
+
+    @contextmanager
+    def moment(self):
+        yield self._catalog.generation()
+
+
+@pytest.fixture
+def scene():
+    return Scene()
+
+
+def test_whoever_is_known_is_welcome_and_told_to_the_log(scene):
+    request = Asked("/v2/", authorization="Bearer x")
+    scene.access.identity = ALICE
+    assert scene.body(request) == b"welcome"
+    assert (request.principal, request.cache) == ("alice", "hot")
+
+
+def test_nobody_is_welcomed_without_credentials_or_with_such_as_must_be_looked_at(scene):
+    assert scene.body(Asked("/v2/")) is None
+    scene.access.identity = None
+    assert scene.body(Asked("/v2/", authorization="Bearer x")) is None
+
+
+def test_what_is_kept_is_answered_and_told_to_the_log(scene):
+    scene.keep(Asked())
+    scene.access.identity = ALICE
+    request = Asked()
+    assert scene.body(request) == b"-"
+    assert (request.principal, request.repository, request.cache) == ("alice", "main/py", "hot")
+    assert scene.access.asked == [(ALICE, Action.READ, scene.repository, "demo")]
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "/repositories/main/py/simple/other/",
+        "/repositories/main/py/simple/demo",
+        "/repositories/main/py/simple/demo/?format=text/html",
+        "/repositories/main/py/simple/demo/?",
+        "/repositories/main/py/simple/dem%6f/",
+    ],
+)
+def test_another_target_is_another_answer(scene, uri):
+    scene.keep(Asked())
+    assert scene.body(Asked(uri)) is None
+
+
+def test_an_answer_to_a_query_is_not_kept(scene):
+    scene.keep(Asked("/repositories/main/py/simple/demo/?a=1"))
+    assert scene.body(Asked("/repositories/main/py/simple/demo/?a=1")) is None
+
+
+def test_leave_is_asked_each_time(scene):
+    scene.keep(Asked())
+    assert scene.body(Asked()) is not None
+    scene.access.allowed = False
+    assert scene.body(Asked()) is None
+    scene.access.allowed = True
+    scene.access.identity = None  # credentials that nobody has verified yet
+    assert scene.body(Asked()) is None
+    assert len(scene.access.asked) == 2
+
+
+def test_an_inactive_or_unknown_repository_answers_nothing(scene):
+    asleep = evolve(scene.repository, active=False)
+    scene.mounts.mount = Mount(asleep)
+    scene.hot.keep(
+        Asked(), asleep, package="demo", negotiate=scene.negotiate, fresh=scene.is_fresh, size=1, generation=0
+    )
+    assert scene.body(Asked()) is None
+    scene.mounts.mount = None
+    assert scene.body(Asked()) is None
+
+
+def test_a_changed_configuration_ends_what_was_kept(scene):
+    scene.keep(Asked())
+    scene.mounts.mount = Mount(evolve(scene.repository))
+    assert scene.body(Asked()) is None
+    scene.mounts.mount = Mount(scene.repository)
+    assert scene.body(Asked()) is None
+
+
+def test_the_catalog_is_asked_only_after_a_commit(scene):
+    scene.keep(Asked())
+    for _ in range(3):
+        assert scene.body(Asked()) == b"-"
+    assert scene.fresh_asked == 0
+    scene.commit()
+    for _ in range(3):
+        assert scene.body(Asked()) == b"-"
+    assert scene.fresh_asked == 1
+
+
+def test_what_does_not_hold_any_more_is_forgotten(scene):
+    scene.keep(Asked())
+    scene.commit()
+    scene.fresh = False
+    assert scene.body(Asked()) is None
+    scene.fresh = True
+    assert scene.body(Asked()) is None
+
+
+def test_a_commit_between_reading_and_keeping_is_noticed(scene):
+    before = scene.catalog.generation()
+    scene.commit()
+    scene.keep(Asked(), generation=before)
+    scene.fresh = False
+    assert scene.body(Asked()) is None
+
+
+def test_each_spelling_of_the_negotiating_fields_is_made_once(scene):
+    scene.keep(Asked())
+    for _ in range(3):
+        assert scene.body(Asked(accept="a/b")) == b"a/b"
+        assert scene.body(Asked(accept="c/d", accept_encoding="gzip")) == b"c/d"
+    assert len(scene.negotiated) == 2
+    assert scene.body(Asked(accept="none/such")) is None
+
+
+def test_endless_spellings_take_a_bounded_room(scene):
+    scene.keep(Asked())
+    for n in range(5 * VARIANTS):
+        assert scene.body(Asked(accept=f"a/{n}")) == b"a/%d" % n
+    entry = scene.hot.find(Asked(), scene.repository, scene.catalog.generation())
+    assert len(entry.variants) <= VARIANTS
+
+
+def test_endless_spellings_of_one_address_take_a_bounded_room(scene):
+    for n in range(1000):
+        scene.keep(Asked(f"/repositories/main/py/simple/{n}/"), size=0)
+    assert scene.cache.size > 1000 * 30  # the addresses alone
+    scene.cache.limit = 100_000
+    for n in range(1000):
+        scene.keep(Asked(f"/repositories/main/py/simple/{n}/"), size=0)
+    assert 0 < len(scene.cache) < 100
+
+
+def test_long_spellings_and_documents_of_many_addresses_are_counted(scene):
+    scene.keep(Asked())
+    before = scene.cache.size
+    assert scene.body(Asked(accept="a" * 10_000)) is not None
+    assert scene.cache.size > before + 10_000
+    scene.keep(Asked(), size=20_000, by_address=True)
+    for n in range(3):
+        assert scene.body(Asked(host=f"h{n}")) is not None
+    assert scene.cache.size > 3 * 20_000
+    for n in range(100):  # more than there is room for
+        assert scene.body(Asked(host=f"i{n}")) is not None
+    assert scene.cache.size <= scene.cache.largest
+
+
+def test_whole_downloads_are_noted_and_nothing_else(scene):
+    scene.keep(Asked(), item=scene.file)
+    tag = '"-"'
+    assert scene.body(Asked(method=b"HEAD")) == b"-"
+    assert scene.body(Asked(if_none_match=tag)) == b"-"
+    assert scene.noted == []
+    assert scene.body(Asked()) == b"-"
+    assert scene.body(Asked(if_none_match='"old"')) == b"-"
+    assert scene.noted == [(scene.file, ANONYMOUS)] * 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "whole"),
+    [
+        ({}, True),
+        ({"range": "bytes=0-1"}, False),
+        ({"range": "bytes=1-"}, False),
+        ({"range": "bytes=99-"}, False),
+        ({"range": "bytes=0-1", "if_range": '"old"'}, True),
+        ({"range": "lines=1-2"}, True),
+        ({"if_none_match": '"x"'}, False),
+        ({"if_none_match": "*"}, False),
+    ],
+)
+def test_who_gets_the_whole_body(headers, whole):
+    answer = Answer(body=b"0123456789", etag=b'"x"', ranges=True)
+    assert sends_all(Asked(**headers), answer) is whole
+    assert not sends_all(Asked(method=b"HEAD", **headers), answer)
+
+
+def test_what_tells_a_date_only_later_is_made_anew_once_when_it_does(scene):
+    request = Asked()
+    scene.keep(request, dated_at=1001)
+    for time_ms, made in ((1_000_000, 1), (1_000_999, 1), (1_001_000, 2), (1_002_000, 2)):
+        scene.time_ms = time_ms
+        assert scene.body(request) == b"-"
+        assert len(scene.negotiated) == made

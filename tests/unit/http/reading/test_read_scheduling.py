@@ -1,0 +1,146 @@
+"""Large reads of bodies: when they begin and end, and that they leave time for everybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.reading.read_scheduling import LARGE_READ, LARGE_READS, USUAL_READ, Pace, Turns
+from pkgrepo.http.request import Request
+from tests.support.http import Connection
+
+CHUNKED = b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def put(length: int) -> bytes:
+    return b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % length
+
+
+class Reactor:
+    """Takes a turn when it is told to."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], None]] = []
+
+    def callLater(self, seconds: float, call: Callable[[], None]) -> None:
+        assert seconds == 0
+        self.calls.append(call)
+
+    def turn(self) -> None:
+        calls, self.calls = self.calls, []
+        for call in calls:
+            call()
+
+
+class Crowd:
+    """Connections of one site, by number."""
+
+    def __init__(self, count: int) -> None:
+        self.reactor = Reactor()
+        turns = Turns(self.reactor)  # type: ignore[arg-type]
+        self.steered: list[int] = []
+        self.paces = [Pace(turns, lambda number=n: self.steered.append(number)) for n in range(count)]  # type: ignore[misc]
+
+    def read(self, *numbers: int) -> None:
+        for number in numbers:
+            assert not self.paces[number].awaits_turn
+            self.paces[number].took(LARGE_READ, None)
+
+    def waiting(self) -> list[int]:
+        return [number for number, pace in enumerate(self.paces) if pace.awaits_turn]
+
+
+def test_those_beyond_a_few_wait_and_go_on_a_few_in_a_turn_in_the_order_in_which_they_came() -> None:
+    crowd = Crowd(2 * LARGE_READS + 2)
+    crowd.read(*range(2 * LARGE_READS + 2))
+    assert crowd.waiting() == list(range(LARGE_READS, 2 * LARGE_READS + 2))
+    crowd.reactor.turn()
+    assert crowd.waiting() == [2 * LARGE_READS, 2 * LARGE_READS + 1]
+    crowd.reactor.turn()
+    assert crowd.waiting() == []
+    crowd.reactor.turn()
+    assert crowd.reactor.calls == []
+    waited = list(range(LARGE_READS, 2 * LARGE_READS + 2))
+    assert crowd.steered == waited + waited  # once to stop, once to go on
+
+
+def test_who_reads_again_waits_behind_those_who_wait() -> None:
+    crowd = Crowd(LARGE_READS + 1)
+    crowd.read(*range(LARGE_READS + 1))
+    crowd.read(0)
+    assert crowd.waiting() == [0, LARGE_READS]
+    crowd.reactor.turn()
+    assert crowd.waiting() == []
+
+
+def test_one_alone_reads_on() -> None:
+    crowd = Crowd(1)
+    for _ in range(3 * LARGE_READS):
+        crowd.read(0)
+        crowd.reactor.turn()
+    assert crowd.steered == []
+
+
+def test_reads_of_the_usual_size_need_no_turn() -> None:
+    crowd = Crowd(1)
+    for _ in range(3 * LARGE_READS):
+        crowd.paces[0].took(USUAL_READ, None)
+    assert crowd.reactor.calls == crowd.steered == []
+
+
+async def read_all(request: Request) -> Answer:
+    async for _ in request.body:
+        pass
+    return Answer()
+
+
+def connect() -> tuple[Connection, SimpleNamespace]:
+    """A connection to a site, and what stands for its socket."""
+    connection = Connection(read_all)
+    socket = connection.channel.socket = SimpleNamespace(bufferSize=USUAL_READ)
+    return connection, socket
+
+
+def test_a_body_that_fills_a_read_is_read_in_larger_ones_until_its_end() -> None:
+    connection, socket = connect()
+    connection.send(put(USUAL_READ - 1 + USUAL_READ + LARGE_READ))
+    connection.send(b"x" * (USUAL_READ - 1))
+    assert socket.bufferSize == USUAL_READ
+    connection.send(b"x" * USUAL_READ)
+    assert socket.bufferSize == LARGE_READ
+    connection.send(b"x" * LARGE_READ)
+    assert socket.bufferSize == USUAL_READ
+    assert connection.answer().status == 200
+
+
+def test_the_last_read_of_a_body_enlarges_nothing() -> None:
+    connection, socket = connect()
+    connection.send(put(USUAL_READ))
+    connection.send(b"x" * USUAL_READ)
+    assert socket.bufferSize == USUAL_READ
+    assert connection.answer().status == 200
+
+
+def test_a_connection_stops_reading_until_its_turn() -> None:
+    connection, _ = connect()
+    connection.send(CHUNKED + b"%x\r\n" % (LARGE_READS * LARGE_READ + LARGE_READ))
+    for _ in range(LARGE_READS):
+        connection.send(b"x" * LARGE_READ)
+        assert connection.reading
+    connection.send(b"x" * LARGE_READ)
+    assert not connection.reading
+    connection.clock.advance(0)
+    assert connection.reading
+    connection.send(b"\r\n0\r\n\r\n")
+    assert connection.answer().status == 200
+
+
+def test_a_connection_that_is_lost_while_it_waits_does_not_disturb_the_others() -> None:
+    connection, _ = connect()
+    connection.send(CHUNKED + b"fffffff\r\n")
+    for _ in range(LARGE_READS + 1):
+        connection.send(b"x" * LARGE_READ)
+    connection.lose()
+    connection.clock.advance(0)
+    assert not connection.reading

@@ -1,0 +1,206 @@
+"""Who may use which route: one table, and every route is in it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.management.api.callers import (
+    AUDITORS,
+    CONTENT_DELETERS,
+    CONTENT_READERS,
+    EDITORS,
+    PROJECT_FINDERS,
+    PROJECT_VIEWERS,
+    PUBLIC,
+    READERS,
+    SELF,
+    SYSTEM_MANAGERS,
+    USER_MANAGERS,
+    VIEWERS,
+    WATCHERS,
+    Who,
+)
+from pkgrepo.management.api.openapi import Description
+from pkgrepo.management.api.route import Route
+from pkgrepo.management.app import FAMILIES
+from pkgrepo.management.jobs.gc import ADMINS
+from pkgrepo.management.jobs.routes import JOB_READERS
+from tests.support.management import Stack
+
+TABLES = [family.table for family in (*FAMILIES, Description)]
+ROUTES = [route for table in TABLES for route in table.routes]
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+# Status of a refusal by caller; None where the caller gets in. The repository is private.
+PEOPLE = ("nobody", "plain", "reader", "editor", "users", "system", "admin")
+# All of an admin: "weak token" reads that one repository, "drawn" are bearer tokens got for it.
+TOKENS = ("weak token", "metrics token", "scoped bearer", "bearer", "drawn scoped bearer", "drawn bearer")
+CALLERS = (*PEOPLE, *TOKENS)
+EXPECTED: dict[Who, tuple[int | None, ...]] = {
+    PUBLIC: (None,) * 13,
+    VIEWERS: (None,) * 9 + (403, None, 403, None),
+    PROJECT_VIEWERS: (None,) * 7 + (403, 403, 403, None, 403, 403),
+    PROJECT_FINDERS: (401, 404, None, None, 404, None, None, 403, 403, 403, None, 403, 403),
+    SELF: (401, None, None, None, None, None, None, 403, 403, 403, None, 403, 403),
+    USER_MANAGERS: (401, 403, 403, 403, None, 403, None, 403, 403, 403, None, 403, 403),
+    SYSTEM_MANAGERS: (401, 403, 403, 403, 403, None, None, 403, 403, 403, None, 403, 403),
+    WATCHERS: (401, 403, 403, 403, 403, None, None, 403, None, 403, None, 403, 403),
+    AUDITORS: (401, 403, 403, 403, 403, 403, None, 403, 403, 403, None, 403, 403),
+    READERS: (401, 404, None, None, 404, None, None, None, 404, 403, None, 403, None),
+    CONTENT_READERS: (401, 404, None, None, 404, None, None, None, 404, 403, None, 403, None),
+    EDITORS: (401, 404, 403, None, 404, None, None, 403, 404, 403, None, 403, 403),
+    ADMINS: (401, 404, 403, 403, 404, 403, None, 403, 404, 403, None, 403, 403),
+    JOB_READERS: (401, None, None, None, None, None, None, None, None, None, None, None, None),
+    CONTENT_DELETERS: (401, 404, 403, 403, 404, None, None, 403, 404, 403, None, 403, 403),
+}
+
+ROUTE_WHO = {
+    "DELETE /package/<repository>/<package>": CONTENT_DELETERS,
+    "DELETE /package/<repository>/<package>/versions/<version>": CONTENT_DELETERS,
+    "DELETE /project/<key>": SELF,
+    "DELETE /project/<key>/bindings": SYSTEM_MANAGERS,
+    "DELETE /project/<key>/members": SELF,
+    "DELETE /repository/<repository>": SYSTEM_MANAGERS,
+    "DELETE /repository/<repository>/packages": CONTENT_DELETERS,
+    "DELETE /storage/<id>": SYSTEM_MANAGERS,
+    "DELETE /user/token/<id>": SELF,
+    "DELETE /users/<id>": USER_MANAGERS,
+    "GET /audit": AUDITORS,
+    "GET /auth/token": PUBLIC,
+    "GET /docs": PUBLIC,
+    "GET /info": PUBLIC,
+    "GET /info/scopes": PUBLIC,
+    "GET /openapi.json": PUBLIC,
+    "GET /package/<repository>/<package>": CONTENT_READERS,
+    "GET /package/<repository>/<package>/versions": CONTENT_READERS,
+    "GET /package/<repository>/<package>/versions/<version>": CONTENT_READERS,
+    "GET /package/<repository>/<package>/versions/<version>/readme": CONTENT_READERS,
+    "GET /job/<id>": JOB_READERS,
+    "GET /project": PROJECT_VIEWERS,
+    "GET /project/<key>": PROJECT_VIEWERS,
+    "GET /project/<key>/bindings": PROJECT_VIEWERS,
+    "GET /project/<key>/members": PROJECT_VIEWERS,
+    "GET /project/by-key/<repository>/<package>": PROJECT_FINDERS,
+    "GET /repository": VIEWERS,
+    "GET /repository/<repository>": READERS,
+    "GET /repository/<repository>/config": EDITORS,
+    "GET /repository/<repository>/config/<key>": EDITORS,
+    "GET /repository/<repository>/configs": EDITORS,
+    "GET /repository/<repository>/gc": ADMINS,
+    "GET /repository/<repository>/names": READERS,
+    "GET /repository/<repository>/packages": CONTENT_READERS,
+    "GET /repository/<repository>/setup": READERS,
+    "GET /repository/<repository>/stats": ADMINS,
+    "GET /repository/<repository>/tree/<path:path>": CONTENT_READERS,
+    "GET /repository/config/<key>/default": PUBLIC,
+    "GET /repository/config/<key>/description": PUBLIC,
+    "GET /repository/config/<key>/schema": PUBLIC,
+    "GET /repository/find-id/<storage>/<name>": VIEWERS,
+    "GET /repository/types": PUBLIC,
+    "GET /search/packages": VIEWERS,
+    "GET /storage": SYSTEM_MANAGERS,
+    "GET /storage/<id>": SYSTEM_MANAGERS,
+    "GET /user-management/is-taken": USER_MANAGERS,
+    "GET /user/me": SELF,
+    "GET /user/me/permissions": SELF,
+    "GET /user/token": SELF,
+    "GET /user/token/<id>": SELF,
+    "GET /user/whoami": PUBLIC,
+    "GET /users": USER_MANAGERS,
+    "GET /users/<id>": USER_MANAGERS,
+    "GET /users/<id>/permissions": USER_MANAGERS,
+    "PATCH /project/<key>": SELF,
+    "PATCH /repository/<repository>": EDITORS,
+    "PATCH /storage/<id>": SYSTEM_MANAGERS,
+    "PATCH /user/me": SELF,
+    "PATCH /user/token/<id>": SELF,
+    "PATCH /users/<id>": USER_MANAGERS,
+    "POST /auth/token": PUBLIC,
+    "POST /install": PUBLIC,
+    "POST /package/<repository>/<package>/versions/<version>/unyank": CONTENT_DELETERS,
+    "POST /package/<repository>/<package>/versions/<version>/yank": CONTENT_DELETERS,
+    "POST /project": SYSTEM_MANAGERS,
+    "POST /project/<key>/bindings": SYSTEM_MANAGERS,
+    "POST /project/<key>/members": SELF,
+    "POST /repository": SYSTEM_MANAGERS,
+    "POST /repository/<repository>/gc": ADMINS,
+    "POST /repository/config/<key>/validate": SELF,
+    "POST /storage": SYSTEM_MANAGERS,
+    "POST /storage/<id>/check": SYSTEM_MANAGERS,
+    "POST /user/change-password": SELF,
+    "POST /user/token": SELF,
+    "POST /user/token/<id>/rotate": SELF,
+    "POST /users": USER_MANAGERS,
+    "PUT /repository/<repository>/config": EDITORS,
+    "PUT /repository/<repository>/config/<key>": EDITORS,
+    "PUT /users/<id>/password": USER_MANAGERS,
+    "PUT /users/<id>/permissions": USER_MANAGERS,
+    "PUT /users/<id>/status": USER_MANAGERS,
+    "POST /users/<id>/unlock": USER_MANAGERS,
+}
+
+
+def test_every_route_says_who_may_use_it() -> None:
+    assert {f"{route.method} {route.path}": route.who for route in ROUTES} == ROUTE_WHO
+
+
+def address(route: Route, path: str) -> str:
+    """The path with a private repository where one is named, and things that do not exist elsewhere."""
+
+    def fill(match: re.Match[str]) -> str:
+        return {"repository": "main%2Fprivate", "package": "demo", "version": "1.0"}.get(match[1], NOBODY)
+
+    return re.sub(r"<(?:path:)?([a-z]+)>", fill, path)
+
+
+@pytest_twisted.async_yield_fixture
+async def people(stack: Stack) -> Any:
+    """One caller of each kind, and a private repository."""
+    await stack.add_repository("private", visibility="private")
+    await stack.publish("main/private", "demo", "1.0")
+    for name, fields in (
+        ("plain", {}),
+        ("reader", {}),
+        ("editor", {}),
+        ("users", {"user_manager": True}),
+        ("system", {"system_manager": True}),
+    ):
+        await stack.add_user(name, **fields)
+    await stack.grant("reader", "main/private", "read")
+    await stack.grant("editor", "main/private", "read", "edit")
+    weak = await stack.token(repositories=[{"repository": "main/private", "actions": ["read"]}])
+
+    async def bearer(who: str, query: str = "") -> str:
+        return str((await stack.ok("GET", f"/auth/token{query}", who=who))["token"])
+
+    scope = "?scope=repository:main/private:pull"
+    tokens = {
+        "weak token": weak,
+        "metrics token": await stack.token(scopes=["metrics"]),
+        "scoped bearer": await bearer("admin", scope),
+        "bearer": await bearer("admin"),
+        "drawn scoped bearer": await bearer(weak, scope),
+        "drawn bearer": await bearer(weak),
+    }
+    yield stack, {**{name: name for name in PEOPLE}, "nobody": None, **tokens}
+
+
+@pytest.mark.parametrize("who", list(EXPECTED), ids=lambda who: f"{who.scope}{who.action or ''}{who.content or ''}")
+@pytest_twisted.ensureDeferred
+async def test_callers_get_in_or_are_refused(people: Any, who: Who) -> None:
+    stack, names = people
+    for route in [route for route in ROUTES if route.who is who]:
+        for method, path in route.addresses:
+            for caller, refused in zip(CALLERS, EXPECTED[who], strict=True):
+                reply = await stack.api(method, address(route, path), raw=b"!", who=names[caller])
+                where = (method, path, caller, reply.status, reply.body)
+                if refused is not None:
+                    assert reply.status == refused, where
+                    assert set(reply.json) == {"type", "title", "status", "detail", "instance"}, where
+                elif caller != "nobody" and who is not PUBLIC:
+                    assert reply.status not in (401, 403), where
+                    assert reply.status < 500, where

@@ -1,0 +1,259 @@
+"""Health, readiness and figures."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import re
+import shutil
+import threading
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest_twisted
+from cryptography import x509
+from prometheus_client.parser import text_string_to_metric_families
+
+from pkgrepo.errors import StorageFailed
+from pkgrepo.management.server import health
+from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
+from pkgrepo.storage.catalog.server import layout_pending
+from pkgrepo.storage.catalog.server.layout_pending import Entry
+from tests.support.certificates import write_certificate
+from tests.support.management import Stack
+from tests.support.server import until
+
+
+async def figures(stack: Stack, who: str | None = "admin") -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    reply = await stack.call("GET", "/metrics", who=who)
+    assert reply.status == 200
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(reply.body.decode())
+        for sample in family.samples
+    }
+
+
+@pytest_twisted.ensureDeferred
+async def test_whoever_gets_an_answer_knows_that_the_server_lives(stack: Stack) -> None:
+    for path in ("/healthz", "/health"):
+        reply = await stack.call("GET", path, who=None)
+        assert (reply.status, reply.json["status"]) == (200, "ok")
+        assert reply.headers["cache-control"] == "no-store"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_ready_server_tells_admins_what_was_checked(stack: Stack) -> None:
+    reply = await stack.call("GET", "/readyz", who=None)
+    assert (reply.status, reply.json) == (200, {"status": "ok", "checks": None})
+    checked = (await stack.call("GET", "/readyz")).json["checks"]
+    assert checked == {"catalog": "ok", "database": "ok", "storage main": "ok", "readable layout": "ok"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_the_readable_layout_lacks_is_told_and_keeps_nobody_from_being_served(stack: Stack) -> None:
+    repository = await stack.add_repository()
+    core = stack.assembly.core
+    await until(lambda: core.follower._following is None)
+    found = await figures(stack)
+    assert found["pkgrepo_layout_backlog", ()] == 0
+    assert found["pkgrepo_layout_failed", (("storage", "main"),)] == 0
+    known = core.registry.find_uid(repository["id"])
+    assert known is not None
+    entries = {Entry(known.id, name, "1", "1.0"): "No space left on device" for name in ("one", "two")}
+    await core.catalog.write(layout_pending.settle, (), entries)
+    await core.catalog.write(layout_pending.add_packages, [known.id])
+    found = await figures(stack)
+    assert found["pkgrepo_layout_backlog", ()] == 1
+    assert found["pkgrepo_layout_failed", (("storage", "main"),)] == 2
+    reply = await stack.call("GET", "/readyz")
+    assert (reply.status, reply.json["status"]) == (200, "ok")
+    told = "2 entries could not be shown, and are tried again: No space left on device"
+    assert reply.json["checks"]["readable layout"] == told
+
+
+@pytest_twisted.ensureDeferred
+async def test_disks_without_room_degrade_the_server(make_stack: Any) -> None:
+    stack: Stack = await make_stack()
+    total = shutil.disk_usage(stack.folder).total
+    full: Stack = await make_stack(data__low_water=total * 2)
+    reply = await full.call("GET", "/readyz", who="admin")
+    assert (reply.status, reply.json["status"]) == (200, "degraded")
+    for what in ("database", "storage main"):
+        assert "bytes are free" in reply.json["checks"][what]
+    assert (await full.call("GET", "/readyz", who=None)).json == {"status": "degraded", "checks": None}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_catalog_that_does_not_answer_makes_the_server_unready(stack: Stack, monkeypatch: Any) -> None:
+    def fail(_reader: Any) -> bool:
+        raise StorageFailed("catalog")
+
+    monkeypatch.setattr(health, "has_users", fail)
+    reply = await stack.call("GET", "/readyz", who=None)
+    assert (reply.status, reply.json["status"]) == (503, "unavailable")
+
+
+@pytest_twisted.ensureDeferred
+async def test_figures_are_for_system_managers_and_tokens_with_the_scope(stack: Stack) -> None:
+    await stack.add_user("ada")
+    assert (await stack.call("GET", "/metrics", who=None)).status == 401
+    assert (await stack.call("GET", "/metrics", who="ada")).status == 403
+    token = await stack.token(scopes=["metrics"])
+    assert (await stack.call("GET", "/metrics", who=token)).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_requests_are_counted_without_words_of_clients(stack: Stack) -> None:
+    await stack.add_repository()
+    await stack.publish("main/py", "very-special-name", "1.0")
+    await stack.call("GET", "/repositories/main/py/simple/very-special-name/", who=None)
+    await stack.call("GET", "/made-up-by-a-client", who=None)
+    await stack.call("GET", "/api/info", headers={"Authorization": "Basic YWRtaW46d3Jvbmc="})
+    found = await figures(stack)
+    labels = {"area": "repositories", "code": "200", "format": "python", "method": "GET"}
+    assert found["pkgrepo_http_requests_total", tuple(labels.items())] == 1
+    assert found["pkgrepo_http_requests_total", tuple((labels | {"code": "201", "method": "PUT"}).items())] == 1
+    other = {"area": "other", "code": "404", "format": "", "method": "GET"}
+    assert found["pkgrepo_http_requests_total", tuple(other.items())] == 1
+    assert found["pkgrepo_received_bytes_total", (("area", "repositories"), ("format", "python"))] > 500
+    assert found["pkgrepo_sent_bytes_total", (("area", "repositories"), ("format", "python"))] > 100
+    assert found["pkgrepo_login_failures_total", ()] == 1
+    assert found["pkgrepo_repository_packages", (("repo", "main/py"),)] == 1
+    assert found["pkgrepo_repository_bytes", (("repo", "main/py"),)] > 500
+    assert found["pkgrepo_disk_free_bytes", (("storage", "main"),)] > 0
+    assert found["pkgrepo_http_request_seconds_count", tuple(labels.items())] == 1
+    below = tuple(sorted((labels | {"le": "+Inf"}).items()))
+    assert found["pkgrepo_http_request_seconds_bucket", below] == 1
+    assert "special" not in str(found)
+    assert "made-up" not in str(found)
+
+
+@pytest_twisted.ensureDeferred
+async def test_reads_from_memory_are_told_from_others(stack: Stack) -> None:
+    await stack.add_repository()
+    await stack.publish("main/py", "demo", "1.0")
+    for _ in range(3):
+        assert (await stack.call("GET", "/repositories/main/py/simple/demo/", who=None)).status == 200
+    found = await figures(stack)
+    counts = [found["pkgrepo_cache_requests_total", (("format", "python"), ("result", it))] for it in ("hit", "miss")]
+    assert counts == [2, 1]
+    assert found["pkgrepo_cache_lookups_total", (("cache", "answers"), ("result", "hit"))] == 2
+    assert found["pkgrepo_cache_entries", (("cache", "answers"),)] == 1
+    assert found["pkgrepo_cache_bytes", (("cache", "answers"),)] > 100
+
+
+@pytest_twisted.async_yield_fixture
+async def encrypted(make_stack: Any, tmp_path: Path) -> Any:
+    """A server with a certificate and a copy of its audit log, and something published."""
+    certificate, key = write_certificate(tmp_path)
+    stack: Stack = await make_stack(
+        tls__cert=str(certificate),
+        tls__key=str(key),
+        tls__reload="never",
+        log__audit_file=str(tmp_path / "audit.jsonl"),
+    )
+    await stack.add_repository()
+    await stack.publish("main/py", "demo", "1.0")
+    assert (await stack.call("GET", "/repositories/main/py/simple/demo/", who=None)).status == 200
+    yield stack
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_the_server_has_is_told(encrypted: Stack, tmp_path: Path) -> None:
+    found = await figures(encrypted)
+    certificate = x509.load_pem_x509_certificate((tmp_path / "server.crt").read_bytes())
+    assert found["pkgrepo_certificate_expiry_timestamp_seconds", ()] == certificate.not_valid_after_utc.timestamp()
+    database = encrypted.assembly.core.config.database_path
+    assert found["pkgrepo_file_bytes", (("file", "database"),)] == database.stat().st_size
+    assert found["pkgrepo_file_bytes", (("file", "wal"),)] > 0
+    assert found["pkgrepo_file_bytes", (("file", "audit"),)] == (tmp_path / "audit.jsonl").stat().st_size
+    assert found["pkgrepo_database_free_bytes", ()] > 0
+    main = (("storage", "main"),)
+    assert found["pkgrepo_disk_bytes", main] > found["pkgrepo_disk_free_bytes", main] > 0
+    assert found["pkgrepo_storage_active", main] == 1
+    assert (found["pkgrepo_http_requests_in_flight", ()], found["pkgrepo_connections", ()]) == (1, 1)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_that_does_not_answer_leaves_out_its_figures_only(stack: Stack, monkeypatch: Any) -> None:
+    def fail(_store: Any) -> Any:
+        raise StorageFailed("main")
+
+    monkeypatch.setattr(FilesystemBlobStore, "capacity", fail)
+    found = await figures(stack)
+    assert ("pkgrepo_disk_free_bytes", (("storage", "main"),)) not in found
+    assert found["pkgrepo_storage_active", (("storage", "main"),)] == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_reactor_asks_no_file_system_for_figures(stack: Stack, monkeypatch: Any) -> None:
+    asking: list[int] = []
+
+    def note(owner: Any, name: str) -> None:
+        function = getattr(owner, name)
+
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            asking.append(threading.get_ident())
+            return function(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, noting)
+
+    await figures(stack)  # whatever is read once only has been read
+    for owner, name in ((os, "stat"), (os, "statvfs"), (os, "listdir"), (builtins, "open")):
+        note(owner, name)
+    await figures(stack)
+    assert asking
+    assert threading.get_ident() not in asking
+
+
+@pytest_twisted.ensureDeferred
+async def test_every_figure_is_explained_and_the_dashboard_shows_no_other(encrypted: Stack) -> None:
+    await figures(encrypted)
+    reply = await encrypted.call("GET", "/metrics")
+    told = {}
+    for family in text_string_to_metric_families(reply.body.decode()):
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        told[family.name + ("_total" if family.type == "counter" else "")] = (family.type, labels)
+    text = resources.files("pkgrepo.management.figures").joinpath("metrics.md").read_text()
+    rows = re.findall(r"(?m)^\| `(\w+)` \| (\w+) \| ([\w, ]*)\| .+ \|$", text)
+    explained = {name: (kind, {word.strip() for word in labels.split(",")} - {""}) for name, kind, labels in rows}
+    assert explained == told
+
+    dashboard = json.loads(resources.files("pkgrepo.management.figures").joinpath("dashboard.json").read_text())
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            expression, legend = target["expr"], target["legendFormat"]
+            named = set(re.findall(r"\b(?:pkgrepo|process|python)_\w+", expression))
+            known = {name if name in told else re.sub(r"_(bucket|sum|count)$", "", name) for name in named}
+            assert named, panel["title"]
+            assert known <= told.keys(), panel["title"]
+            used = re.findall(r"(\w+)\s*(?:=~|!=|=)\s*\"", expression) + re.findall(r"{{(\w+)}}", legend)
+            used += [word.strip() for group in re.findall(r"by \(([^)]*)\)", expression) for word in group.split(",")]
+            assert set(used) <= {"le"}.union(*(told[name][1] for name in known)), panel["title"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_figures_can_be_switched_off(make_stack: Any) -> None:
+    stack: Stack = await make_stack(metrics__enabled=False)
+    assert (await stack.call("GET", "/metrics")).status == 404
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_that_cannot_be_opened_makes_the_server_unready(stack: Stack) -> None:
+    await stack.ok("POST", "/storage", {"name": "second"})
+    storages = {each.name: each for each in stack.assembly.core.registry.storages()}
+    stack.assembly.core.stores.forget(storages["second"].id)
+    folder = stack.folder / "data" / "storages" / "second"
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
+    reply = await stack.call("GET", "/readyz")
+    assert reply.status == 503
+    assert reply.json["checks"]["storage main"] == "ok"
+    assert reply.json["checks"]["storage second"] != "ok"
+    checked = await stack.ok("POST", "/storage/second/check")
+    assert checked["ok"] is False
+    assert checked["error"]
+    assert (await stack.ok("GET", "/storage/second"))["usage"]["free_bytes"] is None

@@ -1,0 +1,83 @@
+"""Statistics of a repository."""
+
+from __future__ import annotations
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.management.statistics.routes import for_people
+from tests.support.images import Registry, make_image
+from tests.support.management import Stack
+
+DOCUMENTED = {
+    "repository_id", "total_images", "total_tags", "storage_used", "last_activity", "top_images", "format", "type",
+    "total_packages", "total_versions", "total_files", "storage_used_bytes", "logical_bytes", "unreferenced_bytes",
+    "downloads", "uploads", "warnings", "top_packages", "total_manifests", "total_blobs", "shared_bytes",
+    "pending_uploads", "gc",
+}  # fmt: skip
+
+
+@pytest_twisted.ensureDeferred
+async def test_images_are_counted_with_what_they_share(stack: Stack) -> None:
+    made = await stack.add_repository("images", format="docker")
+    await stack.add_repository("second", format="docker")
+    registry = Registry(stack)
+    one, two = make_image("one"), make_image("two")
+    await registry.push(one, "v1")
+    await registry.push(one, "latest")
+    await registry.push(two, "v1", name="main/images/other")
+    await registry.push(one, "v1", name="main/second/app")
+    await registry.push_blob(b"loose")
+    await registry.start()
+    found = await stack.ok("GET", f"/repository/{made['id']}/stats")
+    assert set(found) == DOCUMENTED
+    once = {data for image in (one, two) for data in (image.manifest, *image.blobs)} | {b"loose"}
+    every = [*one.blobs, one.manifest, *two.blobs, two.manifest, b"loose"]
+    assert (found["total_images"], found["total_tags"], found["total_manifests"]) == (2, 3, 2)
+    assert found["total_blobs"] == len(once)
+    assert found["storage_used_bytes"] == sum(map(len, once))
+    assert found["logical_bytes"] == sum(map(len, every))
+    assert found["shared_bytes"] == sum(map(len, {one.manifest, *one.blobs}))
+    assert found["unreferenced_bytes"] == 5
+    assert found["pending_uploads"] == 1
+    assert found["top_images"] == [{"name": "app", "tag_count": 2}, {"name": "other", "tag_count": 1}]
+    assert found["last_activity"] is not None
+    assert found["gc"] is None
+    await stack.ok("POST", f"/repository/{made['id']}/gc")
+    assert (await stack.ok("GET", f"/repository/{made['id']}/stats"))["gc"]["state"] == "done"
+
+
+@pytest_twisted.ensureDeferred
+async def test_packages_of_other_formats_repeat_under_the_names_of_images(stack: Stack) -> None:
+    await stack.add_repository()
+    await stack.publish("main/py", "demo", "1.0")
+    await stack.publish("main/py", "demo", "2.0")
+    found = await stack.ok("GET", "/repository/main%2Fpy/stats")
+    assert (found["total_images"], found["total_packages"]) == (1, 1)
+    assert (found["total_tags"], found["total_versions"]) == (2, 2)
+    assert found["top_images"] == [{"name": "demo", "tag_count": 2}]
+    assert found["top_packages"][0]["bytes"] == found["logical_bytes"]
+    assert found["uploads"] == {"total": 2, "day": 2}
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_empty_repository_has_figures_too(stack: Stack) -> None:
+    await stack.add_repository()
+    found = await stack.ok("GET", "/repository/main%2Fpy/stats")
+    assert (found["storage_used"], found["last_activity"], found["top_images"]) == ("0B", None, [])
+
+
+@pytest_twisted.ensureDeferred
+async def test_only_admins_read_them(stack: Stack) -> None:
+    await stack.add_repository()
+    await stack.add_user("bob")
+    assert (await stack.api("GET", "/repository/main%2Fpy/stats", who="bob")).status == 403
+    assert (await stack.api("GET", "/repository/main%2Fpy/stats", who=None)).status == 401
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0B"), (1023, "1023B"), (1024, "1KB"), (1536, "1.5KB"), (2684354560, "2.5GB"), (2**70, "1024EB")],
+)
+def test_sizes_are_written_for_people(size: int, text: str) -> None:
+    assert for_people(size) == text

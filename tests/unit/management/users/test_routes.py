@@ -1,0 +1,256 @@
+"""Users and their permissions."""
+
+from __future__ import annotations
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.storage.catalog.people.login_unlocks import unlocks_after
+from tests.support.management import OTHER_PASSWORD, Stack
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_user_is_made_and_shown_without_any_secret(stack: Stack) -> None:
+    made = await stack.add_user("Ada", name="Ada L.", email="ada@x.example", default_repository_actions=["read"])
+    for path in (f"/users/{made['id']}", "/users/ADA", f"/user-management/get/{made['id']}"):
+        reply = await stack.api("GET", path)
+        assert reply.json == made
+        assert b"argon2" not in reply.body
+    assert (made["username"], made["kind"], made["admin"]) == ("Ada", "person", False)
+    assert made["default_repository_actions"] == ["read"]
+    assert (await stack.ok("GET", "/user/whoami", who="Ada"))["username"] == "Ada"
+    lines = await stack.audited(action="user.create")
+    assert OTHER_PASSWORD not in str(lines)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"username": "ab"}, "/username"),
+        ({"username": "-abc"}, "/username"),
+        ({"username": "good", "password": "short"}, "/password"),
+        ({"username": "good", "password": "password12345"}, "/password"),
+        ({"username": "good", "email": "nobody"}, "/email"),
+        ({"username": "good", "default_repository_actions": ["read", "fly"]}, "/default_repository_actions/1"),
+        ({"username": "robot", "kind": "service", "password": OTHER_PASSWORD}, "/password"),
+        ({"username": "good", "password_hash": "x"}, "/password_hash"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_wrong_user_is_refused(stack: Stack, body: dict[str, object], pointer: str) -> None:
+    reply = await stack.api("POST", "/users", body)
+    assert (reply.status, reply.pointer) == (422, pointer)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_older_paths_do_the_same(stack: Stack) -> None:
+    made = await stack.ok("POST", "/user-management/create", {"username": "old", "password": OTHER_PASSWORD})
+    assert (await stack.ok("GET", "/user-management/is-taken?username=OLD"))["taken"] is True
+    assert (await stack.ok("GET", "/user-management/is-taken?username=new"))["taken"] is False
+    listed = (await stack.ok("GET", "/user-management/list"))["items"]
+    assert [each["username"] for each in listed] == ["admin", "old"]
+    changed = await stack.ok("PUT", f"/user-management/update/{made['id']}", {"name": "Older"})
+    assert changed["name"] == "Older"
+    path = f"/user-management/update/{made['id']}"
+    assert (await stack.ok("PUT", f"{path}/status", {"active": False}))["active"] is False
+    assert (await stack.ok("PUT", f"{path}/permissions", {"default_repository_actions": ["read"]}))[
+        "default_repository_actions"
+    ] == ["read"]
+    assert await stack.ok("PUT", f"{path}/password", {"password": "a completely new one"}) is None
+    assert await stack.ok("DELETE", f"/user-management/delete/{made['id']}") is None
+    assert (await stack.api("GET", f"/users/{made['id']}")).status == 404
+
+
+@pytest_twisted.ensureDeferred
+async def test_users_come_in_pages_and_can_be_searched(stack: Stack) -> None:
+    for name in ("carol", "alice", "bob"):
+        await stack.add_user(name)
+    first = await stack.ok("GET", "/users?limit=2&count=true")
+    assert ([each["username"] for each in first["items"]], first["total"]) == (["admin", "alice"], 4)
+    second = await stack.ok("GET", f"/users?limit=2&cursor={first['next']}")
+    assert ([each["username"] for each in second["items"]], second["next"]) == (["bob", "carol"], None)
+    found = await stack.ok("GET", "/users?q=LIC&count=1")
+    assert ([each["username"] for each in found["items"]], found["total"]) == (["alice"], 1)
+
+
+@pytest_twisted.ensureDeferred
+async def test_grants_are_set_as_a_whole(stack: Stack) -> None:
+    one, two = await stack.add_repository("one"), await stack.add_repository("two", visibility="private")
+    await stack.add_user("ada")
+    path = "/users/ada/permissions"
+    body = {
+        "repositories": [
+            {"repository": one["id"], "actions": ["write", "Read"]},
+            {"repository": "main/two", "actions": []},
+        ]
+    }
+    given = await stack.ok("PUT", path, body)
+    assert [(each["repository"], each["actions"], each["via"]) for each in given["repositories"]] == [
+        ("main/one", ["read", "write"], "user"),
+        ("main/two", [], "user"),
+    ]
+    assert await stack.ok("GET", "/user/me/permissions", who="ada") == given
+    fewer = await stack.ok("PUT", path, {"repositories": [{"repository": two["id"], "actions": ["read"]}]})
+    assert [(each["repository"], each["actions"]) for each in fewer["repositories"]] == [("main/two", ["read"])]
+    untouched = await stack.ok("PUT", path, {"default_repository_actions": ["read"]})
+    assert untouched["repositories"] == fewer["repositories"]
+    etag = (await stack.api("GET", path)).headers["etag"]
+    await stack.ok("PUT", path, {"repositories": []}, headers={"If-Match": etag})
+    assert (await stack.api("PUT", path, {"repositories": []}, headers={"If-Match": etag})).status == 412
+
+
+@pytest.mark.parametrize(
+    ("grant", "pointer"),
+    [
+        ({"repository": "main/none", "actions": ["read"]}, "/repositories/0/repository"),
+        ({"repository": "main/py", "actions": ["fly"]}, "/repositories/0/actions/0"),
+        ({"repository": "main/py"}, "/repositories/0/actions"),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_a_wrong_grant_changes_nothing(stack: Stack, grant: dict[str, object], pointer: str) -> None:
+    await stack.add_repository()
+    await stack.add_user("ada")
+    reply = await stack.api("PUT", "/users/ada/permissions", {"repositories": [grant]})
+    assert (reply.status, reply.pointer) == (422, pointer)
+    assert (await stack.ok("GET", "/users/ada/permissions"))["repositories"] == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_user_managers_raise_nobody_and_touch_no_admin(stack: Stack) -> None:
+    await stack.add_user("boss", user_manager=True)
+    await stack.add_user("system", system_manager=True)
+    plain = await stack.add_user("plain")
+    assert (await stack.api("POST", "/users", {"username": "evil", "admin": True}, who="boss")).status == 403
+    assert (await stack.api("POST", "/users", {"username": "fine"}, who="boss")).status == 201
+    for flag in ("admin", "user_manager", "system_manager"):
+        assert (await stack.api("PATCH", "/users/plain", {flag: True}, who="boss")).status == 403
+        assert (
+            await stack.api("PUT", "/users/boss/permissions", {flag: flag != "user_manager"}, who="boss")
+        ).status == 403
+    for name in ("admin", "system"):
+        for method, suffix, body in (
+            ("PATCH", "", {"name": "x"}),
+            ("DELETE", "", None),
+            ("PUT", "/password", {"password": "my own choice now"}),
+            ("PUT", "/status", {"active": False}),
+            ("PUT", "/permissions", {"repositories": []}),
+        ):
+            assert (await stack.api(method, f"/users/{name}{suffix}", body, who="boss")).status == 403
+    assert (await stack.api("PATCH", f"/users/{plain['id']}", {"name": "P"}, who="boss")).status == 200
+    assert (await stack.api("PATCH", "/users/plain", {"admin": False}, who="boss")).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_admins_token_for_users_makes_no_admin(stack: Stack) -> None:
+    await stack.add_user("ada")
+    token = await stack.token(scopes=["users"])
+    for method, path, body in (
+        ("POST", "/users", {"username": "evil", "admin": True}),
+        ("PATCH", "/users/ada", {"admin": True}),
+        ("PUT", "/users/admin/password", {"password": "known to the thief"}),
+    ):
+        assert (await stack.api(method, path, body, who=token)).status == 403
+    assert (await stack.api("PATCH", "/users/ada", {"name": "A"}, who=token)).status == 200
+    bearer = (await stack.api("POST", "/auth/token")).json["token"]
+    assert (await stack.api("PATCH", "/users/ada", {"admin": True}, who=bearer)).status == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_there_is_always_an_admin(stack: Stack) -> None:
+    for method, suffix, body in (
+        ("PATCH", "", {"admin": False}),
+        ("PUT", "/status", {"active": False}),
+        ("DELETE", "", None),
+    ):
+        assert (await stack.api(method, f"/users/admin{suffix}", body)).status == 409
+
+
+@pytest_twisted.ensureDeferred
+async def test_whoever_is_switched_off_gets_in_no_more(stack: Stack) -> None:
+    await stack.add_user("ada")
+    token = await stack.token("ada", scopes=["api:read"])
+    bearer = (await stack.api("POST", "/auth/token", who="ada")).json["token"]
+    for who in ("ada", token):
+        assert (await stack.api("GET", "/user/me", who=who)).status == 200
+    await stack.ok("PUT", "/users/ada/status", {"active": False})
+    for who in ("ada", token, bearer):
+        assert (await stack.api("GET", "/user/me", who=who)).status == 401
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_password_is_changed_with_the_old_one(stack: Stack) -> None:
+    await stack.add_user("ada")
+    new = "entirely different words"
+    wrong = await stack.api(
+        "POST", "/user/change-password", {"old_password": "nonsense", "new_password": new}, who="ada"
+    )
+    assert wrong.status == 401
+    weak = await stack.api(
+        "POST", "/user/change-password", {"old_password": OTHER_PASSWORD, "new_password": "abc"}, who="ada"
+    )
+    assert weak.status == 422
+    body = {"old_password": OTHER_PASSWORD, "new_password": new}
+    token = await stack.token("ada", scopes=["api:read", "api:write"])
+    assert (await stack.api("POST", "/user/change-password", body, who=token)).status == 403
+    assert (await stack.api("POST", "/user/change-password", body, who="ada")).status == 204
+    assert (await stack.api("GET", "/user/me", who="ada")).status == 401
+    assert (await stack.api("GET", "/user/me", who=token)).status == 200
+    lines = str(await stack.audited(actor="ada"))
+    assert new not in lines
+    assert OTHER_PASSWORD not in lines
+
+
+@pytest_twisted.ensureDeferred
+async def test_people_change_their_name_and_nothing_more(stack: Stack) -> None:
+    await stack.add_user("ada")
+    assert (await stack.ok("PATCH", "/user/me", {"name": "Countess"}, who="ada"))["name"] == "Countess"
+    assert (await stack.api("PATCH", "/user/me", {"admin": True}, who="ada")).status == 422
+
+
+@pytest_twisted.ensureDeferred
+async def test_anybody_may_ask_who_they_are(stack: Stack) -> None:
+    nobody = await stack.ok("GET", "/user/whoami", who=None)
+    assert (nobody["authenticated"], nobody["via"]) == (False, "anonymous")
+    token = await stack.token(scopes=["metrics"])
+    somebody = await stack.ok("GET", "/user/whoami", who=token)
+    assert (somebody["username"], somebody["via"], somebody["scopes"]) == ("admin", "token", ["metrics"])
+
+
+@pytest_twisted.ensureDeferred
+async def test_nobody_locks_themselves_out(stack: Stack) -> None:
+    await stack.add_user("boss", admin=True)
+    assert (await stack.api("DELETE", "/users/boss", who="boss")).status == 409
+    assert (await stack.api("PUT", "/users/boss/status", {"active": False}, who="boss")).status == 409
+    assert (await stack.api("DELETE", "/users/boss")).status == 204
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_service_has_tokens_and_no_password(stack: Stack) -> None:
+    made = await stack.ok("POST", "/users", {"username": "robot", "kind": "service"})
+    assert made["kind"] == "service"
+    assert (await stack.api("PUT", "/users/robot/password", {"password": OTHER_PASSWORD})).status == 409
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_user_is_renamed_and_given_defaults(stack: Stack) -> None:
+    await stack.add_user("ada")
+    body = {"username": "Lovelace", "default_repository_actions": ["read"]}
+    changed = await stack.ok("PATCH", "/users/ada", body)
+    assert (changed["username"], changed["default_repository_actions"]) == ("Lovelace", ["read"])
+    assert (await stack.api("PATCH", "/users/lovelace", {"username": "admin"})).status == 409
+    (line,) = await stack.audited(action="user.update", outcome="ok")
+    assert line["detail"] == {"username": "Lovelace", "default_actions": ["read"]}
+
+
+@pytest_twisted.ensureDeferred
+async def test_user_managers_lift_blocks_and_others_do_not(stack: Stack) -> None:
+    await stack.add_user("ada")
+    await stack.add_user("boss", user_manager=True)
+    assert (await stack.api("POST", "/users/ada/unlock", who="ada")).status == 403
+    assert (await stack.api("POST", "/users/admin/unlock", who="boss")).status == 403
+    assert (await stack.api("POST", "/users/nobody/unlock", who="boss")).status == 404
+    assert (await stack.api("POST", "/users/ADA/unlock", who="boss")).status == 204
+    found = stack.assembly.core.catalog.look(unlocks_after, 0)
+    assert [(each.account, each.address) for each in found] == [("ada", "")]
+    assert len(await stack.audited(action="user.unlock")) >= 1

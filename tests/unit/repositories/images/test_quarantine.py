@@ -1,0 +1,127 @@
+"""What waits for a signature goes to the millisecond, in portions, and whatever happens in another repository."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from pkgrepo import assembly
+from pkgrepo.errors import PkgrepoError, StorageFull
+from pkgrepo.model import Repository
+from pkgrepo.repositories.images import quarantine
+from tests.support.images import Image, make_image
+from tests.support.trust import KEY, RULES, Later, World
+
+WINDOW_S = 60
+
+
+@pytest_twisted.async_yield_fixture
+async def world(make_registry: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A repository whose images wait for a minute."""
+    inner = assembly.SystemClock
+    monkeypatch.setattr(assembly, "SystemClock", lambda: Later(inner()))
+    found = World(await make_registry())
+    await found.configure(KEY, window_s=WINDOW_S)
+    yield found
+
+
+async def there(world: World, *images: Image, name: str = "") -> int:
+    """How many of the images pushers still find by their digests."""
+    answers = [await world.registry.below("GET", f"manifests/{each.digest}", name=name) for each in images]
+    assert {reply.status for reply in answers} <= {200, 404}
+    return [reply.status for reply in answers].count(200)
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_image_waits_to_the_millisecond(world: World) -> None:
+    image = make_image()
+    await world.registry.push(image, "v1")
+    await world.later(WINDOW_S - 0.001)
+    assert (await there(world, image), await world.tags("admin")) == (1, ["v1"])
+    await world.later(0.001)
+    assert await there(world, image) == 0
+    assert (await world.pull("v1", "admin")).status == 404
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_round_drops_all_in_portions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quarantine, "BATCH", 2)
+    images = [make_image(str(each)) for each in range(5)]
+    for number, image in enumerate(images):
+        await world.registry.push(image, f"v{number}")
+    await world.later(WINDOW_S)
+    assert await there(world, *images) == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_round_without_anything_to_drop_changes_nothing(world: World) -> None:
+    await world.registry.push(make_image(), "v1")
+    before = serial(world)
+    await world.later(WINDOW_S / 2)
+    assert serial(world) == before
+
+
+def serial(world: World) -> int:
+    row = world.core.catalog.look(lambda reader: reader.one("SELECT serial FROM repository"))
+    assert row is not None
+    return int(row[0])
+
+
+@pytest_twisted.ensureDeferred
+async def test_while_no_key_is_trusted_the_wait_begins_anew(world: World) -> None:
+    image = make_image()
+    await world.registry.push(image, "v1")
+    await world.configure(window_s=WINDOW_S)
+    await world.later(2 * WINDOW_S)
+    await world.configure(KEY, window_s=WINDOW_S)
+    await world.later(WINDOW_S - 0.001)
+    assert await there(world, image) == 1
+    await world.later(0.001)
+    assert await there(world, image) == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_waits_is_accepted_once_the_rule_is_taken_back(world: World) -> None:
+    image = make_image()
+    await world.registry.push(image, "v1")
+    await world.configure(KEY, rule=False, window_s=WINDOW_S)
+    await world.later(WINDOW_S)
+    assert await world.seen("v1") == image.digest
+    await world.configure(KEY, window_s=WINDOW_S)
+    await world.later(WINDOW_S)
+    assert await there(world, image) == 1  # it does not wait any more
+
+
+@pytest.mark.parametrize("error", [PkgrepoError("it cannot be read"), StorageFull("main")])
+@pytest_twisted.ensureDeferred
+async def test_a_repository_in_trouble_keeps_what_it_has_and_stops_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: PkgrepoError
+) -> None:
+    stack, image = world.registry.stack, make_image()
+    config = {
+        "type": "Hosted",
+        "push_rules": RULES,
+        "trust": {"keys": [KEY.pem], "window_s": WINDOW_S},
+    }
+    await stack.add_repository("others", format="docker", config=config)
+    for name in ("main/images/app", "main/others/app"):
+        await world.registry.push(image, "v1", name=name)
+    told: list[str] = []
+    monkeypatch.setattr(quarantine.log, "failure", lambda _, repository: told.append(repository))
+
+    async def catch_up(repository: Repository, _image: str) -> bool:
+        if repository.name == "images":
+            raise error
+        return True
+
+    monkeypatch.setattr(world.watch, "_catch_up", catch_up)
+    if isinstance(error, StorageFull):  # the others would fare no better
+        with pytest.raises(StorageFull):
+            await world.later(WINDOW_S)
+        assert told == []
+    else:
+        await world.later(WINDOW_S)
+        assert (told, await there(world, image, name="main/others/app")) == (["main/images"], 0)
+    assert await there(world, image) == 1

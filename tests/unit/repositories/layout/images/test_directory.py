@@ -1,0 +1,214 @@
+"""Images in the readable layout: what client programs read, what verify says, and what reindex brings back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.repositories.layout.images import directory as image_layout
+from pkgrepo.repositories.layout.images.directory import image_directory
+from pkgrepo.storage.catalog.server import layout_pending
+from tests.support.image_layouts import lose_catalog, reindex, tags, top, verify
+from tests.support.images import Registry, digest_of, make_artifact, make_image, make_index
+
+
+@pytest.fixture(autouse=True, params=[image_layout.MOST_AT_ONCE, 0], ids=["at once", "part by part"])
+def _how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_layout, "MOST_AT_ONCE", request.param)
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_image_is_an_oci_layout_of_links(registry: Registry) -> None:
+    image = make_image()
+    await registry.push(image, "v1")
+    await registry.push(image, "latest")
+    await registry.catch_up()
+    folder = top(registry)
+    assert json.loads((folder / "oci-layout").read_bytes()) == {"imageLayoutVersion": "1.0.0"}
+    assert tags(folder) == {"v1": image.digest, "latest": image.digest}
+    for data in (image.manifest, *image.blobs):
+        place = folder / "blobs" / digest_of(data).replace(":", "/")
+        assert place.read_bytes() == data
+        assert place.stat().st_nlink == 2
+    assert not (await verify(registry)).problems
+
+
+@pytest_twisted.ensureDeferred
+async def test_only_what_nothing_else_names_stands_in_the_index_without_a_tag(registry: Registry) -> None:
+    children = [make_image("one"), make_image("two")]
+    signature = make_artifact(children[0], "application/x.signature")
+    index = make_index(children)
+    for each in (*children, signature):
+        await registry.push(each)
+    await registry.push(index, "v1")
+    await registry.catch_up()
+    found = json.loads((top(registry) / "index.json").read_bytes())["manifests"]
+    assert [each["digest"] for each in found] == [index.digest, signature.digest]
+    assert {each["digest"] for each in found if "annotations" not in each} == {signature.digest}
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_deleted_leaves_the_layout_and_then_the_disk(registry: Registry) -> None:
+    gone, kept = make_image("gone"), make_image("kept")
+    await registry.push(gone, "v1")
+    await registry.push(kept, "v2")
+    await registry.below("DELETE", f"manifests/{gone.digest}")
+    await registry.catch_up()
+    assert tags(top(registry)) == {"v2": kept.digest}
+    present = {path.name for path in top(registry).glob("blobs/*/*")}
+    assert present == {digest_of(data).partition(":")[2] for data in (kept.manifest, *kept.blobs)}
+    await registry.below("DELETE", f"manifests/{kept.digest}")
+    await registry.catch_up()
+    assert not top(registry).exists()
+    assert not (await verify(registry)).problems
+
+
+@pytest.mark.parametrize(
+    ("name", "directory"),
+    [
+        ("app", "app"),
+        ("a/b", "a/b"),
+        ("blobs/sha256/app", "blobs~/sha256/app"),
+        ("a/index.json", "a/index.json~"),
+        ("oci-layout", "oci-layout~"),
+    ],
+)
+def test_names_that_a_layout_uses_itself_are_marked(name: str, directory: str) -> None:
+    assert image_directory(name) == directory
+
+
+@pytest_twisted.ensureDeferred
+async def test_images_live_below_images(registry: Registry) -> None:
+    names = ("app", "app/blobs", "app/index.json/x", "app/deep")
+    for name in names:
+        await registry.push(make_image(name), "v1", name=f"main/images/{name}")
+    await registry.catch_up()
+    for name in names:
+        assert tags(top(registry, image_directory(name))) == {"v1": make_image(name).digest}
+    assert not (await verify(registry)).problems
+    await registry.below("DELETE", f"manifests/{make_image('app').digest}")
+    await registry.catch_up()
+    assert not (top(registry) / "oci-layout").exists()
+    assert tags(top(registry, "app/deep")) == {"v1": make_image("app/deep").digest}
+    assert not (await verify(registry)).problems
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "index.json").unlink(),
+        lambda folder: (folder / "oci-layout").write_bytes(b"{}"),
+        lambda folder: shutil.rmtree(folder / "blobs"),
+        lambda folder: (folder / "blobs/sha256/more").write_bytes(b"x"),
+        lambda folder: shutil.copytree(folder, folder.with_name("made-up")),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_verify_finds_and_mends_differences(registry: Registry, damage: Callable[[Path], object]) -> None:
+    await registry.push(make_image(), "v1")
+    await registry.catch_up()
+    before = {path.relative_to(top(registry)): path.is_file() for path in top(registry).rglob("*")}
+    damage(top(registry))
+    assert (await verify(registry)).problems
+    assert not (await verify(registry, repair=True)).problems
+    assert {path.relative_to(top(registry)): path.is_file() for path in top(registry).rglob("*")} == before
+    assert not top(registry, "made-up").exists()
+    assert not (await verify(registry)).problems
+
+
+@pytest_twisted.ensureDeferred
+async def test_reindex_brings_images_and_tags_back(make_registry: Any, tmp_path: Path) -> None:
+    registry = await make_registry()
+    children = [make_image("one"), make_image("two")]
+    index = make_index(children)
+    signature = make_artifact(index, "application/x.signature")
+    for each in (*children, signature):
+        await registry.push(each)
+    await registry.push(index, "v1")
+    await registry.push(children[0], "latest", name="main/images/deep/er")
+    await registry.catch_up()
+    before = await registry.below("GET", f"referrers/{index.digest}")
+    await registry.stack.stop()
+    lose_catalog(tmp_path / "data")
+
+    registry = await make_registry(fresh=False)
+    restored = await reindex(registry)
+    assert restored.problems == []
+    assert (restored.repositories, restored.manifests, restored.tags) == (1, 5, 2)
+    assert (await registry.below("GET", "tags/list")).json["tags"] == ["v1"]
+    assert (await registry.below("GET", "manifests/v1")).body == index.manifest
+    for each in (*children, signature):
+        assert (await registry.below("GET", f"manifests/{each.digest}")).body == each.manifest
+        for data in each.blobs:
+            assert (await registry.below("GET", f"blobs/{digest_of(data)}")).body == data
+    assert (await registry.below("GET", f"referrers/{index.digest}")).json == before.json
+    await registry.catch_up()
+    assert not (await verify(registry)).problems
+    again = await reindex(registry)
+    assert (again.repositories, again.manifests, again.tags, again.problems) == (0, 0, 0, [])
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_blob_that_comes_after_its_manifest_is_shown_too(make_registry: Any) -> None:
+    registry = await make_registry(allow_sparse=True)
+    image = make_image()
+    assert (await registry.put(image, "v1")).status == 201
+    await registry.catch_up()
+    for data in image.blobs:
+        await registry.push_blob(data)
+    await registry.catch_up()
+    assert not (await verify(registry)).problems
+    assert len(list(top(registry).glob("blobs/*/*"))) == 3
+
+
+async def built_again(make_registry: Any, registry: Registry, folder: Path) -> Any:
+    """What is taken in again when the catalog is gone."""
+    await registry.stack.stop()
+    lose_catalog(folder / "data")
+    return await reindex(await make_registry(fresh=False))
+
+
+def write_first_form(registry: Registry) -> None:
+    """Write an image as the first releases did: its manifests in one document with its tags, and none of their own."""
+    folder = top(registry)
+    sidecars = [json.loads(each.read_bytes()) for each in folder.glob(".manifests/*/*.json")]
+    shutil.rmtree(folder / ".manifests")
+    sidecar = json.loads((folder / ".image.json").read_bytes())
+    blobs = [blob for each in sidecars for blob in each.pop("blobs")]
+    value = {"key": sidecar["key"], "manifests": sidecars, "blobs": blobs, "tags": sidecar["tags"]}
+    (folder / ".image.json").write_text(json.dumps(value, indent=1))
+
+
+@pytest_twisted.ensureDeferred
+async def test_images_in_the_form_of_the_first_releases_are_written_anew(make_registry: Any, tmp_path: Path) -> None:
+    registry = await make_registry()
+    await registry.push(make_image(), "v1")
+    await registry.catch_up()
+    write_first_form(registry)
+    core = registry.stack.assembly.core
+    repository = core.registry.find("main", "images")
+    await core.catalog.write(layout_pending.add_packages, [repository.id])  # as the migration does
+    await registry.stack.stop()
+    registry = await make_registry(fresh=False)
+    await registry.catch_up()
+    assert not (await verify(registry)).problems
+    restored = await built_again(make_registry, registry, tmp_path)
+    assert (restored.problems, restored.manifests, restored.tags) == ([], 1, 1)
+
+
+@pytest_twisted.ensureDeferred
+async def test_tags_without_their_manifest_are_told(make_registry: Any, tmp_path: Path) -> None:
+    registry = await make_registry()
+    for number in range(3):
+        await registry.push(make_image(), f"v{number}")
+    await registry.catch_up()
+    write_first_form(registry)
+    restored = await built_again(make_registry, registry, tmp_path)
+    assert restored.tags == 0
+    assert "main/images: app: 3 tags such as v0 have no manifest any more" in restored.problems

@@ -1,0 +1,384 @@
+"""Big images in the readable layout: compared as a whole once, and touched where something changed from then on."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.repositories.layout import follower as readable
+from pkgrepo.repositories.layout.images import (
+    changes as image_changes,
+)
+from pkgrepo.repositories.layout.images import (
+    directory as image_layout,
+)
+from pkgrepo.repositories.layout.images import (
+    parts as image_parts,
+)
+from pkgrepo.repositories.layout.images.parts import ImageParts
+from pkgrepo.storage.readable_layout import ReadableLayout
+from tests.support.image_layouts import lose_catalog, reindex, tags, top, untagged, verify
+from tests.support.images import Image, Registry, digest_of, make_artifact, make_image, make_index
+from tests.support.signing import Signer, sign_simply, signature_tag
+
+
+@pytest.fixture(autouse=True)
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Takes every image for a big one, in small pages; the names of those that the follower compared as a whole."""
+    monkeypatch.setattr(image_layout, "MOST_AT_ONCE", 0)
+    monkeypatch.setattr(image_parts, "PAGE", 3)
+    monkeypatch.setattr(image_parts, "LINES", 4)
+    names: list[str] = []
+    differences = ImageParts.differences
+
+    def counting(self: ImageParts, writer: Any, image: str) -> Any:
+        names.append(image)
+        return differences(self, writer, image)
+
+    monkeypatch.setattr(ImageParts, "differences", counting)
+    return names
+
+
+@pytest_twisted.async_yield_fixture
+async def registry(make_registry: Any) -> Any:
+    """A registry in which tags may be moved."""
+    yield await make_registry(rules={"allow_tag_overwrite": True})
+
+
+async def right(registry: Registry, compared: list[str]) -> None:
+    """The layout shows what the catalog has; looking does not count as comparing."""
+    before = list(compared)
+    assert (await verify(registry)).problems == []
+    compared[:] = before
+
+
+async def shown(registry: Registry, compared: list[str]) -> int:
+    """Have the layout catch up; how many images that compared."""
+    before = len(compared)
+    await registry.catch_up()
+    return len(compared) - before
+
+
+class Disk:
+    """What was written and removed below the layouts, and what shall fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.places: list[str] = []
+        self.fails: Callable[[str], bool] = lambda place: False
+        for name in ("link", "write", "put", "remove"):
+            monkeypatch.setattr(ReadableLayout, name, self._counting(getattr(ReadableLayout, name)))
+
+    def _counting(self, act: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(layout: ReadableLayout, *arguments: Any) -> Any:
+            place = str(arguments[0] if len(arguments) == 1 or act.__name__ == "write" else arguments[1])
+            if self.fails(place):
+                raise OSError(28, "No space left on device")
+            self.places.append(place)
+            return act(layout, *arguments)
+
+        return counted
+
+    def touched(self) -> set[str]:
+        """The places since the last call, below the image's directory."""
+        places, self.places = self.places, []
+        return {place.removeprefix("images/app/") for place in places if place != "images/.repository.json"}
+
+
+def places_of(image: Image) -> set[str]:
+    """Where what belongs to an image alone is, as makers of images here make them."""
+    config, _ = image.blobs
+    names = {f"blobs/{digest_of(data).replace(':', '/')}" for data in (image.manifest, config)}
+    return names | {f".manifests/{image.digest.replace(':', '/')}.json"}
+
+
+def variants(count: int) -> list[Image]:
+    """Images that share nothing but their layers."""
+    return [make_image(architecture=f"a{number}") for number in range(count)]
+
+
+@pytest_twisted.ensureDeferred
+async def test_only_what_changed_is_touched(
+    registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *images = variants(10)
+    for number, each in enumerate(images):
+        await registry.push(each, f"v{number}")
+    await registry.catch_up()
+    assert compared == ["app"]
+    disk = Disk(monkeypatch)
+    await registry.push(first, "v00")
+    assert await shown(registry, compared) == 0
+    assert disk.touched() == {"index.json", ".image.json", *places_of(first)}
+    await registry.put(first, "v3")
+    assert await shown(registry, compared) == 0
+    assert disk.touched() == {"index.json", ".image.json"}
+    assert untagged(top(registry)) == {images[3].digest}
+    await registry.below("DELETE", f"manifests/{first.digest}")
+    assert await shown(registry, compared) == 0
+    assert disk.touched() == {"index.json", ".image.json", *places_of(first)}
+    await registry.put(images[4], "v4")
+    assert await shown(registry, compared) == 0
+    assert disk.touched() == set()
+    await right(registry, compared)
+    assert tags(top(registry)) == {f"v{n}": each.digest for n, each in enumerate(images) if n != 3}
+
+
+class Play:
+    """Pushes, moves and takes away at random what an image can have."""
+
+    def __init__(self, registry: Registry, seed: int) -> None:
+        self.registry = registry
+        self.random = random.Random(seed)
+        self.images = variants(6)
+        self.indexes = [make_index(self.images[:2]), make_index(self.images[1:4]), make_index(self.images[:5])]
+        self.artifacts = [make_artifact(each, "application/x.signature") for each in self.images[:3]]
+        self.there: set[str] = set()
+
+    async def step(self) -> None:
+        await self.random.choice([self.push, self.push, self.push_index, self.delete, self.untag])()
+
+    async def push(self) -> None:
+        image = self.random.choice([*self.images, *self.artifacts])
+        await self.registry.push(image, self.random.choice(["", "v1", "v2", "latest"]))
+        self.there.add(image.digest)
+
+    async def push_index(self) -> None:
+        index = self.random.choice(self.indexes)
+        for each in self.images:
+            await self.registry.push(each)
+            self.there.add(each.digest)
+        await self.registry.push(index, self.random.choice(["", "v1", "all"]))
+        self.there.add(index.digest)
+
+    async def delete(self) -> None:
+        if self.there:
+            await self.registry.below("DELETE", f"manifests/{self.random.choice(sorted(self.there))}")
+
+    async def untag(self) -> None:
+        await self.registry.below("DELETE", f"manifests/{self.random.choice(['v1', 'v2', 'latest', 'all'])}")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest_twisted.ensureDeferred
+async def test_any_order_of_changes_shows_what_is_there(registry: Registry, compared: list[str], seed: int) -> None:
+    play = Play(registry, seed)
+    await registry.push(make_image("stays"))
+    await registry.catch_up()
+    for _ in range(8):
+        for _ in range(play.random.randint(1, 4)):
+            await play.step()
+        assert await shown(registry, compared) == 0
+        await right(registry, compared)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_new_follower_compares_once_and_mends_what_a_crash_left(
+    make_registry: Any, compared: list[str]
+) -> None:
+    registry = await make_registry()
+    await registry.push(make_image("one"), "v1")
+    await registry.catch_up()
+    await registry.stack.stop()
+    (top(registry) / "index.json").unlink()
+    (top(registry) / "blobs/sha256" / ("0" * 64)).write_bytes(b"of a round that did not end")
+    registry = await make_registry(fresh=False)
+    await registry.push(make_image("two"), "v2")
+    assert await shown(registry, compared) == 1
+    await right(registry, compared)
+    await registry.push(make_image("three"), "v3")
+    assert await shown(registry, compared) == 0
+    await right(registry, compared)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_change_that_was_half_shown_is_made_up_for(
+    registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await registry.push(make_image("one"), "v1")
+    await registry.catch_up()
+    disk = Disk(monkeypatch)
+    failures = iter([True])
+    disk.fails = lambda place: place.endswith("index.json") and next(failures, False)
+    await registry.push(make_image("two"), "v2")
+    assert await shown(registry, compared) == 1
+    await right(registry, compared)
+    assert not list((top(registry).parents[1] / ".tmp").iterdir())
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_cannot_be_shown_is_told_and_shown_with_the_next_change(
+    make_registry: Any, compared: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = await make_registry()
+    await registry.push(make_image("one"), "v1")
+    await registry.catch_up()
+    disk = Disk(monkeypatch)
+    disk.fails = lambda place: place.endswith("index.json")
+    told: list[str] = []
+    monkeypatch.setattr(readable.log, "error", lambda _, **fields: told.append(fields["package"]))
+    await registry.push(make_image("two"), "v2")
+    await registry.catch_up()
+    assert told == ["app"]
+    assert tags(top(registry)) == {"v1": make_image("one").digest}
+    disk.fails = lambda place: False
+    await registry.push(make_image("three"), "v3")
+    assert await shown(registry, compared) == 1
+    await right(registry, compared)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "index.json").write_bytes(b"{}"),
+        lambda folder: (folder / ".image.json").unlink(),
+        lambda folder: (folder / "index.json").write_bytes(b""),
+        lambda folder: os.truncate(folder / ".image.json", 40),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_documents_that_somebody_changed_are_written_anew(
+    registry: Registry, compared: list[str], damage: Callable[[Path], object]
+) -> None:
+    await registry.push(make_image("one"), "v1")
+    await registry.catch_up()
+    damage(top(registry))
+    await registry.push(make_image("two"), "v2")
+    assert await shown(registry, compared) == 1
+    await right(registry, compared)
+
+
+@pytest_twisted.ensureDeferred
+async def test_many_changes_at_once_are_a_comparison(
+    registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_changes, "MOST", 3)
+    await registry.push(make_image("one"), "v1")
+    await registry.catch_up()
+    query = "&".join(f"tag=w{number}" for number in range(4))
+    assert (await registry.put(make_image("one"), f"{make_image('one').digest}?{query}")).status == 201
+    assert await shown(registry, compared) == 1
+    await right(registry, compared)
+
+
+@pytest_twisted.ensureDeferred
+async def test_no_more_images_are_known_than_there_is_room_for(
+    registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_parts, "MOST_KNOWN", 1)
+    counts = []
+    for tag, name in enumerate(["one", "one", "two", "two", "one"]):
+        await registry.push(make_image(), f"v{tag}", name=f"main/images/{name}")
+        counts.append(await shown(registry, compared))
+    assert counts == [1, 0, 1, 0, 1]
+    await right(registry, compared)
+
+
+@pytest_twisted.ensureDeferred
+async def test_tags_that_wait_for_a_signature_show_what_readers_get(make_registry: Any, compared: list[str]) -> None:
+    registry = await make_registry()
+    key = Signer()
+    first, second, third = (make_image(name) for name in ("first", "second", "third"))
+
+    async def configure(*, trust: bool) -> None:
+        rules = {"require_content_trust": trust, "allow_tag_overwrite": True}
+        config = {"type": "Hosted", "push_rules": rules, "trust": {"keys": [key.pem], "window_s": 3600}}
+        repository = registry.stack.assembly.core.registry.find("main", "images")
+        assert repository is not None
+        await registry.stack.ok("PUT", f"/repository/{repository.uid}/config", config)
+
+    async def shows(digest: str | None) -> None:
+        assert await shown(registry, compared) == 0
+        await right(registry, compared)
+        assert tags(top(registry)).get("v1") == digest
+
+    await configure(trust=True)
+    await registry.push(make_image("stays"))
+    await registry.catch_up()
+    await registry.push(first, "v1")
+    await shows(None)
+    await registry.push(sign_simply(key, first.digest), signature_tag(first.digest))
+    await shows(first.digest)
+    await registry.push(second)
+    await registry.push(make_index([second]), "v1")
+    await shows(first.digest)
+    await registry.push(sign_simply(key, make_index([second]).digest), signature_tag(make_index([second]).digest))
+    await shows(make_index([second]).digest)
+    assert first.digest in untagged(top(registry))
+    await registry.push(third, "v1")
+    await registry.catch_up()
+    await registry.below("DELETE", f"manifests/{make_index([second]).digest}")
+    await shows(None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_a_rule_held_back_is_shown_when_it_is_taken_back(make_registry: Any, compared: list[str]) -> None:
+    from pkgrepo.repositories.images.quarantine import accept_waiting
+
+    registry = await make_registry()
+    core = registry.stack.assembly.core
+    repository = core.registry.find("main", "images")
+    assert repository is not None
+    config = {"type": "Hosted", "push_rules": {"require_content_trust": True}, "trust": {"keys": [Signer().pem]}}
+    await registry.stack.ok("PUT", f"/repository/{repository.uid}/config", config)
+    await registry.push(make_image(), "v1")
+    await registry.catch_up()
+    assert tags(top(registry)) == {}
+    await core.publisher.change(accept_waiting, repository)
+    await registry.catch_up()
+    await right(registry, compared)
+    assert tags(top(registry)) == {"v1": make_image().digest}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_blob_that_comes_late_is_shown_below_every_name(make_registry: Any, compared: list[str]) -> None:
+    registry = await make_registry(allow_sparse=True)
+    image = make_image()
+    assert (await registry.put(image, "v1")).status == 201
+    await registry.catch_up()
+    for data in image.blobs:
+        await registry.push_blob(data)
+    assert await shown(registry, compared) == 0
+    await right(registry, compared)
+    assert len(list(top(registry).glob("blobs/*/*"))) == 3
+
+
+@pytest_twisted.ensureDeferred
+async def test_reindex_brings_every_page_back(make_registry: Any, compared: list[str], tmp_path: Path) -> None:
+    registry = await make_registry()
+    images = variants(9)
+    for number, each in enumerate(images):
+        await registry.push(each, f"v{number}")
+    await registry.catch_up()
+    await registry.stack.stop()
+    lose_catalog(tmp_path / "data")
+    registry = await make_registry(fresh=False)
+    restored = await reindex(registry)
+    assert (restored.problems, restored.manifests, restored.tags) == ([], 9, 9)
+    await registry.catch_up()
+    await right(registry, compared)
+    assert tags(top(registry)) == {f"v{number}": each.digest for number, each in enumerate(images)}
+
+
+@pytest_twisted.ensureDeferred
+async def test_documents_that_cannot_be_begun_leave_no_temporary(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft, made = ReadableLayout.draft, []
+
+    def second_fails(layout: ReadableLayout) -> Any:
+        if made:
+            raise OSError(28, "No space left on device")
+        made.append(draft(layout))
+        return made[0]
+
+    monkeypatch.setattr(ReadableLayout, "draft", second_fails)
+    await registry.push(make_image(), "v1")
+    await registry.catch_up()
+    assert made
+    assert not Path(made[0].path).exists()

@@ -1,0 +1,112 @@
+"""Names of deleted files that nobody may have again are kept in the readable layout, and come back from it."""
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.errors import FileBurned
+from pkgrepo.model import SYSTEM
+from pkgrepo.repositories.layout.sidecars import BurnedSidecar, decode
+from pkgrepo.repositories.publish.remove import remove_files
+from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.packages.tombstones import is_burned, tombstones_of_package
+from pkgrepo.storage.readable_layout import ReadableLayout
+from tests.support.catalog import MemoryCatalog
+from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.repositories import World
+
+WHEEL = make_wheel("demo", "1.0")
+SDIST = make_sdist("demo", "2.0")
+PATH = f"packages/demo/1.0/{WHEEL[0]}"
+BURNED = "py/demo/.burned.json"
+
+
+async def remove(world, version, *, burn=True):
+    await world.publisher.change(
+        remove_files, world.repository, "demo", version, None, SYSTEM, world.format.index, burn
+    )
+
+
+async def rebuilt(world, tmp_path, pools):
+    """Another world over the same files, its catalog built from them."""
+    again = World(tmp_path / "store", pools, MemoryCatalog())
+    await again.start(repository=False)
+    restored = await again.reindex()
+    assert restored.problems == []
+    return again
+
+
+def burned(world):
+    return world.catalog.look(tombstones_of_package, world.repository.id, "demo")
+
+
+@pytest.mark.parametrize("others", [False, True])
+@pytest_twisted.ensureDeferred
+async def test_a_burned_name_outlives_the_package_and_the_catalog(world, tmp_path, pools, others):
+    await world.publish(*WHEEL)
+    if others:
+        await world.publish(*SDIST)
+    await remove(world, "1")
+    await world.follow()
+    sidecar = decode(world.layout.read(BURNED), BurnedSidecar, "here")
+    assert (sidecar.package, [each.path for each in sidecar.files]) == ("demo", [PATH, f"{PATH}.metadata"])
+    assert (await world.verify()).problems == []
+    again = await rebuilt(world, tmp_path, pools)
+    assert burned(again) == burned(world)
+    other = make_wheel("demo", "1.0", pad=1)
+    with pytest.raises(FileBurned):
+        await again.publish(*other)
+    await again.publish(*WHEEL, reuse=True)
+    assert again.catalog.look(files.find_file, again.repository.id, PATH) is not None
+    await again.reindex()
+    assert not again.catalog.look(is_burned, again.repository.id, PATH)  # the name is in use
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_name_that_may_be_used_again_leaves_nothing(world):
+    await world.publish(*WHEEL)
+    await remove(world, "1", burn=False)
+    await world.follow()
+    assert world.shown() == ["py/.repository.json"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_came_back_under_its_name_is_burned_no_more(world):
+    await world.publish(*WHEEL)
+    await remove(world, "1")
+    await world.follow()
+    assert BURNED in world.shown()
+    await world.publish(*WHEEL, reuse=True)
+    await world.follow()
+    assert BURNED not in world.shown()
+    assert (await world.verify()).problems == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_verify_mends_what_tells_of_burned_names(world):
+    await world.publish(*WHEEL)
+    await remove(world, "1")
+    await world.follow()
+    before = world.layout.read(BURNED)
+    world.layout.remove(BURNED)
+    world.layout.write("py/other/.burned.json", b"{}")
+    assert len((await world.verify()).problems) == 2
+    assert (await world.verify(repair=True)).problems == []
+    assert world.shown() == ["py/.repository.json", BURNED]
+    assert world.layout.read(BURNED) == before
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_told_of_a_package_is_written_once_however_many_versions_go(world, monkeypatch):
+    for number in range(5):
+        await world.publish(*make_sdist("demo", f"{number}.0"))
+    await world.follow()
+    for number in range(4):
+        await remove(world, str(number))
+    written = []
+    write = ReadableLayout.write
+    monkeypatch.setattr(ReadableLayout, "write", lambda *args: (written.append(args[1]), write(*args)))
+    await world.follow()
+    assert sorted(written) == [BURNED, "py/demo/.package.json"]
+    assert len(burned(world)) == 4
+    assert [each.split("/")[2] for each in world.layout.walk("py/demo") if "/." not in each] == ["4.0", "4.0"]
+    assert (await world.verify()).problems == []

@@ -1,0 +1,213 @@
+"""The readable layout follows what happens, shows what is there, and nothing else."""
+
+import errno
+import os
+
+import pytest_twisted
+from attrs import evolve
+from twisted.internet.defer import maybeDeferred
+from twisted.logger import globalLogPublisher
+
+from pkgrepo.model import SYSTEM, VersionState
+from pkgrepo.repositories.layout import follower as readable
+from pkgrepo.repositories.layout.sidecars import PackageSidecar, RepositorySidecar, VersionSidecar, decode
+from pkgrepo.repositories.layout.writer import FileLayoutWriter
+from pkgrepo.repositories.publish.remove import remove_files, set_package_meta, set_version_state
+from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.server import settings
+from pkgrepo.storage.catalog.server.layout_pending import CURSOR
+from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.repositories import World
+from tests.support.server import no_failures, until
+
+WHEEL = make_wheel("Demo.Pkg", "1.0+x")
+DIRECTORY = "py/demo-pkg/1.0+x"
+SIDECAR = f"{DIRECTORY}/demo-pkg-1.0+x.json"
+
+
+async def remove(world, paths=None):
+    await world.publisher.change(
+        remove_files, world.repository, "demo-pkg", "1+x", paths, SYSTEM, world.format.index, False
+    )
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_version_shows_its_files_and_what_is_known_of_it(world):
+    await world.publish(*WHEEL)
+    await world.follow()
+    assert world.shown() == [
+        "py/.repository.json",
+        "py/demo-pkg/.package.json",
+        SIDECAR,
+        f"{DIRECTORY}/{WHEEL[0]}",
+        f"{DIRECTORY}/{WHEEL[0]}.metadata",
+    ]
+    file = world.catalog.look(files.find_file, world.repository.id, f"packages/demo-pkg/1.0+x/{WHEEL[0]}")
+    assert world.layout.file(f"{DIRECTORY}/{WHEEL[0]}").read_bytes() == WHEEL[1]
+    assert os.path.samefile(world.layout.file(f"{DIRECTORY}/{WHEEL[0]}"), world.root / "blobs" / file.locator)
+    version = decode(world.layout.read(SIDECAR), VersionSidecar, "here")
+    assert (version.package, version.key, version.version, version.state) == ("demo-pkg", "1+x", "1.0+x", "live")
+    assert version.files[0].locator == file.locator
+    assert version.files[0].created_at == file.created_at
+    package = decode(world.layout.read("py/demo-pkg/.package.json"), PackageSidecar, "here")
+    assert (package.key, package.name) == ("demo-pkg", "Demo.Pkg")
+    repository = decode(world.layout.read("py/.repository.json"), RepositorySidecar, "here")
+    assert (repository.uid, repository.format) == (world.repository.uid, "python")
+
+
+@pytest_twisted.ensureDeferred
+async def test_changes_are_followed(world):
+    await world.publish(*WHEEL)
+    await world.follow()
+    change = world.publisher.change
+    await change(
+        set_version_state, world.repository, "demo-pkg", "1+x", VersionState.YANKED, "bad", SYSTEM, world.format.index
+    )
+    await change(set_package_meta, world.repository, "demo-pkg", {"status": "archived"}, SYSTEM, world.format.index)
+    await world.follow()
+    version = decode(world.layout.read(SIDECAR), VersionSidecar, "here")
+    assert (version.state, version.reason) == ("yanked", "bad")
+    package = decode(world.layout.read("py/demo-pkg/.package.json"), PackageSidecar, "here")
+    assert package.meta == {"status": "archived"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_deleted_goes_with_the_directories_that_it_leaves_empty(world):
+    await world.publish(*WHEEL)
+    await world.publish(*make_sdist("Demo.Pkg", "1.0+x"))
+    await world.follow()
+    await remove(world, [f"packages/demo-pkg/1.0+x/{WHEEL[0]}", f"packages/demo-pkg/1.0+x/{WHEEL[0]}.metadata"])
+    await world.follow()
+    assert world.shown() == [
+        "py/.repository.json",
+        "py/demo-pkg/.package.json",
+        SIDECAR,
+        f"{DIRECTORY}/demo_pkg-1.0+x.tar.gz",
+    ]
+    await remove(world)
+    await world.follow()
+    assert world.shown() == ["py/.repository.json"]
+    assert not (world.layout.root / "py" / "demo-pkg").exists()
+
+
+@pytest_twisted.ensureDeferred
+async def test_events_may_be_followed_twice_and_after_their_time(world):
+    await world.publish(*WHEEL)
+    await remove(world)
+    await world.publish(*WHEEL)
+    await world.follow()
+    shown = world.shown()
+    await world.catalog.write(settings.put, CURSOR, "0")
+    await world.follow()
+    assert world.shown() == shown
+    assert (await world.verify()).problems == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_written_when_nothing_happened(world):
+    await world.publish(*WHEEL)
+    await world.follow()
+    commits = world.catalog.commits
+    await world.follow()
+    assert world.catalog.commits == commits
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_lost_copy_is_told_and_the_rest_is_shown(world):
+    await world.publish(*WHEEL)
+    for path in world.copies():
+        (world.root / "blobs" / path).unlink()
+    await world.publish(*make_wheel("other", "1.0"))
+    events = []
+    globalLogPublisher.addObserver(events.append)
+    await world.follow()
+    globalLogPublisher.removeObserver(events.append)
+    assert [event["package"] for event in events if "reason" in event] == ["demo-pkg"]
+    assert any(path.startswith("py/other/1.0/") for path in world.shown())
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_cannot_be_shown_for_want_of_descriptors_is_shown_when_there_are_some(world, monkeypatch):
+    show, refusals = FileLayoutWriter.show, [OSError(errno.EMFILE, "too many open files")] * 3
+
+    def starving(*args):
+        if refusals:
+            raise refusals.pop()
+        return show(*args)
+
+    monkeypatch.setattr(FileLayoutWriter, "show", starving)
+    monkeypatch.setattr(readable, "RETRY_S", 0)
+    await world.publish(*WHEEL)
+    with no_failures():
+        world.follower.startService()
+        await until(lambda: not refusals and world.follower._following is None)
+    assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
+
+
+@pytest_twisted.ensureDeferred
+async def test_changes_that_gathered_are_shown_by_one_call_in_a_thread(world, monkeypatch):
+    for number in range(5):
+        await world.publish(*make_wheel("demo", f"1.{number}"))
+        await world.publish(*make_wheel("other", f"1.{number}"))
+    disk, calls = world.pools.disk, []
+
+    def counting(func, *args):
+        calls.append(func.__name__)
+        return disk(func, *args)
+
+    monkeypatch.setattr(world.pools, "disk", counting)
+    await world.follow()
+    assert calls == ["read_mark", "show_repository", "_show"]
+    assert [path for path in world.shown() if path.endswith(".whl")] == [
+        f"py/{name}/1.{number}/{name}-1.{number}-py3-none-any.whl" for name in ("demo", "other") for number in range(5)
+    ]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_comes_while_something_is_followed_is_followed_too(world):
+    await world.publish(*WHEEL)
+    world.follower.startService()
+    await world.publish(*make_wheel("other", "1.0"))
+    world.follower.poke()
+    await world.follower._following
+    assert "py/other/1.0/other-1.0-py3-none-any.whl" in world.shown()
+
+
+@pytest_twisted.ensureDeferred
+async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
+    monkeypatch.setattr(readable, "PAUSE_S", 3600)
+    await world.publish(*WHEEL)
+    world.follower.startService()
+    world.follower.poke()
+    await until(lambda: world.follower._pausing is not None)
+    await maybeDeferred(world.follower.stopService)
+    assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
+
+
+def test_what_takes_long_to_show_rests_longer():
+    assert readable.pause_after(0.001) == readable.PAUSE_S
+    assert readable.pause_after(1.0) == readable.RESTS
+    assert readable.pause_after(3600) == readable.LONGEST_PAUSE_S
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_repository_whose_storage_goes_at_this_moment_has_no_writer(world):
+    gone = evolve(world.repository, storage_id=world.repository.storage_id + 1)
+    assert await world.follower.writer(gone) is None
+
+
+@pytest_twisted.ensureDeferred
+async def test_files_with_the_longest_names_are_shown_and_taken_in_again(world):
+    """The companions of a file whose name is as long as names may be have longer names."""
+    name = "n" * (255 - len("-1.0-py3-none-any.whl"))
+    await world.publish(*make_wheel(name, "1.0"))
+    await world.publish(*make_wheel("demo", "1.0+" + "x" * 220))
+    await world.follow()
+    assert len(world.shown()) == 1 + 2 * 4
+    assert not (await world.follower.backlog()).failed
+    assert (await world.verify()).problems == []
+    again = World(world.root, world.pools)
+    await again.start(repository=False)
+    restored = await again.reindex()
+    assert (restored.versions, restored.files, restored.problems) == (2, 4, [])
+    assert (await again.verify()).problems == []

@@ -1,0 +1,215 @@
+"""What the readable layout could not show is kept, told, tried again, and shown in the end."""
+
+import errno
+import os
+
+import pytest
+import pytest_twisted
+from twisted.internet.task import Clock
+
+from pkgrepo.errors import StorageFailed, StorageFull
+from pkgrepo.model import SYSTEM
+from pkgrepo.repositories.layout import follower as readable
+from pkgrepo.storage.catalog.server import layout_pending, repositories
+from pkgrepo.storage.catalog.server.layout_pending import Entry
+from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.server import until
+
+FIRST = make_wheel("first", "1.0")
+SECOND = make_wheel("second", "1.0")
+
+
+class FullDisk:
+    """Lets nothing more into the layout while it is ``full``."""
+
+    def __init__(self, monkeypatch, layout):
+        self.full = False
+        self._root = str(layout.root)
+        self._replace = os.replace
+        monkeypatch.setattr(os, "replace", self.replace)
+
+    def replace(self, source, target):
+        if self.full and str(target).startswith(self._root):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._replace(source, target)
+
+
+@pytest.fixture
+def disk(world, monkeypatch):
+    return FullDisk(monkeypatch, world.layout)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The follower's time, with pauses of no length."""
+    found = Clock()
+    monkeypatch.setattr(readable, "IReactorTime", lambda _reactor: found)
+    monkeypatch.setattr(readable, "pause_after", lambda *_: 0)
+    return found
+
+
+async def run(world, clock, seconds=0):
+    """Let time pass, and the follower come to rest; what the layout does not show then."""
+    clock.advance(seconds)
+
+    def rests():
+        clock.advance(0)
+        return world.follower._following is None
+
+    await until(rests)
+    return await world.follower.backlog()
+
+
+async def follow(world, clock):
+    """Have the follower look for changes, and come to rest."""
+    if world.follower.running:
+        world.follower.poke()
+    else:
+        world.follower.startService()
+    return await run(world, clock)
+
+
+def is_shown(world, wheel):
+    name = wheel[0].split("-")[0]
+    return f"py/{name}/1.0/{wheel[0]}" in world.shown()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_found_no_room_is_shown_when_there_is_some(world, disk, clock):
+    await world.publish(*FIRST)
+    await follow(world, clock)
+    disk.full = True
+    await world.publish(*SECOND)
+    backlog = await follow(world, clock)
+    assert not is_shown(world, SECOND)
+    assert (backlog.events, backlog.waiting, backlog.failed) == (0, 0, {world.storage.id: 2})
+    assert backlog.reason == "No space left on device"
+    assert (await run(world, clock, readable.RETRY_S)).failed
+    disk.full = False
+    backlog = await run(world, clock, 2 * readable.RETRY_S)
+    assert is_shown(world, SECOND)
+    assert not backlog.failed
+    assert (await world.verify()).problems == []
+    assert clock.getDelayedCalls() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_next_start_tries_again(world, disk, clock):
+    disk.full = True
+    await world.publish(*FIRST)
+    assert (await follow(world, clock)).failed == {world.storage.id: 3}  # the repository's own document, too
+    world.follower.stopService()
+    disk.full = False
+    assert not (await follow(world, clock)).failed
+    assert is_shown(world, FIRST)
+    assert "py/.repository.json" in world.shown()
+
+
+@pytest_twisted.ensureDeferred
+async def test_attempts_become_rarer_and_come_soon_after_something_had_room(world, disk, clock):
+    await follow(world, clock)
+    disk.full = True
+    await world.publish(*FIRST)
+    await follow(world, clock)
+    waits = []
+    for _ in range(8):
+        waits.append(clock.getDelayedCalls()[0].getTime() - clock.seconds())
+        await run(world, clock, waits[-1])
+    assert waits == [10, 20, 40, 80, 160, 300, 300, 300]
+    disk.full = False
+    await world.publish(*SECOND)
+    await follow(world, clock)
+    assert not (await run(world, clock, readable.RETRY_S)).failed
+    assert is_shown(world, FIRST)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_can_never_be_shown_does_not_keep_the_rest_back(world, clock, monkeypatch):
+    monkeypatch.setattr(readable, "PAGE", 1)
+    await world.publish(*FIRST)
+    for path in world.copies():
+        (world.root / "blobs" / path).unlink()
+    await world.catalog.write(layout_pending.settle, (), {Entry(world.repository.id, "zzz", "1", "1.0"): "busy"})
+    backlog = await follow(world, clock)
+    assert backlog.failed == {world.storage.id: 1}
+    await world.publish(*SECOND)
+    await follow(world, clock)
+    assert is_shown(world, SECOND)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_cursor_stays_while_failures_cannot_be_noted(world, disk, clock, monkeypatch):
+    await follow(world, clock)
+    disk.full = True
+    await world.publish(*FIRST)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.catalog, "write", refuse)
+        backlog = await follow(world, clock)
+        assert (backlog.events, backlog.failed) == (1, {})
+    disk.full = False
+    backlog = await run(world, clock, readable.RETRY_S)
+    assert (backlog.events, backlog.failed) == (0, {})
+    assert is_shown(world, FIRST)
+
+
+async def refuse(*_):
+    raise StorageFull("catalog")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_that_cannot_be_opened_keeps_only_its_own_back(world, clock, monkeypatch):
+    await world.publish(*FIRST)
+
+    async def fail(_storage):
+        raise StorageFailed("main")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.stores, "of", fail)
+        backlog = await follow(world, clock)
+        assert (backlog.events, backlog.failed) == (0, {world.storage.id: 2})
+    assert not (await run(world, clock, readable.RETRY_S)).failed
+    assert is_shown(world, FIRST)
+
+
+@pytest_twisted.ensureDeferred
+async def test_packages_that_are_to_be_compared_as_a_whole_are_mended(world, clock):
+    for each in (FIRST, SECOND, make_sdist("second", "2.0")):
+        await world.publish(*each)
+    await follow(world, clock)
+    shown = world.shown()
+    for place in shown[2:]:
+        world.layout.remove(place)
+    await world.catalog.write(layout_pending.add_packages, [world.repository.id])
+    assert (await world.follower.backlog()).waiting == 3
+    world.follower.stopService()
+    backlog = await follow(world, clock)
+    assert (world.shown(), backlog.waiting) == (shown, 0)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_folder_that_could_not_be_taken_away_goes_later_and_the_next_of_its_name_is_whole(
+    world, clock, monkeypatch
+):
+    await world.publish(*FIRST)
+    await follow(world, clock)
+    await world.catalog.write(
+        repositories.remove_repository, world.repository.id, now_ms=world.clock.now_ms(), purge=True, actor=SYSTEM
+    )
+    rename = os.rename
+
+    def busy(source, target):
+        if str(source).endswith("/py"):
+            raise OSError(errno.EBUSY, "busy")
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", busy)
+        await follow(world, clock)
+        await world.add_repository("py")
+        await world.publish(*SECOND)
+        assert (await follow(world, clock)).failed == {world.storage.id: 1}
+    assert is_shown(world, FIRST)
+    backlog = await run(world, clock, readable.RETRY_S)
+    backlog = await run(world, clock, readable.RETRY_S) if backlog.waiting else backlog
+    assert (is_shown(world, FIRST), is_shown(world, SECOND), backlog.failed) == (False, True, {})
+    assert (await world.verify()).problems == []

@@ -1,0 +1,132 @@
+"""What a removed repository leaves in the readable layout: nothing, or an index built again would bring it back."""
+
+import os
+
+import pytest
+import pytest_twisted
+from twisted.logger import globalLogPublisher
+
+from pkgrepo.model import SYSTEM
+from pkgrepo.storage.catalog.server import repositories, settings
+from pkgrepo.storage.catalog.server.layout_pending import CURSOR
+from pkgrepo.storage.catalog.server.purge import purge_repository
+from tests.support.pyprojects import make_sdist
+
+OLD = make_sdist("old", "1.0")
+NEW = make_sdist("new", "1.0")
+SHOWN_NEW = ["py/.repository.json", "py/new/.package.json", "py/new/1.0/new-1.0.json", f"py/new/1.0/{NEW[0]}"]
+
+
+async def remove(world):
+    """Remove the repository for good; what it was."""
+    removed = world.repository
+    await world.catalog.write(
+        repositories.remove_repository, removed.id, now_ms=world.clock.now_ms(), purge=True, actor=SYSTEM
+    )
+    return removed
+
+
+async def purge(world, removed):
+    while await world.catalog.write(purge_repository, removed.id):
+        pass
+
+
+@pytest.mark.parametrize("purged", [False, True])
+@pytest_twisted.ensureDeferred
+async def test_a_removed_repository_is_shown_no_more(world, purged):
+    await world.publish(*OLD)
+    await world.add_repository("other")
+    await world.follow()
+    removed = await remove(world)
+    if purged:
+        await purge(world, removed)
+    await world.follow()
+    assert world.shown() == ["other/.repository.json"]
+    assert not world.layout.file("py").exists()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_removed_before_it_was_ever_shown_leaves_no_trace(world):
+    await world.publish(*OLD)
+    await remove(world)
+    await world.follow()
+    assert world.shown() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_repository_that_took_the_name_meanwhile_is_shown_and_nothing_of_the_old_one(world):
+    await world.publish(*OLD)
+    await world.follow()
+    await purge(world, await remove(world))
+    await world.add_repository("py")
+    await world.publish(*NEW)
+    await world.follow()
+    assert world.shown() == SHOWN_NEW
+    assert (await world.verify()).problems == []
+    await world.catalog.write(settings.put, CURSOR, "0")  # a crash, and all is followed again
+    await world.follow()
+    assert world.shown() == SHOWN_NEW
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_upload_that_ends_after_the_removal_shows_nothing(world):
+    await world.publish(*OLD)
+    await world.follow()
+    repository = world.repository
+    async with world.publisher.stage(repository) as staged:
+        release = await world.release(staged, *NEW)
+        await remove(world)
+        with pytest.raises(Exception, match="repository"):
+            await world.publisher.publish(repository, release, staged, SYSTEM, world.format.index)
+    await world.follow()
+    assert world.shown() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_removal_that_a_stop_came_before_is_followed_by_the_next_start(world):
+    await world.publish(*OLD)
+    await world.follow()
+    assert world.follower.stopService() is None
+    await purge(world, await remove(world))
+    assert "py/.repository.json" in world.shown()
+    await world.follow()
+    assert world.shown() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_folder_that_belongs_to_nobody_known_is_left_alone(world):
+    await world.publish(*OLD)
+    await world.follow()
+    await remove(world)
+    sidecar = world.layout.read("py/.repository.json").replace(b'"uid": "', b'"uid": "another-')
+    world.layout.write("py/.repository.json", sidecar)  # as after a step back to an older catalog
+    await world.follow()
+    assert f"py/old/1.0/{OLD[0]}" in world.shown()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_folder_that_cannot_be_taken_away_is_told_and_verify_finds_it(world, monkeypatch):
+    await world.publish(*OLD)
+    await world.add_repository("other")
+    await world.follow()
+    await remove(world)
+    rename, told = os.rename, []
+
+    def refuse(source, target):
+        if str(source).endswith("/py"):
+            raise OSError(16, "busy")
+        rename(source, target)
+
+    globalLogPublisher.addObserver(told.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        await world.publish(*NEW, where=world.registry.find("main", "other"))
+        await world.follow()
+    globalLogPublisher.removeObserver(told.append)
+    assert [event["reason"] for event in told if "reason" in event] == ["busy"]
+    assert f"other/new/1.0/{NEW[0]}" in world.shown()
+    found = await world.verify()
+    assert found.problems == ["main: the readable layout still has the folder py of a removed repository"]
+    assert (await world.verify(repair=True)).problems == []
+    assert not world.layout.file("py").exists()
+    assert (await world.verify()).problems == []

@@ -1,0 +1,186 @@
+"""A stop finishes the readable layout, and marks it, so that who builds a catalog again knows what may be missing."""
+
+import errno
+import os
+from datetime import UTC, datetime
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.repositories.layout import follower as readable
+from pkgrepo.repositories.layout.mark import MARK, LayoutMark, Statement, read_mark
+from pkgrepo.repositories.layout.sidecars import encode
+from pkgrepo.storage.catalog.server import layout_pending, settings
+from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.repositories import World
+
+WHEELS = [make_wheel(f"demo{number}", "1.0") for number in range(5)]
+GRACE_S = 3600
+
+
+@pytest.fixture
+def batches(monkeypatch):
+    """Batches of one event."""
+    monkeypatch.setattr(readable, "BATCH", 1)
+
+
+async def publish(world):
+    for each in WHEELS:
+        await world.publish(*each)
+
+
+async def lose_catalog(world, *, stopped=False):
+    """The same folder with an empty catalog, and what comes back."""
+    again = World(world.root, world.pools)
+    await again.start(repository=False)
+    return again, await again.reindex(stopped=stopped)
+
+
+async def statement(world):
+    mark = read_mark(world.layout)
+    return mark.catalogs[world.catalog.look(settings.server_uid)]
+
+
+def shown(world):
+    return sum(place.endswith(".whl") for place in world.shown())
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stop_finishes_what_is_not_shown_yet(world, batches):
+    await world.follower.begin()
+    await world.follow()
+    world.follower.stopService()
+    await publish(world)
+    assert shown(world) == 0
+    await world.follower.finish(GRACE_S)
+    assert shown(world) == len(WHEELS)
+    assert (await statement(world)).missing == 0
+    again, restored = await lose_catalog(world)
+    assert (restored.versions, restored.problems, restored.notes) == (len(WHEELS), [], [])
+    again.follower.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stop_makes_no_pauses(world, batches, monkeypatch):
+    monkeypatch.setattr(readable, "PAUSE_S", 3600)
+    monkeypatch.setattr(readable, "PAGE", 1)
+    await publish(world)
+    await world.catalog.write(layout_pending.add_packages, [world.repository.id])
+    await world.follower.finish(GRACE_S)
+    assert shown(world) == len(WHEELS)
+    assert (await world.follower.backlog()).behind == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stop_whose_time_is_over_leaves_the_rest_to_the_next_start_and_says_so(world, batches):
+    await publish(world)
+    await world.follower.finish(0)
+    missing = len(WHEELS) - shown(world)
+    assert missing > 0
+    assert (await statement(world)).missing >= missing
+    again, restored = await lose_catalog(world)
+    assert any("were not in the readable layout when a server stopped" in each for each in restored.problems)
+    # Two blobs of each, the wheel and its metadata.
+    assert any(each.startswith(f"{2 * missing} blobs of ") for each in restored.problems)
+    again.follower.stopService()
+    await world.follow()
+    assert shown(world) == len(WHEELS)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_server_that_did_not_stop_cleanly_is_told_of(world):
+    await world.follower.begin()
+    await publish(world)
+    again, restored = await lose_catalog(world)
+    assert restored.versions == 0
+    assert "marked no clean stop" in restored.problems[0]
+    assert restored.problems[1].startswith(f"{2 * len(WHEELS)} blobs of ")
+    again.follower.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_bytes_of_what_was_deleted_are_no_problem_after_a_clean_stop(world):
+    await publish(world)
+    stray = world.root / "blobs" / "00" / ("0" * 64 + "." + "1" * 16)
+    stray.write_bytes(b"stray")
+    await world.follower.finish(GRACE_S)
+    again, restored = await lose_catalog(world)
+    assert restored.problems == []
+    assert restored.notes[0].startswith("1 blobs of 5 bytes in storage main")
+    again.follower.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_layout_without_a_mark_may_lack_something(world):
+    await publish(world)
+    await world.follow()
+    again, restored = await lose_catalog(world)
+    assert restored.versions == len(WHEELS)
+    assert "has no mark" in restored.problems[0]
+    again.follower.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_server_that_served_meanwhile_speaks_for_itself_alone(world):
+    """Somebody starts a server on the storage of a lost catalog, and stops it."""
+    await world.follower.begin()
+    await world.follow()  # shows the repository
+    await publish(world)
+    again = World(world.root, world.pools)
+    await again.start(repository=False)
+    await again.follower.begin()
+    await again.follower.finish(GRACE_S)
+    third, restored = await lose_catalog(again)
+    assert "marked no clean stop" in restored.problems[0]
+    third.follower.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_process_that_stops_leaves_the_mark_of_one_that_began_since(world):
+    """As when a new server is started before the old one is stopped."""
+    newer = World(world.root, world.pools, world.catalog)
+    await world.follower.begin()
+    await newer.follower.begin()
+    await world.follower.finish(GRACE_S)
+    assert (await statement(world)).missing is None
+    await newer.follower.finish(GRACE_S)
+    assert (await statement(world)).missing == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_catalog_that_knows_every_folder_speaks_for_the_layout(world):
+    await publish(world)
+    await world.follow()
+    lost = Statement(at=datetime.now(UTC))
+    world.layout.write(MARK, encode(LayoutMark(catalogs={"lost": lost})))
+    await world.follower.finish(GRACE_S)
+    assert len(read_mark(world.layout).catalogs) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_layout_that_cannot_be_marked_has_no_mark(world, monkeypatch):
+    await world.follower.finish(GRACE_S)
+    assert (await statement(world)).missing == 0
+    replace = os.replace
+
+    def full(source, target):
+        if str(target).endswith(MARK):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    await world.follower.begin()
+    assert read_mark(world.layout) is None
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_deleted_is_not_known_to_be_missing(world):
+    """Bytes that another copy has are not missing."""
+    await world.publish(*make_sdist("demo", "1.0"))
+    (copy,) = world.copies()
+    twin = world.root / "blobs" / (copy.rpartition(".")[0] + "." + "1" * 16)
+    twin.write_bytes((world.root / "blobs" / copy).read_bytes())
+    await world.follower.finish(GRACE_S)
+    again, restored = await lose_catalog(world)
+    assert (restored.problems, restored.notes) == ([], [])
+    again.follower.stopService()

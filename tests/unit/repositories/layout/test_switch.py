@@ -1,0 +1,80 @@
+"""A storage can do without the readable layout, and have one again."""
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.repositories.layout.mark import MARK, read_mark
+from pkgrepo.storage.catalog.server import storages
+from tests.support.pyprojects import make_wheel
+from tests.support.repositories import World
+
+WHEELS = [make_wheel(name, "1.0") for name in ("one", "two")]
+
+
+async def switch(world, *, on):
+    settings = {**world.storage.settings, "readable_layout": on}
+    await world.catalog.write(storages.update_storage, world.storage.id, settings=settings, now_ms=world.clock.now_ms())
+
+
+@pytest.fixture
+def again(world):
+    """A world with an empty catalog on the same folder."""
+    return World(world.root, world.pools)
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_shown_and_everything_is_kept(world):
+    await switch(world, on=False)
+    await world.publish(*WHEELS[0])
+    await world.follow()
+    assert world.shown() == []
+    assert len(world.copies()) == 2
+    report = await world.verify()
+    assert report.problems == []
+    assert "reindex cannot bring back what the storage holds" in report.notes[0]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_layout_goes_when_it_is_switched_off_and_comes_back(world):
+    for each in WHEELS:
+        await world.publish(*each)
+    await world.follow()
+    shown = world.shown()
+    assert len(shown) == 9
+    await switch(world, on=False)
+    await world.follow()
+    assert (world.shown(), read_mark(world.layout).kept) == ([], False)
+    assert len(world.copies()) == 4
+    await switch(world, on=True)
+    await world.follow()
+    assert world.shown() == shown
+    assert not (world.layout.root / MARK).exists()  # nothing is known of it before the next stop
+    await world.follower.finish(60)
+    assert read_mark(world.layout).kept
+
+
+@pytest_twisted.ensureDeferred
+async def test_folders_that_the_catalog_does_not_know_stay(world, again):
+    """They are what a lost catalog can be built from."""
+    await world.publish(*WHEELS[0])
+    await world.follow()
+    shown = world.shown()
+    await again.start(repository=False)
+    await again.add_repository("py")
+    await switch(again, on=False)
+    await again.follow()
+    assert again.shown() == shown
+    again.follower.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_reindex_says_that_nothing_can_come_back(world, again):
+    await switch(world, on=False)
+    await world.publish(*WHEELS[0])
+    await world.follow()
+    await again.start(repository=False)
+    await switch(again, on=False)
+    restored = await again.reindex(stopped=False)
+    assert restored.versions == 0
+    assert "reindex cannot bring back what the storage holds" in restored.problems[0]
+    assert restored.problems[1].startswith("2 blobs of ")

@@ -1,0 +1,392 @@
+"""Publishing: whole or not at all, the same again for nothing, and no copy left that nothing names."""
+
+import pytest
+import pytest_twisted
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import formatEvent, globalLogPublisher
+
+from pkgrepo.errors import (
+    Conflict,
+    DigestMismatch,
+    FileBurned,
+    FileExists,
+    NotFound,
+    StorageFailed,
+    StorageFull,
+    TooLarge,
+)
+from pkgrepo.model import SYSTEM, Actor
+from pkgrepo.repositories.publish.remove import remove_files
+from pkgrepo.storage.catalog.blobs import blobs, gc
+from pkgrepo.storage.catalog.packages import files, packages
+from pkgrepo.storage.catalog.server import repositories
+from tests.support.gate import Gate
+from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.repositories import NOW, chunks
+from tests.support.server import until
+
+WHEEL = make_wheel("demo", "1.0")
+OTHER = make_wheel("demo", "1.0", pad=10)
+
+
+def named(world):
+    """The locators that rows name."""
+    rows = world.catalog.look(lambda reader: reader.all("SELECT locator FROM blob ORDER BY locator"))
+    return [row[0] for row in rows]
+
+
+def stored(world, path="packages/demo/1.0/demo-1.0-py3-none-any.whl"):
+    return world.catalog.look(files.find_file, world.repository.id, path)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_release_is_there_with_everything_that_belongs_to_it(world):
+    published = await world.publish(*WHEEL)
+    assert published.changed
+    assert [file.path for file in published.files] == [stored(world).path, stored(world).path + ".metadata"]
+    assert published.surplus == ()
+    package = world.catalog.look(packages.find_package, world.repository.id, "demo")
+    assert (package.name, package.serial) == ("demo", published.serial)
+    assert world.poked == [world.repository]
+    assert named(world) == world.copies()
+    repository = world.catalog.look(repositories.get_repository, world.repository.id)
+    assert repository.package_count == 1
+    assert repository.bytes_used == sum(file.size for file in published.files)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_log_names_package_user_and_request_of_a_publish(world):
+    told = []
+    globalLogPublisher.addObserver(told.append)
+    try:
+        await world.publish(*WHEEL, actor=Actor(7, "ann", request_id="request-1"))
+    finally:
+        globalLogPublisher.removeObserver(told.append)
+    lines = [formatEvent(each) for each in told]
+    assert "published demo 1.0 in main/py by ann (request request-1)" in lines
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_same_again_changes_nothing_and_leaves_no_copy(world):
+    first = await world.publish(*WHEEL)
+    events = world.count("event")
+    world.poked.clear()
+    second = await world.publish(*WHEEL)
+    assert not second.changed
+    assert second.serial == first.serial
+    assert len(second.surplus) == 2
+    assert world.count("event") == events
+    assert world.poked == []
+    assert named(world) == world.copies()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_same_bytes_elsewhere_share_one_copy(world):
+    await world.publish(*WHEEL)
+    other = await world.add_repository("other")
+    published = await world.publish(*WHEEL, where=other)
+    assert published.changed
+    assert len(world.copies()) == 2
+    assert world.catalog.look(files.find_file, other.id, stored(world).path).locator == stored(world).locator
+
+
+@pytest_twisted.ensureDeferred
+async def test_other_content_is_refused_and_nothing_of_it_stays(world):
+    await world.publish(*WHEEL)
+    before = (world.copies(), stored(world), world.count("event"))
+    with pytest.raises(FileExists) as raised:
+        await world.publish(*OTHER)
+    assert raised.value.stored_sha256 == stored(world).sha256
+    assert (world.copies(), stored(world), world.count("event")) == before
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_format_that_refuses_undoes_everything(world):
+    await world.publish(*WHEEL)
+    await world.publish(*make_sdist("demo", "1.0"))
+    before = (world.copies(), world.count("event"), world.count("file"), world.count("version"))
+    with pytest.raises(Conflict):
+        await world.publish(*make_sdist("demo", "1.0", ending=".zip"))
+    assert (world.copies(), world.count("event"), world.count("file"), world.count("version")) == before
+    assert named(world) == world.copies()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_refused_first_release_leaves_no_package(world):
+    def refuse(index, change):
+        raise Conflict("no")
+
+    async with world.publisher.stage(world.repository) as staged:
+        release = await world.release(staged, *WHEEL)
+        with pytest.raises(Conflict):
+            await world.publisher.publish(world.repository, release, staged, SYSTEM, refuse)
+    assert [world.count(table) for table in ("package", "version", "file", "blob", "event")] == [0] * 5
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_guard_is_asked_in_the_transaction_before_anything_is_written(world):
+    seen = []
+
+    def guard(tx):
+        seen.append(tx.one("SELECT (SELECT COUNT(*) FROM blob), (SELECT COUNT(*) FROM package)"))
+        raise Conflict("no")
+
+    with pytest.raises(Conflict):
+        await world.publish(*WHEEL, guard=guard)
+    assert [tuple(row) for row in seen] == [(0, 0)]
+    assert [world.count(table) for table in ("package", "version", "file", "blob", "event")] == [0] * 5
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_replacement_takes_the_place_and_the_old_companions(world):
+    await world.publish(*WHEEL)
+    path = stored(world).path
+    before = stored(world)
+    published = await world.publish(*OTHER, overwrite=True, obsolete=(path + ".metadata", path + ".asc"))
+    assert published.changed
+    assert stored(world).sha256 != before.sha256
+    repository = world.catalog.look(repositories.get_repository, world.repository.id)
+    held = world.catalog.look(lambda reader: reader.one("SELECT SUM(size) FROM file"))[0]
+    assert repository.bytes_used == held
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_burned_name_comes_back_only_where_names_are_reused(world):
+    await world.publish(*WHEEL)
+    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True)
+    for wheel in (OTHER, WHEEL):
+        with pytest.raises(FileBurned):
+            await world.publish(*wheel)
+    assert world.count("tombstone") == 2
+    assert (await world.publish(*OTHER, reuse=True)).changed
+    assert world.count("tombstone") == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_not_published_is_removed(world):
+    async with world.publisher.stage(world.repository) as staged:
+        await staged.receive(chunks(b"x" * 1000))
+        await staged.receive(chunks(bytes(1_000_000)))
+        await staged.store(b"y")
+        staged.adopt(await put(world.store, b"committed by a resumed upload"))
+        assert len(world.copies()) == 1
+    assert world.copies() == []
+    assert list((world.root / "uploads").iterdir()) == []
+
+
+async def put(store, data):
+    async with store.begin() as upload:
+        upload.write(data)
+        return await upload.commit()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_files_of_a_release_are_durable_before_its_transaction_by_one_call(world, monkeypatch):
+    store, calls = world.store, []
+    commit, write = store.commit_together, world.catalog.write
+
+    async def committing(uploads):
+        calls.append(len(uploads))
+        await commit(uploads)
+
+    async def writing(*args):
+        calls.append(len(world.copies()))
+        return await write(*args)
+
+    monkeypatch.setattr(store, "commit_together", committing)
+    world.catalog.write = writing
+    await world.publish(*WHEEL)
+    assert calls == [2, 2]
+
+
+@pytest.mark.parametrize("error", [StorageFull("main"), StorageFailed("main")])
+@pytest_twisted.ensureDeferred
+async def test_bytes_that_cannot_be_made_durable_are_not_published(world, monkeypatch, error):
+    async def fail(_uploads):
+        raise error
+
+    monkeypatch.setattr(world.store, "commit_together", fail)
+    with pytest.raises(type(error)):
+        await world.publish(*WHEEL)
+    assert stored(world) is None
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_client_that_leaves_while_its_bytes_are_made_durable_has_published(world, monkeypatch):
+    commit, arrived, gate = world.store.commit_together, Deferred(), Deferred()
+
+    async def committing(uploads):
+        arrived.callback(None)
+        await gate
+        await commit(uploads)
+
+    monkeypatch.setattr(world.store, "commit_together", committing)
+    running = Deferred.fromCoroutine(world.publish(*WHEEL))
+    await arrived
+    running.cancel()
+    with pytest.raises(CancelledError):
+        await running
+    gate.callback(None)
+    await until(lambda: world.poked)
+    assert named(world) == world.copies()
+    assert (await world.store.stat(stored(world).locator))[0] == stored(world).size
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_not_published_is_removed_after_an_error_too(world):
+    async def fail():
+        async with world.publisher.stage(world.repository) as staged:
+            await staged.store(b"y")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_body_that_is_refused_leaves_nothing(world):
+    async def breaks():
+        yield b"half"
+        raise ConnectionError
+
+    async with world.publisher.stage(world.repository) as staged:
+        with pytest.raises(TooLarge):
+            await staged.receive(chunks(b"x" * 1000, 100), limit=999)
+        with pytest.raises(DigestMismatch):
+            await staged.receive(chunks(b"x"), expected={"sha256": "0" * 64})
+        with pytest.raises(ConnectionError):
+            await staged.receive(breaks())
+        assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_client_that_leaves_while_its_bytes_come_leaves_nothing(world):
+    coming = Deferred()
+
+    async def body():
+        yield b"half"
+        await coming
+        yield b"never"
+
+    async def upload():
+        async with world.publisher.stage(world.repository) as staged:
+            await staged.receive(body())
+
+    running = Deferred.fromCoroutine(upload())
+    running.cancel()
+    with pytest.raises(CancelledError):
+        await running
+    assert world.copies() == []
+    assert list((world.root / "uploads").iterdir()) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_client_that_leaves_while_its_release_is_published_has_published(world):
+    gate = Gate(world.catalog)
+    running = Deferred.fromCoroutine(world.publish(*WHEEL))
+    await gate.arrived
+    running.cancel()
+    with pytest.raises(CancelledError):
+        await running
+    gate.open.callback(None)
+    await until(lambda: world.poked)
+    assert stored(world) is not None
+    assert named(world) == world.copies()
+    assert (await world.store.stat(stored(world).locator))[0] == stored(world).size
+    assert not (await world.publish(*WHEEL)).changed
+
+
+@pytest_twisted.ensureDeferred
+async def test_of_two_at_a_time_with_other_content_one_wins(world):
+    gate = Gate(world.catalog)
+    slow = Deferred.fromCoroutine(world.publish(*WHEEL))
+    await gate.arrived
+    assert (await world.publish(*OTHER)).changed
+    gate.open.callback(None)
+    with pytest.raises(FileExists):
+        await slow
+    assert named(world) == world.copies()
+
+
+@pytest_twisted.ensureDeferred
+async def test_of_two_at_a_time_with_the_same_content_both_win(world):
+    gate = Gate(world.catalog)
+    slow = Deferred.fromCoroutine(world.publish(*WHEEL))
+    await gate.arrived
+    assert (await world.publish(*WHEEL)).changed
+    gate.open.callback(None)
+    assert not (await slow).changed
+    assert named(world) == world.copies()
+
+
+@pytest.mark.parametrize("error", [StorageFull("catalog"), StorageFailed("catalog")])
+@pytest_twisted.ensureDeferred
+async def test_copies_stay_when_nobody_knows_whether_the_transaction_will_be_there(world, error):
+    async def fail(*_args, **_kwargs):
+        raise error
+
+    world.catalog.write = fail
+    with pytest.raises(type(error)):
+        await world.publish(*WHEEL)
+    assert len(world.copies()) == 2
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_copy_that_cannot_be_removed_does_not_undo_the_release(world, monkeypatch):
+    await world.publish(*WHEEL)
+
+    async def fail(_locator):
+        raise StorageFailed("main")
+
+    monkeypatch.setattr(world.store, "delete", fail)
+    assert not (await world.publish(*WHEEL)).changed
+
+
+@pytest_twisted.ensureDeferred
+async def test_bytes_that_are_being_collected_are_not_relied_on(world):
+    await world.publish(*WHEEL)
+    old = stored(world)
+    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
+    later = NOW + 10**9
+    assert await world.catalog.write(gc.mark_deleting, world.storage.id, [old.sha256], later)
+    published = await world.publish(*WHEEL)
+    assert published.changed
+    fresh = stored(world)
+    assert fresh.locator != old.locator
+    await world.store.delete(old.locator)
+    assert not await world.catalog.write(gc.forget_blob, world.storage.id, old.sha256, old.locator)
+    assert (await world.store.stat(fresh.locator))[0] == fresh.size
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_upload_heals_bytes_that_were_found_damaged(world):
+    await world.publish(*WHEEL)
+    old = stored(world)
+    await world.catalog.write(blobs.mark_suspect, world.storage.id, old.sha256, old.locator)
+    assert stored(world).locator == ""
+    await world.publish(*WHEEL)
+    assert stored(world).locator not in ("", old.locator)
+    assert (await world.store.stat(stored(world).locator))[0] == old.size
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_change_of_what_is_not_there_is_refused_and_tells_nobody(world):
+    with pytest.raises(NotFound):
+        await world.publisher.change(
+            remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True
+        )
+    assert world.poked == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_publishing_is_told_in_the_log_without_more_than_names(world):
+    events = []
+    globalLogPublisher.addObserver(events.append)
+    await world.publish(*WHEEL)
+    globalLogPublisher.removeObserver(events.append)
+    told = [event for event in events if event.get("package") == "demo"]
+    assert [(event["version"], event["repository"]) for event in told] == [("1.0", "main/py")]

@@ -1,0 +1,115 @@
+"""The daily collection: once a day on each storage, whatever restarts there are, and with a grace time of a day."""
+
+import pytest
+import pytest_twisted
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock as ReactorClock
+
+from pkgrepo.repositories.upkeep.daily_gc import DAY_MS, EVERY_S, DailyCollection
+from pkgrepo.repositories.upkeep.gc import KIND, GarbageCollector
+from pkgrepo.repositories.upkeep.jobs import Jobs
+from tests.support.repositories import NOW
+from tests.unit.repositories.upkeep.test_gc import StillClock, add_blob
+
+
+@pytest.fixture
+def clock():
+    return StillClock(NOW)
+
+
+@pytest.fixture
+def jobs(world, clock):
+    return Jobs(catalog=world.catalog, clock=clock, reactor=ReactorClock())
+
+
+@pytest.fixture
+def make(world, clock, jobs):
+    def make(reactor=None):
+        collector = GarbageCollector(
+            catalog=world.catalog, stores=world.stores, clock=clock, observer=world.poked.append
+        )
+        return DailyCollection(
+            catalog=world.catalog,
+            registry=world.registry,
+            collector=collector,
+            jobs=jobs,
+            clock=clock,
+            reactor=reactor or ReactorClock(),
+        )
+
+    return make
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_day_passes_between_two_collections_also_over_restarts(world, make, jobs, clock):
+    await add_blob(world, b"loose")
+    await make().round()
+    clock.ms += DAY_MS - 1
+    await make().round()
+    assert jobs.last(KIND, world.storage.uid) is None
+    clock.ms += 1
+    await make().round()
+    first = jobs.last(KIND, world.storage.uid)
+    assert (first.state, first.result["young"], first.result["blobs"]) == ("done", 1, 0)  # used a day ago, no longer
+    clock.ms += DAY_MS - 1
+    await make().round()
+    assert jobs.last(KIND, world.storage.uid).uid == first.uid
+    clock.ms += 1
+    await make().round()
+    assert jobs.last(KIND, world.storage.uid).result["freed"] == len(b"loose")
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_that_finds_another_at_work_comes_again(world, make, jobs, clock):
+    await make().round()
+    clock.ms += DAY_MS
+    held = Deferred()
+
+    async def work():
+        await held
+        return {"errors": []}
+
+    uid = await jobs.begin(KIND, world.storage.uid, {}, work)
+    await make().round()
+    assert jobs.last(KIND, world.storage.uid).uid == uid
+    held.callback(None)
+    await jobs.wait(uid)
+    await make().round()
+    assert jobs.last(KIND, world.storage.uid).uid != uid
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_that_fails_is_told_and_comes_again(world, make, jobs, clock, monkeypatch):
+    from pkgrepo.errors import StorageFailed
+
+    daily = make()
+    await daily.round()
+    clock.ms += DAY_MS
+
+    async def fail(_storage):
+        raise StorageFailed("no disk")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.stores, "of", fail)
+        await daily.round()
+    assert jobs.last(KIND, world.storage.uid).state == "failed"
+    await daily.round()
+    assert jobs.last(KIND, world.storage.uid).state == "done"
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_looks_every_hour_and_ends_with_the_service(make):
+    reactor = ReactorClock()
+    daily = make(reactor)
+    rounds = []
+
+    async def count():
+        rounds.append(reactor.seconds())
+
+    daily.round = count
+    daily.startService()
+    reactor.advance(EVERY_S)
+    await daily.stopService()
+    reactor.advance(EVERY_S)
+    assert rounds == [0, EVERY_S]

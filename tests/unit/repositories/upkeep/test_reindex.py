@@ -1,0 +1,235 @@
+"""What a catalog that is built again from the readable layout has, and what it must not take in."""
+
+import errno
+import os
+
+import pytest
+import pytest_twisted
+from attrs import evolve
+
+from pkgrepo.errors import StorageFailed
+from pkgrepo.model import SYSTEM, Actor, VersionState
+from pkgrepo.repositories.publish.remove import remove_files, set_package_meta, set_version_state
+from pkgrepo.storage.catalog.packages import files, packages, versions
+from pkgrepo.storage.catalog.packages.tombstones import is_burned
+from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.readable_layout import ReadableLayout
+from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.repositories import World
+
+WHEEL = make_wheel("Demo.Pkg", "1.0")
+SDIST = make_sdist("Demo.Pkg", "1.0")
+PLACE = "py/demo-pkg/1.0"
+PATH = f"packages/demo-pkg/1.0/{SDIST[0]}"
+
+
+@pytest.fixture
+def again(world):
+    """An empty catalog on the same folder."""
+    return World(world.root, world.pools)
+
+
+async def build(again, **how):
+    await again.start(repository=False)
+    return await again.reindex(**how)
+
+
+def copy_of(world, path=PATH):
+    """The stored copy of a file."""
+    found = world.catalog.look(files.find_file, world.repository.id, path)
+    return world.root / "blobs" / found.locator
+
+
+def cut(path):
+    """Lose the last byte."""
+    path.chmod(0o644)
+    os.truncate(path, path.stat().st_size - 1)
+
+
+def detach(world, place):
+    """Make a file of the layout a copy of its own, as where links were refused."""
+    path = world.layout.file(place)
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_copy_that_was_cut_is_not_taken_for_whole(world, again):
+    await world.publish(*SDIST)
+    await world.publish(*make_wheel("other", "1.0"))
+    await world.follow()
+    cut(copy_of(world))
+    restored = await build(again)
+    assert (restored.versions, restored.files) == (1, 2)
+    assert f"main: {PLACE}/demo-pkg-1.0.json: " in restored.problems[0]
+    assert again.catalog.look(files.find_file, again.repository.id, PATH) is None
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_copy_that_was_cut_is_replaced_where_the_layout_has_the_bytes(world, again):
+    await world.publish(*SDIST)
+    await world.follow()
+    detach(world, f"{PLACE}/{SDIST[0]}")
+    cut(copy_of(world))
+    restored = await build(again)
+    assert (restored.versions, restored.problems) == (1, [])
+    assert copy_of(again).read_bytes() == SDIST[1]
+
+
+@pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"x", lambda data: b"x" + data[1:]])
+@pytest_twisted.ensureDeferred
+async def test_bytes_of_the_layout_are_taken_for_what_they_are(world, again, change):
+    await world.publish(*SDIST)
+    await world.follow()
+    path = world.layout.file(f"{PLACE}/{SDIST[0]}")
+    path.unlink()
+    path.write_bytes(change(SDIST[1]))
+    copy_of(world).unlink()
+    restored = await build(again)
+    assert restored.versions == 0
+    assert f"main: {PLACE}/demo-pkg-1.0.json: " in restored.problems[0]
+
+
+@pytest_twisted.ensureDeferred
+async def test_everything_about_a_version_comes_back(world, again):
+    await world.publish(*WHEEL, actor=Actor(name="ada"))
+    await world.publish(*SDIST, actor=Actor(name="bob"))
+    await world.publish(*make_sdist("Demo.Pkg", "2.0"), actor=Actor(name="bob"))
+    change, py, index = world.publisher.change, world.repository, world.format.index
+    await change(set_version_state, py, "demo-pkg", "1", VersionState.YANKED, "broken", SYSTEM, index)
+    await change(set_package_meta, py, "demo-pkg", {"status": "archived"}, SYSTEM, index)
+    await change(remove_files, py, "demo-pkg", "2", None, SYSTEM, index, True)
+    await world.follow()
+    again.clock.ms += 10**9
+    restored = await build(again)
+    assert (restored.repositories, restored.versions, restored.files, restored.problems) == (1, 1, 3, [])
+    found, kept = (packages.find_package(each.catalog.tx, each.repository.id, "demo-pkg") for each in (again, world))
+    for name in ("key", "name", "meta", "created_at", "updated_at"):
+        assert getattr(found, name) == getattr(kept, name), name
+    (version,), (original,) = (
+        each.catalog.look(versions.list_versions, package.id) for each, package in ((again, found), (world, kept))
+    )
+    for name in ("key", "text", "sort", "state", "reason", "meta", "published_at", "publisher"):
+        assert getattr(version, name) == getattr(original, name), name
+    for file, stored in zip(
+        again.catalog.look(files.files_of_version, version.id),
+        world.catalog.look(files.files_of_version, original.id),
+        strict=True,
+    ):
+        for name in ("path", "locator", "sha256", "size", "media_type", "digests", "attrs", "created_at"):
+            assert getattr(file, name) == getattr(stored, name), name
+    burned = f"packages/demo-pkg/2.0/{make_sdist('Demo.Pkg', '2.0')[0]}"
+    assert again.catalog.look(is_burned, again.repository.id, burned)
+    problems = (await again.verify()).problems
+    assert [each for each in problems if "no row names" not in each] == []  # the copy of what was deleted
+
+
+@pytest_twisted.ensureDeferred
+async def test_everything_about_a_repository_comes_back(world, again):
+    values = {
+        "visibility": "hidden",
+        "active": False,
+        "description": "ours",
+        "config": {"type": "Hosted", "x": 1},
+        "settings": {"y": 2},
+    }
+    await world.catalog.write(
+        repositories.update_repository, world.repository.id, now_ms=world.clock.now_ms(), **values
+    )
+    await world.follow()
+    again.clock.ms += 10**9
+    restored = await build(again)
+    assert (restored.repositories, restored.problems) == (1, [])
+    kept = world.repository
+    for name in ("uid", "name", "format", "type", "created_at", *values):
+        assert getattr(again.repository, name) == getattr(kept, name), name
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_the_catalog_has_stays_as_it_is(world):
+    await world.publish(*WHEEL)
+    await world.follow()
+    await world.catalog.write(
+        repositories.update_repository, world.repository.id, now_ms=world.clock.now_ms(), description="newer"
+    )
+    change, index = world.publisher.change, world.format.index
+    await change(set_version_state, world.repository, "demo-pkg", "1", VersionState.YANKED, "new", SYSTEM, index)
+    commits = world.catalog.look(lambda r: r.all("SELECT * FROM version"))
+    restored = await world.reindex()
+    assert (restored.repositories, restored.versions, restored.files, restored.problems) == (0, 0, 0, [])
+    assert world.repository.description == "newer"
+    assert world.catalog.look(lambda r: r.all("SELECT * FROM version")) == commits
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_makes_no_sense_is_told_and_the_rest_is_taken_in(world, again):
+    await world.publish(*WHEEL)
+    await world.publish(*make_wheel("other", "1.0"))
+    await world.add_repository("strange")
+    await world.follow()
+    world.layout.write(f"{PLACE}/demo-pkg-1.0.json", b"{}")
+    world.layout.write("py/broken/.package.json", b"[")
+    world.layout.write("nobody/x/1.0/x-1.0.json", b"{}")
+    sidecar = world.layout.read("strange/.repository.json").replace(b'"python"', b'"cobol"')
+    world.layout.write("strange/.repository.json", sidecar)
+    restored = await build(again)
+    assert restored.versions == 1
+    told = {
+        each.split(": ")[1]: each.split(": ", 2)[2] for each in restored.problems if "belong to nothing" not in each
+    }
+    assert set(told) == {
+        f"{PLACE}/demo-pkg-1.0.json",
+        "py/broken/.package.json",
+        "nobody/x/1.0/x-1.0.json",
+        "strange/.repository.json",
+    }
+    assert told["nobody/x/1.0/x-1.0.json"] == "its repository has no sidecar"
+    assert told["strange/.repository.json"] == "no format is called 'cobol'"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_that_cannot_be_opened_does_not_keep_the_others_back(world, again, monkeypatch):
+    await world.publish(*WHEEL)
+    await world.follow()
+    await again.start(repository=False)
+    real, other = again.stores.of, evolve(again.storage, id=77, name="away", uid="away")
+    both = [other, again.storage]
+    monkeypatch.setattr(again.registry, "storages", lambda: both)
+
+    async def of(storage):
+        if storage.name == "away":
+            raise StorageFailed("away")
+        return await real(storage)
+
+    monkeypatch.setattr(again.stores, "of", of)
+    restored = await again.reindex()
+    assert restored.versions == 1
+    assert restored.problems[0].startswith("storage 'away' cannot be opened: ")
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_the_disk_cannot_read_is_told_and_the_rest_is_taken_in(world, again, monkeypatch):
+    for name in ("aaa", "bbb", "ccc"):
+        await world.publish(*make_sdist(name, "1.0"))
+    await world.follow()
+    scandir, read = os.scandir, ReadableLayout.read
+
+    def list_folder(path):
+        if str(path).endswith("py/aaa"):
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return scandir(path)
+
+    def read_document(layout, path):
+        if path == "py/bbb/1.0/bbb-1.0.json":
+            raise OSError(errno.EIO, "Input/output error")
+        return read(layout, path)
+
+    monkeypatch.setattr(os, "scandir", list_folder)
+    monkeypatch.setattr(ReadableLayout, "read", read_document)
+    restored = await build(again)
+    assert restored.versions == 1
+    assert restored.problems[:2] == [
+        "main: py/aaa: Input/output error",
+        "main: py/bbb/1.0/bbb-1.0.json: Input/output error",
+    ]

@@ -1,0 +1,167 @@
+"""Leftovers go when they are old enough, and nothing else does."""
+
+import os
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_twisted
+from twisted.internet.task import Clock
+
+from pkgrepo.errors import StorageFailed
+from pkgrepo.model import SYSTEM
+from pkgrepo.repositories.upkeep.housekeeping import EVERY_S, Housekeeping
+from pkgrepo.repositories.upkeep.sweep import COPY_REST, UNCLAIMED_KEPT, UPLOAD_REST, Sweep
+from pkgrepo.storage.catalog.server import settings
+from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
+from tests.support.pyprojects import make_wheel
+from tests.support.repositories import chunks
+
+NOW = datetime.now(UTC)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def sweep(world):
+    return Sweep(catalog=world.catalog, pools=world.pools, layout_of=world.layout_of)
+
+
+def age(path, by):
+    """Let a file be from so long before now."""
+    at = (NOW - by).timestamp()
+    os.utime(path, (at, at))
+
+
+async def forgotten_copy(world, by, data=b"forgotten"):
+    """A copy that was committed so long ago and never published."""
+    async with world.publisher.stage(world.repository) as staged:
+        info = await staged.receive(chunks(data))
+        await staged.claim([info.locator]).commit()  # and then a crash
+    age(world.root / "blobs" / info.locator, by)
+    return info.locator
+
+
+def unfinished(world, name, by):
+    folder = world.root / "uploads" / (name * 32)
+    folder.mkdir()
+    (folder / "data").write_bytes(b"half")
+    age(folder / "data", by)
+    return folder
+
+
+@pytest_twisted.ensureDeferred
+async def test_copies_go_by_their_age(world, sweep):
+    old = await forgotten_copy(world, COPY_REST + SECOND, b"old")
+    young = await forgotten_copy(world, COPY_REST - 60 * SECOND, b"young")
+    swept = await sweep.run(world.storage, world.store, NOW, None)
+    assert (swept.copies, world.copies()) == (1, [young])
+    swept = await sweep.run(world.storage, world.store, NOW, NOW - COPY_REST + 61 * SECOND)
+    assert (swept.copies, world.copies()) == (1, [])
+    assert old != young
+
+
+@pytest_twisted.ensureDeferred
+async def test_copies_that_a_reindex_could_not_assign_are_kept_for_a_while(world, sweep):
+    before = await forgotten_copy(world, 3 * COPY_REST, b"before")
+    await forgotten_copy(world, 2 * COPY_REST, b"after")
+    reindexed = NOW - 2 * COPY_REST - SECOND
+    unclaimed_ms = str(round(reindexed.timestamp() * 1000))
+    await world.catalog.write(settings.put, settings.UNCLAIMED_BEFORE, unclaimed_ms)
+    await sweep.run(world.storage, world.store, NOW, NOW)
+    assert world.copies() == [before]
+    await sweep.run(world.storage, world.store, reindexed + UNCLAIMED_KEPT - SECOND, NOW)
+    assert world.copies() == [before]
+    await sweep.run(world.storage, world.store, reindexed + UNCLAIMED_KEPT + SECOND, NOW)
+    assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_came_while_this_process_was_alone_stays(world, sweep):
+    await forgotten_copy(world, SECOND)
+    unfinished(world, "a", SECOND)
+    swept = await sweep.run(world.storage, world.store, NOW, NOW - 2 * SECOND)
+    assert not swept
+    swept = await sweep.run(world.storage, world.store, NOW, NOW)
+    assert (swept.copies, swept.uploads) == (1, 1)
+
+
+@pytest_twisted.ensureDeferred
+async def test_uploads_go_by_their_age_unless_somebody_may_come_back_to_them(world, sweep):
+    old, young, claimed = (unfinished(world, *each) for each in (
+        ("a", UPLOAD_REST + SECOND), ("b", UPLOAD_REST - 60 * SECOND), ("c", 2 * UPLOAD_REST)
+    ))  # fmt: skip
+    row = (claimed.name, world.repository.id, world.storage.id, b"")
+    sql = "INSERT INTO upload (uid, repository_id, storage_id, state, created_at, touched_at) VALUES (?, ?, ?, ?, 0, 0)"
+    await world.catalog.write(lambda tx: tx.execute(sql, row))
+    swept = await sweep.run(world.storage, world.store, NOW, NOW)
+    assert swept.uploads == 2
+    assert [each.exists() for each in (old, young, claimed)] == [False, False, True]
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_upload_under_way_in_this_process_stays_however_old(world, sweep):
+    world.store._nameless = False
+    async with world.store.begin() as upload:
+        upload.write(b"x" * 600_000)
+        await upload.drained()
+        await upload._lane.run(int)  # its file is made
+        [folder] = (world.root / "uploads").iterdir()
+        age(folder / "data", 10 * COPY_REST)
+        assert (await sweep.run(world.storage, world.store, NOW, NOW)).uploads == 0
+        assert (await upload.commit()).size == 600_000
+
+
+@pytest_twisted.ensureDeferred
+async def test_named_copies_and_those_that_the_layout_shows_stay(world, sweep):
+    await world.publish(*make_wheel("demo", "1.0"))
+    shown = await forgotten_copy(world, 10 * COPY_REST)
+    world.layout.link(shown, "py/lost/1.0/lost-1.0.tar.gz")  # published in a catalog that was lost
+    for path in world.copies():
+        age(world.root / "blobs" / path, 10 * COPY_REST)
+    assert not await sweep.run(world.storage, world.store, NOW, NOW)
+    assert len(world.copies()) == 3
+
+
+@pytest_twisted.ensureDeferred
+async def test_temporaries_of_the_layout_go(world, sweep):
+    world.layout.write("py/x/1.0/x.json", b"{}")
+    folder = world.layout.root / ".tmp"
+    (folder / "half").write_bytes(b"half")
+    assert (await sweep.run(world.storage, world.store, NOW, NOW)).temporaries == 0  # it is of a moment ago
+    later = datetime.now(UTC) + SECOND
+    assert (await sweep.run(world.storage, world.store, later, later)).temporaries == 1
+    assert list(folder.iterdir()) == []
+    assert world.shown() == ["py/x/1.0/x.json"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_housekeeping_goes_over_every_storage_at_the_start_and_hourly(world, sweep):
+    clock = Clock()
+    rounds = []
+
+    class Counting(Sweep):
+        async def run(self, storage, store, now, alone_since):
+            rounds.append((storage.name, alone_since))
+            if len(rounds) == 2:
+                raise StorageFailed("main")
+
+    service = Housekeeping(
+        catalog=world.catalog,
+        registry=world.registry,
+        stores=world.stores,
+        sweep=Counting(catalog=world.catalog, pools=world.pools, layout_of=world.layout_of),
+        alone_since={world.storage.id: NOW},
+        audit_kept=timedelta(days=400),
+        clock=world.clock,
+        reactor=clock,
+    )
+    now_ms = world.clock.now_ms()
+    for days in (401, 399):
+        world.catalog.do(append_entry, Entry(SYSTEM, f"{days} days ago"), now_ms - days * 86_400_000)
+    service.startService()
+    assert rounds == [("main", NOW)]
+    assert [row.action for row in world.catalog.look(list_audit)] == ["399 days ago"]
+    clock.advance(EVERY_S)
+    clock.advance(EVERY_S)
+    assert rounds == [("main", NOW)] * 3  # a storage that fails does not end it
+    await service.stopService()
+    assert not clock.getDelayedCalls()

@@ -1,0 +1,87 @@
+"""What a start would find is found beforehand."""
+
+from __future__ import annotations
+
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+
+from pkgrepo.assembly import Core
+from pkgrepo.config import read_config
+from pkgrepo.startup.checks import start_problems
+from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.people import identity
+from pkgrepo.storage.catalog.server import storages
+
+HASH = "0" * 64
+
+
+def problems(folder, **overrides):
+    values = {"data.dir": str(folder / "data"), **{name.replace("__", "."): each for name, each in overrides.items()}}
+    config = read_config(overrides=values)
+    return list(start_problems(Core(config, reactor), config))
+
+
+def repository(**more):
+    return {"bootstrap__repositories": [{"name": "py", "format": "python", **more}]}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ({"server__listen": ["tpc:8081"]}, "server.listen: there is nothing to listen at for 'tpc:8081'"),
+        ({"server__listen": ["tcp:0:interface=192.0.2.1"]}, "this machine has no address '192.0.2.1'"),
+        ({"server__listen": [r"tcp6:0:interface=2001\:db8\:\:1"]}, "this machine has no address '2001:db8::1'"),
+        (repository(format="pyhton"), "main/py: there is no format 'pyhton'; there are docker, npm, python"),
+        (repository(storage="mian"), "mian/py: there is no storage 'mian'"),
+        (repository(config={"type": "Hosted", "policy": {"overwrite": 1}}), "bootstrap.repositories: main/py: "),
+        ({"bootstrap__repositories": [{"name": "Images", "format": "docker"}]}, "main/Images: "),
+        ({"bootstrap__tokens": [{"name": "ci", "user": "mary", "hash": HASH}]}, "ci: there is no user 'mary'"),
+    ],
+)
+def test_each_is_told(tmp_path, overrides, expected):
+    (problem,) = problems(tmp_path, **overrides)
+    assert expected in problem
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"server__listen": ["systemd:domain=INET:index=0", "tcp:0:interface=127.0.0.1", "tcp:8081"]},
+        repository(storage="Main"),
+        {**repository(storage="fast"), "bootstrap__storages": [{"name": "fast"}]},
+        {"bootstrap__tokens": [{"name": "ci", "user": "Admin", "hash": HASH}]},
+    ],
+)
+def test_what_a_start_takes_is_no_problem(tmp_path, overrides):
+    assert problems(tmp_path, **overrides) == []
+
+
+def test_a_certificate_that_is_none_is_told(tmp_path):
+    (tmp_path / "bad.pem").write_text("nothing of the kind")
+    (problem,) = problems(tmp_path, tls__cert=str(tmp_path / "bad.pem"), tls__key=str(tmp_path / "bad.pem"))
+    assert problem.startswith("tls.cert: ")
+
+
+def test_a_file_is_no_data_folder_and_no_catalog(tmp_path):
+    (tmp_path / "data").write_text("text")
+    (problem,) = problems(tmp_path)
+    assert problem.endswith("is no folder")
+    (tmp_path / "data").unlink()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "pkgrepo.db").write_text("no database at all" * 100)
+    assert "cannot be read" in problems(tmp_path)[0]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_the_catalog_has_counts(tmp_path):
+    catalog = SqliteCatalog(tmp_path / "data" / "pkgrepo.db", reactor=reactor)
+    await catalog.start()
+    await catalog.write(storages.add_storage, name="made", kind="Local", settings={"path": "made"}, now_ms=1)
+    await catalog.write(identity.add_user, username="mary", password_hash="", now_ms=1)
+    tokens = {"bootstrap__tokens": [{"name": name, "user": name, "hash": HASH} for name in ("mary", "admin")]}
+    assert problems(tmp_path, **repository(storage="made"), **tokens) == [
+        "bootstrap.tokens: admin: there is no user 'admin'"
+    ]
+    await catalog.stop()

@@ -1,0 +1,195 @@
+"""Claims and condemnations in every order: no reference ever ends up on bytes that were removed."""
+
+import itertools
+
+import pytest
+
+from pkgrepo.model import NewFile
+from pkgrepo.storage.catalog.blobs import blobs, gc
+from pkgrepo.storage.catalog.packages import files
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import NOW, add_repository, make_blob
+
+LATER = NOW + 86_400_000
+
+
+class Scene:
+    """One blob in a catalog, and the copies that the store has of it."""
+
+    def __init__(self) -> None:
+        self.catalog = MemoryCatalog()
+        self.repository = self.catalog.do(add_repository)
+        self.storage_id = self.repository.storage_id
+        self.copies: set[str] = set()
+        self.sha256 = make_blob(b"x").sha256
+        self.uploads = 0
+        self.condemned = []
+
+    def publish(self) -> None:
+        """An upload as a whole: the copy is durable, the transaction claims it, a surplus copy is removed."""
+        self.uploads += 1
+        info = make_blob(b"x", copy=self.uploads)
+        self.copies.add(info.locator)
+
+        def command(tx):
+            blob = blobs.claim_blob(tx, self.storage_id, info, LATER)
+            new = NewFile(path=f"file {self.uploads}", blob=blob)
+            files.add_file(tx, self.repository.id, self.storage_id, new, None, None, LATER)
+            return blob
+
+        if self.catalog.do(command).locator != info.locator:
+            self.copies.remove(info.locator)
+
+    def mark(self) -> None:
+        self.condemned += self.catalog.do(gc.mark_deleting, self.storage_id, [self.sha256], LATER)
+
+    def sweep(self) -> None:
+        """The gc removes the bytes of what it condemned."""
+        for info in self.condemned:
+            self.copies.discard(info.locator)
+
+    def forget(self) -> None:
+        """Only what was swept is forgotten."""
+        for info in self.condemned:
+            if info.locator not in self.copies:
+                self.catalog.do(gc.forget_blob, self.storage_id, self.sha256, info.locator)
+
+    def check(self) -> None:
+        found = self.catalog.look(blobs.find_blob, self.storage_id, self.sha256)
+        for number in range(1, self.uploads + 1):
+            file = self.catalog.look(files.find_file, self.repository.id, f"file {number}")
+            assert file.locator == found.locator
+            assert file.locator in self.copies
+
+
+def orphan(scene: Scene) -> None:
+    info = make_blob(b"x", copy=0)
+    scene.copies.add(info.locator)
+    scene.catalog.do(blobs.claim_blob, scene.storage_id, info, NOW)
+
+
+STEPS = ["mark", "sweep", "forget", "publish"]
+
+
+@pytest.mark.parametrize("order", sorted(set(itertools.permutations([*STEPS, "publish"]))), ids="-".join)
+def test_an_upload_at_any_moment_of_a_collection_has_its_bytes(order):
+    scene = Scene()
+    orphan(scene)
+    for step in order:
+        getattr(scene, step)()
+        scene.check()
+
+
+@pytest.mark.parametrize(
+    "order", sorted(set(itertools.permutations(["mark", "sweep", "forget"] * 2)))[::7], ids="-".join
+)
+def test_two_collections_at_once_and_an_upload_between_lose_nothing(order):
+    for place in range(len(order) + 1):
+        scene = Scene()
+        orphan(scene)
+        for step in (*order[:place], "publish", *order[place:]):
+            getattr(scene, step)()
+            scene.check()
+
+
+def test_a_collection_without_uploads_leaves_nothing():
+    scene = Scene()
+    orphan(scene)
+    for step in ("mark", "sweep", "forget"):
+        getattr(scene, step)()
+    assert scene.copies == set()
+    assert scene.catalog.look(blobs.count_blobs, scene.storage_id) == 0
+
+
+def test_a_late_forget_does_not_hit_a_copy_that_was_condemned_after_it():
+    scene = Scene()
+    orphan(scene)
+    scene.mark()
+    second = make_blob(b"x", copy=2)
+    scene.catalog.do(blobs.claim_blob, scene.storage_id, second, NOW)
+    scene.mark()
+    first, again = scene.condemned
+    assert not scene.catalog.do(gc.forget_blob, scene.storage_id, scene.sha256, first.locator)
+    assert scene.catalog.look(gc.list_deleting, scene.storage_id) == [again] == [second]
+    assert scene.catalog.do(gc.forget_blob, scene.storage_id, scene.sha256, second.locator)
+
+
+def test_a_condemned_blob_is_not_offered_to_clients():
+    scene = Scene()
+    orphan(scene)
+    scene.mark()
+    assert scene.catalog.look(blobs.find_blob, scene.storage_id, scene.sha256) is None
+    assert not scene.catalog.do(blobs.touch_blob, scene.storage_id, scene.sha256, LATER)
+    assert [info.sha256 for info in scene.catalog.look(gc.list_deleting, scene.storage_id)] == [scene.sha256]
+
+
+def test_a_blob_touched_after_it_became_a_candidate_stays():
+    scene = Scene()
+    orphan(scene)
+    (found,), _ = scene.catalog.look(gc.candidates, scene.storage_id, LATER, 10)
+    assert scene.catalog.do(blobs.touch_blob, scene.storage_id, found.sha256, LATER)
+    scene.mark()
+    assert scene.condemned == []
+
+
+REFERENCES = {
+    "file": """
+        INSERT INTO file (repository_id, storage_id, path, sha256, size, media_type, created_at)
+        VALUES (:repository, :storage, 'p', :sha, 1, '', 0)
+    """,
+    "blob_ref": "INSERT INTO blob_ref (storage_id, sha256, kind, owner_id) VALUES (:storage, :sha, 'sidecar', 1)",
+    "package_blob": "INSERT INTO package_blob (package_id, sha256, touched_at) VALUES (1, :sha, 0)",
+    "manifest": """
+        INSERT INTO manifest (repository_id, package_id, digest, sha256, media_type, size, created_at)
+        VALUES (:repository, 1, 'sha256:x', :sha, '', 1, 0)
+    """,
+}
+
+
+def refer(tx, sql, storage_id, repository_id, sha256):
+    tx.execute(
+        "INSERT INTO package (id, repository_id, key, name, created_at, updated_at) VALUES (1, ?, 'p', 'p', 0, 0)",
+        (repository_id,),
+    )
+    values = {"storage": storage_id, "repository": repository_id, "sha": bytes.fromhex(sha256)}
+    tx.connection.execute(sql, values)
+
+
+@pytest.mark.parametrize("kind", REFERENCES)
+def test_every_kind_of_reference_keeps_a_blob(kind):
+    scene = Scene()
+    orphan(scene)
+    assert not scene.catalog.look(gc.referenced, scene.storage_id, scene.sha256)
+    scene.catalog.do(refer, REFERENCES[kind], scene.storage_id, scene.repository.id, scene.sha256)
+    assert scene.catalog.look(gc.referenced, scene.storage_id, scene.sha256)
+    assert scene.catalog.look(gc.candidates, scene.storage_id, LATER, 10) == ([], None)
+    scene.mark()
+    assert scene.condemned == []
+
+
+@pytest.mark.parametrize("kind", REFERENCES)
+def test_references_in_another_storage_do_not_count(kind):
+    scene = Scene()
+    orphan(scene)
+    other = scene.catalog.do(add_repository, storage="other")
+    scene.catalog.do(refer, REFERENCES[kind], other.storage_id, other.id, scene.sha256)
+    scene.mark()
+    assert [info.sha256 for info in scene.condemned] == [scene.sha256]
+
+
+def test_candidates_come_in_pages_of_what_was_looked_at():
+    scene = Scene()
+    infos = [make_blob(b"%d" % n) for n in range(10)]
+    for number, info in enumerate(infos):
+        scene.catalog.do(blobs.claim_blob, scene.storage_id, info, NOW + number // 3)
+        if number % 2:
+            new = NewFile(path=info.sha256, blob=info)
+            scene.catalog.do(files.add_file, scene.repository.id, scene.storage_id, new, None, None, NOW)
+    seen, pages, cursor = [], 0, gc.Cursor()
+    while cursor is not None:
+        page, cursor = scene.catalog.look(gc.candidates, scene.storage_id, NOW + 3, 4, cursor)
+        seen += page
+        pages += 1
+    assert {info.sha256 for info in seen} == {info.sha256 for info in infos[:9:2]}
+    assert len(seen) == 5
+    assert pages == 3

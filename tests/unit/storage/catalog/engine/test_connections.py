@@ -1,0 +1,59 @@
+import apsw
+import pytest
+
+from pkgrepo.storage.catalog.engine.connections import CatalogUnusable, check_library, open_reader, open_writer
+from pkgrepo.storage.catalog.engine.schema import load_migrations, upgrade
+from pkgrepo.storage.catalog.engine.views import View
+from pkgrepo.storage.catalog.packages.files import find_file
+
+
+@pytest.mark.parametrize("version", ["3.51.2", "3.50.9", "3.40.1", "2.99.99"])
+def test_a_library_that_can_corrupt_the_file_is_refused(version):
+    with pytest.raises(CatalogUnusable, match=r"3\.51\.3"):
+        check_library(version)
+
+
+@pytest.mark.parametrize("version", ["3.51.3", "3.52.0", "4.0.0", None])
+def test_a_sound_library_is_taken(version):
+    check_library(version)
+
+
+def test_a_writer_waits_for_the_disk_and_checks_references(tmp_path):
+    connection = open_writer(tmp_path / "x.db")
+    connection.execute("CREATE TABLE t (id INTEGER)")
+    found = {
+        name: connection.pragma(name)
+        for name in ("page_size", "journal_mode", "synchronous", "foreign_keys", "wal_autocheckpoint")
+    }
+    assert found == {
+        "page_size": 8192,
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "wal_autocheckpoint": 0,
+    }
+
+
+def test_a_reader_cannot_write(tmp_path):
+    open_writer(tmp_path / "x.db").execute("CREATE TABLE t (id INTEGER)")
+    with pytest.raises(apsw.ReadOnlyError):
+        open_reader(tmp_path / "x.db").execute("INSERT INTO t VALUES (1)")
+
+
+def test_a_file_is_looked_up_without_planning_the_query_again(tmp_path):
+    path = tmp_path / "x.db"
+    upgrade(open_writer(path), path, load_migrations())
+    reader, planned = open_reader(path), []
+
+    def authorize(*what):
+        planned.append(what)
+        return apsw.SQLITE_OK
+
+    reader.authorizer = authorize  # asked whenever a statement is prepared
+    view = View(reader)
+    find_file(view, 1, "first")
+    assert planned
+    planned.clear()
+    for n in range(5):
+        find_file(view, 1, f"{n}")
+    assert planned == []

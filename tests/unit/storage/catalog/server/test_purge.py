@@ -1,0 +1,90 @@
+import pytest
+import pytest_twisted
+
+from pkgrepo.model import SYSTEM
+from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.packages import events, files, tags
+from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.server import purge, repositories
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import NOW, add_repository, publish
+
+CONTENT = ("file", "version", "fragment", "tag", "package", "tombstone", "repository")
+
+
+def fill(tx, repository):
+    for n in range(7):
+        file = publish(tx, repository, f"{n}.whl", package=f"p{n % 2}", version=f"{n}")
+        documents.put_fragment(tx, file.package_id, "html", b"", f"{n}", b"x")
+        tags.set_tag(tx, file.package_id, f"{n}", actor=SYSTEM, now_ms=NOW, version_id=file.version_id)
+    files.remove_file(tx, publish(tx, repository, "gone"), actor=SYSTEM, tombstone=True, now_ms=NOW)
+    events.append_event(
+        tx,
+        repository_id=repository.id,
+        package_id=None,
+        package_key="p0",
+        version_key="",
+        kind="x",
+        data={},
+        actor=SYSTEM,
+        now_ms=NOW,
+    )
+
+
+@pytest.fixture
+def catalog():
+    catalog = MemoryCatalog()
+    catalog.doomed = catalog.do(add_repository, "doomed")
+    catalog.kept = catalog.do(add_repository, "kept")
+    for repository in (catalog.doomed, catalog.kept):
+        catalog.do(fill, repository)
+    return catalog
+
+
+def rows(catalog, table):
+    return catalog.tx.one(f"SELECT COUNT(*) FROM {table}")[0]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 500])
+def test_a_purge_in_steps_leaves_the_other_repository_whole(catalog, limit):
+    before = {table: rows(catalog, table) for table in CONTENT}
+    catalog.do(repositories.remove_repository, catalog.doomed.id, now_ms=NOW)
+    steps = 1
+    while catalog.do(purge.purge_repository, catalog.doomed.id, limit):
+        steps += 1
+        assert steps < 1000
+    assert {table: rows(catalog, table) for table in CONTENT} == {table: n // 2 for table, n in before.items()}
+    assert (steps == 1) == (limit == 500)
+    assert catalog.look(files.find_file, catalog.kept.id, "0.whl") is not None
+
+
+def test_what_tells_of_the_past_and_the_bytes_stays(catalog):
+    catalog.do(repositories.remove_repository, catalog.doomed.id, now_ms=NOW)
+    count = catalog.look(blobs.count_blobs, catalog.doomed.storage_id)
+    while catalog.do(purge.purge_repository, catalog.doomed.id):
+        pass
+    assert [each.kind for each in catalog.look(events.events_after, 0, 10, catalog.doomed.id)] == [
+        "x",
+        events.REPOSITORY_REMOVED,
+    ]
+    assert catalog.look(blobs.count_blobs, catalog.doomed.storage_id) == count
+
+
+def test_a_repository_that_was_not_removed_is_not_purged(catalog):
+    assert not catalog.do(purge.purge_repository, catalog.kept.id)
+    assert catalog.look(files.find_file, catalog.kept.id, "0.whl") is not None
+
+
+def test_what_was_removed_for_good_is_due_at_once_and_the_rest_after_a_while(catalog):
+    catalog.do(repositories.remove_repository, catalog.doomed.id, now_ms=NOW, purge=True)
+    catalog.do(repositories.remove_repository, catalog.kept.id, now_ms=NOW)
+    assert catalog.look(purge.due_repositories, NOW) == [catalog.doomed.id]
+    assert catalog.look(purge.due_repositories, NOW + 1) == [catalog.doomed.id, catalog.kept.id]
+
+
+@pytest_twisted.ensureDeferred
+async def test_everything_due_is_purged(catalog):
+    catalog.do(repositories.remove_repository, catalog.doomed.id, now_ms=NOW, purge=True)
+    assert await purge.purge_due(catalog, NOW) == 1
+    assert catalog.look(purge.due_repositories, NOW) == []
+    assert rows(catalog, "repository") == 1

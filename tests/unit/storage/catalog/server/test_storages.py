@@ -1,0 +1,71 @@
+import pytest
+
+from pkgrepo.errors import AlreadyExists, Conflict, NotFound
+from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.server import purge, repositories, storages
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import NOW, add_repository, make_blob
+
+
+@pytest.fixture
+def catalog():
+    return MemoryCatalog()
+
+
+def add(catalog, name="Main"):
+    return catalog.do(storages.add_storage, name=name, kind="Local", settings={"path": "/x"}, now_ms=NOW)
+
+
+def test_a_storage_is_found_by_id_and_by_name_in_any_case(catalog):
+    storage = add(catalog)
+    assert (storage.name, storage.kind, storage.settings, storage.active) == ("Main", "Local", {"path": "/x"}, True)
+    assert storage.created_at.timestamp() * 1000 == NOW
+    assert catalog.look(storages.find_storage, storage.uid) == storage
+    assert catalog.look(storages.find_storage, "mAIN") == storage
+    assert catalog.look(storages.find_storage, "other") is None
+
+
+def test_names_are_unique_in_any_case(catalog):
+    add(catalog, "Main")
+    other = add(catalog, "other")
+    with pytest.raises(AlreadyExists):
+        add(catalog, "mAIN")
+    with pytest.raises(AlreadyExists):
+        catalog.do(storages.update_storage, other.id, now_ms=NOW, name="MAIN")
+    assert [each.name for each in catalog.look(storages.list_storages)] == ["Main", "other"]
+
+
+def test_an_update_changes_what_it_names(catalog):
+    storage = add(catalog)
+    changed = catalog.do(storages.update_storage, storage.id, now_ms=NOW + 5, name="MAIN", active=False)
+    assert (changed.name, changed.active, changed.settings) == ("MAIN", False, storage.settings)
+    assert changed.updated_at > changed.created_at == storage.created_at
+    with pytest.raises(NotFound):
+        catalog.do(storages.update_storage, 99, now_ms=NOW, active=True)
+
+
+def test_every_change_moves_the_config_serial(catalog):
+    seen = [catalog.look(repositories.config_serial)]
+    storage = add(catalog)
+    seen.append(catalog.look(repositories.config_serial))
+    catalog.do(storages.update_storage, storage.id, now_ms=NOW, active=False)
+    seen.append(catalog.look(repositories.config_serial))
+    catalog.do(storages.remove_storage, storage.id)
+    seen.append(catalog.look(repositories.config_serial))
+    assert sorted(set(seen)) == seen
+
+
+def test_a_storage_in_use_stays_until_its_repositories_are_purged(catalog):
+    repository = catalog.do(add_repository)
+    catalog.do(blobs.claim_blob, repository.storage_id, make_blob(b"x"), NOW)
+    with pytest.raises(Conflict, match="used by 1 repositories"):
+        catalog.do(storages.remove_storage, repository.storage_id)
+    catalog.do(repositories.remove_repository, repository.id, now_ms=NOW)
+    with pytest.raises(Conflict, match="purge"):
+        catalog.do(storages.remove_storage, repository.storage_id)
+    while catalog.do(purge.purge_repository, repository.id):
+        pass
+    catalog.do(storages.remove_storage, repository.storage_id)
+    assert catalog.look(storages.list_storages) == []
+    with pytest.raises(NotFound):
+        catalog.do(storages.remove_storage, repository.storage_id)
