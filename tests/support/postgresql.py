@@ -1,0 +1,101 @@
+"""A PostgreSQL of its own for tests: Debian's programs over a temporary folder, reached by a Unix socket alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.support.clients import absent, client_environment
+from tests.support.patience import PATIENCE_S
+
+PROGRAMS = Path("/usr/lib/postgresql/15/bin")
+UNPRIVILEGED = {"user": "nobody", "group": "nogroup", "extra_groups": []}  # PostgreSQL refuses to be run by root
+# Text is ordered as people do unless a column says otherwise, so that one that should and does not is found.
+LOCALE = ("--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
+SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": 20,
+    "shared_buffers": "16MB",
+    "autovacuum": "off",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+}
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """
+    The connection string of an empty database in a fresh cluster, which is gone afterwards.
+
+    Without PostgreSQL the test is skipped, or fails when ``PKGREPO_REQUIRE_CLIENTS`` is 1.
+    """
+    if not (PROGRAMS / "postgres").exists():
+        absent(f"there is no PostgreSQL in {PROGRAMS} (bin/test installs it when it runs as root)")
+    with tempfile.TemporaryDirectory(prefix="pg") as name:  # addresses of sockets have little room
+        folder = Path(name)
+        owner = _owner(folder)
+        _initdb(folder, owner)
+        options = [f"--{name}={value}" for name, value in {**SETTINGS, "unix_socket_directories": folder}.items()]
+        with (folder / "log").open("wb") as log:
+            server = subprocess.Popen(
+                [PROGRAMS / "postgres", "-D", folder / "data", *options],
+                env=client_environment(folder / "home"),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                **owner,
+            )
+        try:
+            yield _answering(server, f"host={folder} user=pkgrepo dbname=postgres", folder / "log")
+        finally:
+            server.send_signal(signal.SIGINT)  # a shutdown that does not wait for clients
+            server.wait(PATIENCE_S)
+
+
+def _owner(folder: Path) -> dict[str, Any]:
+    """Who runs the cluster in a folder, as arguments of ``Popen``: whoever runs the tests, unless that is root."""
+    if os.geteuid():
+        return {}
+    shutil.chown(folder, UNPRIVILEGED["user"], UNPRIVILEGED["group"])
+    return UNPRIVILEGED
+
+
+def _initdb(folder: Path, owner: dict[str, Any]) -> None:
+    result = subprocess.run(
+        [PROGRAMS / "initdb", "-D", folder / "data", "--no-sync", "--auth=trust", "--username=pkgrepo", *LOCALE],
+        env=client_environment(folder / "home"),
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        **owner,
+    )
+    if result.returncode:
+        pytest.fail(f"initdb ended with {result.returncode}:\n{result.stdout}{result.stderr}")
+
+
+def _answering(server: subprocess.Popen[bytes], address: str, log: Path) -> str:
+    until = time.monotonic() + PATIENCE_S
+    while server.poll() is None and time.monotonic() < until:
+        try:
+            psycopg.connect(address).close()
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+        else:
+            return address
+    pytest.fail(f"PostgreSQL does not start:\n{log.read_text(errors='replace')}")
