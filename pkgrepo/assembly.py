@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
-from datetime import datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 from typing import Any, Literal
 
 from twisted.application.service import MultiService, Service
@@ -18,7 +17,6 @@ from twisted.web.resource import Resource
 from pkgrepo.auth.accounts import Accounts
 from pkgrepo.auth.login.authenticator import Authenticator
 from pkgrepo.auth.login.checkers import PasswordChecker, SignedChecker, TokenChecker
-from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.auth.login.realm import make_portal
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.auth.login.unlocks import NewUnlocks
@@ -27,10 +25,6 @@ from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.text import hide_tokens
 from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S, TokenUses
 from pkgrepo.config import Config
-from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
-from pkgrepo.formats.container.format import ContainerFormat
-from pkgrepo.formats.npm.format import NpmFormat
-from pkgrepo.formats.python.format import PythonFormat
 from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.content import Files
 from pkgrepo.gateway.early_reads import EarlyReads
@@ -52,171 +46,20 @@ from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.figures.reactor_lag import ReactorLag
 from pkgrepo.management.figures.requests import RequestFigures
 from pkgrepo.management.figures.server import ServerFigures
-from pkgrepo.model import Storage
-from pkgrepo.repositories.clock import SystemClock
-from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.images.quarantine import QuarantineWatch
-from pkgrepo.repositories.layout.follower import LayoutFollower
-from pkgrepo.repositories.publish.publisher import Publisher
-from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.search.indexes import SearchIndexes
-from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.daily_gc import DailyCollection
-from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.housekeeping import Housekeeping
-from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.repositories.upkeep.sweep import Sweep
 from pkgrepo.startup import provisioning as first_start
-from pkgrepo.storage.blobs.durability import Durability, storage_error
-from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
-from pkgrepo.storage.catalog.server import settings, storages
-from pkgrepo.storage.folders import StorageFolders
-from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.process_lock import Presence
-from pkgrepo.storage.readable_layout import ReadableLayout
+from pkgrepo.storage.catalog.server import settings
 
 from . import __version__
-from .interfaces import IBlobStore, IFormat
+from .core import Core, readable_layout
 
 log = Logger()
 
 HOT_BYTES = 256 * 1024 * 1024  # bytes of answers kept in memory
-
-
-class Core:
-    """What works without a network: catalog, blobs, repositories. The administrator's commands use this alone."""
-
-    def __init__(self, config: Config, reactor: Any) -> None:
-        self.config = config
-        self.reactor = reactor
-        self.clock = SystemClock()
-        self.pools = Pools(reactor)
-        self.catalog = SqliteCatalog(config.database_path, reactor=reactor)
-        self.registry = Registry(self.catalog)
-        self.stores = Stores(self._open_store)
-        self.alone_since: dict[int, datetime] = {}
-        self._presences: dict[Path, Presence] = {}
-        self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
-        self.passwords = Passwords(self.pools.cpu, reactor, min_length=config.auth.password_min)
-        self.containers = ContainerFormat(
-            service=config.container.service,
-            ping=config.container.ping,
-            trusted_keys=config.container.trusted_keys,
-        )
-        self.node = NpmFormat(config.npm.advisories)
-        self.python = PythonFormat()
-        self.formats: dict[str, IFormat] = {each.name: each for each in (self.containers, self.node, self.python)}
-        self.follower = LayoutFollower(
-            catalog=self.catalog,
-            registry=self.registry,
-            stores=self.stores,
-            pools=self.pools,
-            formats=self.formats,
-            layout_of=readable_layout,
-            image_formats=(self.containers.name,),
-        )
-        self.publisher = Publisher(
-            catalog=self.catalog,
-            registry=self.registry,
-            stores=self.stores,
-            clock=self.clock,
-            observer=self.follower.poke,
-        )
-        self.collector = GarbageCollector(
-            catalog=self.catalog, stores=self.stores, clock=self.clock, observer=self.follower.poke
-        )
-        self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor)
-
-    async def start(self) -> None:
-        """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting contradicts itself"""
-        self.containers.keyring.check()
-        data = self.config.data
-        data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)
-        self.pools.start()
-        await self.catalog.start()
-        uid: str | None = self.catalog.look(settings.server_uid)
-        if uid is None:
-            uid = await self.catalog.write(settings.ensure_server_uid)
-        self.folders = StorageFolders(data.dir, uid, Durability(data.fsync))
-
-    async def open_storages(self) -> None:
-        """
-        Open every storage; the paths of those in the data folder become relative to it.
-
-        :raises Conflict: one is missing, or belongs to another catalog; :raises StorageFailed: one cannot be opened
-        """
-        for storage in self.registry.storages():
-            await self.stores.open(storage)
-            path = self.folders.spell(self.folders.folder(storage))
-            if path != storage.settings["path"]:
-                changed = {**storage.settings, "path": path}
-                await self.catalog.write(
-                    storages.update_storage, storage.id, settings=changed, now_ms=self.clock.now_ms()
-                )
-
-    async def stop(self) -> None:
-        """Close everything; what was acknowledged stays."""
-        await self.rest()
-        await self.catalog.stop()
-        await self.pools.stop()
-        for presence in self._presences.values():
-            presence.leave()
-
-    async def rest(self) -> None:
-        """
-        Let what clients that have left set going come to its end: uploads are kept or cleared away, publishes finished.
-
-        Nobody waits for that work. But each of its steps waits for a thread or the catalog, and begins the next one
-        within the reactor's turn in which it ends.
-        """
-        while any([await self.catalog.rest(), await self.pools.rest()]):
-            next_turn: Deferred[None] = Deferred()
-            self.reactor.callLater(0, next_turn.callback, None)
-            await next_turn
-
-    async def _open_store(self, storage: Storage) -> IBlobStore:
-        folder = self.folders.folder(storage)
-        try:
-            await self.pools.disk(self.folders.check, storage.name, storage.uid, folder)
-        except OSError as error:
-            raise storage_error(storage.name, error) from error
-        store = FilesystemBlobStore(
-            folder,
-            name=storage.name,
-            pools=self.pools,
-            uid=storage.uid,
-            low_water=self.config.data.low_water,
-            fsync=self.config.data.fsync,
-        )
-        await store.start(create=False)
-        await self._enter(storage.id, store.paths.root)
-        try:
-            await self.pools.disk(self.folders.claim, folder)
-            await self.pools.disk(self.folders.remember, storage)
-        except OSError as error:
-            if not is_out_of_descriptors(error):
-                log.failure("storage {storage} could not be noted as one of this catalog", storage=storage.name)
-        return store
-
-    async def _enter(self, storage_id: int, root: Path) -> None:
-        """Mark the folder of a storage as in use. The mark of an earlier opening ends once the new one holds."""
-        presence = Presence(root)
-        since = await self.pools.disk(presence.enter)
-        if since is not None:
-            self.alone_since[storage_id] = since
-        earlier = self._presences.get(root)
-        if earlier is None or presence.held:
-            self._presences[root] = presence
-            if earlier is not None:
-                earlier.leave()
-
-
-def readable_layout(store: IBlobStore) -> ReadableLayout | None:
-    """The readable layout beside a store's blobs, where they are files."""
-    if not isinstance(store, FilesystemBlobStore):
-        return None
-    return ReadableLayout(store.paths.root / "repositories", store.paths.root / "blobs")
 
 
 class Assembly:

@@ -32,7 +32,7 @@ from . import __version__
 from .errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, PkgrepoError
 
 if TYPE_CHECKING:
-    from .assembly import Core
+    from .core import Core
 
 EXIT_CODES: dict[type[PkgrepoError], int] = {Invalid: 2, NotFound: 3, Forbidden: 4, AlreadyExists: 5, Conflict: 5}
 TWISTD = "from twisted.scripts.twistd import run; run()"
@@ -414,7 +414,7 @@ def _say_where(config: Config, named: dict[str, Path]) -> None:
 
 def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoReturn:
     """Do some work on the catalog and the blobs, without serving; ends the program with the code that tells how."""
-    from .assembly import Core  # noqa: PLC0415 - takes most of a second, which other commands need not wait for
+    from .core import Core  # noqa: PLC0415 - takes most of a second, which other commands need not wait for
 
     check_owner(config.data.dir)
 
@@ -461,7 +461,7 @@ def _start_problems(config: Config) -> list[str]:
 
     from pkgrepo.startup.checks import start_problems  # noqa: PLC0415 - see run_offline
 
-    from .assembly import Core  # noqa: PLC0415 - see run_offline
+    from .core import Core  # noqa: PLC0415 - see run_offline
 
     try:
         return list(start_problems(Core(config, reactor), config))

@@ -10,12 +10,13 @@ import secrets
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twisted.logger import Logger
 
 from pkgrepo.auth.login.bootstrap import ensure_admin
 from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
+from pkgrepo.core import Core
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.gateway.image_addresses import ImageAddresses, check_hides_nothing
 from pkgrepo.interfaces import IFormat, Transaction
@@ -25,9 +26,6 @@ from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.catalog.people import identity, tokens
 from pkgrepo.storage.catalog.server import repositories, storages
-
-if TYPE_CHECKING:
-    from pkgrepo.assembly import Core
 
 log = Logger()
 

@@ -11,7 +11,7 @@ from twisted.internet import reactor
 from twisted.web.resource import IResource
 from zope.interface.verify import verifyObject
 
-from pkgrepo.assembly import Core
+from pkgrepo.core import Core
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat
 from pkgrepo.storage.readable_layout import ReadableLayout

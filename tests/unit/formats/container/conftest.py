@@ -53,10 +53,10 @@ async def registry(make_registry: Make) -> Any:
 
 @pytest_twisted.async_yield_fixture
 async def world(make_registry: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from pkgrepo import assembly
+    from pkgrepo import core
 
-    inner = assembly.SystemClock
-    monkeypatch.setattr(assembly, "SystemClock", lambda: Later(inner()))
+    inner = core.SystemClock
+    monkeypatch.setattr(core, "SystemClock", lambda: Later(inner()))
     world = World(await make_registry(rules={}))
     await world.configure(KEY)
     await world.registry.stack.add_user("rita")

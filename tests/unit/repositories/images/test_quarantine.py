@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from pkgrepo import assembly
+from pkgrepo import core
 from pkgrepo.errors import PkgrepoError, StorageFull
 from pkgrepo.model import Repository
 from pkgrepo.repositories.images import quarantine
@@ -20,8 +20,8 @@ WINDOW_S = 60
 @pytest_twisted.async_yield_fixture
 async def world(make_registry: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A repository whose images wait for a minute."""
-    inner = assembly.SystemClock
-    monkeypatch.setattr(assembly, "SystemClock", lambda: Later(inner()))
+    inner = core.SystemClock
+    monkeypatch.setattr(core, "SystemClock", lambda: Later(inner()))
     found = World(await make_registry())
     await found.configure(KEY, window_s=WINDOW_S)
     yield found
