@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from pkgrepo import cli
+from pkgrepo.commands import offline
 from pkgrepo.config import read_config
 
 
@@ -141,6 +142,6 @@ def test_another_users_folder_is_not_worked_in(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     (tmp_path / "data").mkdir()
     with pytest.raises(SystemExit) as ended:
-        cli.check_owner(tmp_path / "data")
+        offline.check_owner(tmp_path / "data")
     assert ended.value.code == 4
-    cli.check_owner(tmp_path / "not-yet")
+    offline.check_owner(tmp_path / "not-yet")

@@ -1,0 +1,113 @@
+"""Administrators: create one, reset a password, unlock a login."""
+
+from __future__ import annotations
+
+import secrets
+from ipaddress import ip_address
+from typing import IO
+
+import click
+
+from pkgrepo.auth.login.usernames import check_username
+from pkgrepo.core import Core
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.storage.catalog.people import identity, login_unlocks
+
+from .exits import EXIT_CODES, fail
+from .offline import check_catalog, run_offline
+from .settings import Sources
+
+
+@click.group()
+def admin() -> None:
+    """Administrators."""
+
+
+@admin.command("create")
+@click.argument("username")
+@click.option("--password-file", type=click.File(), help="Read the password from a file (- is standard input).")
+@click.option("--generate", is_flag=True, help="Make a password and print it.")
+@click.pass_obj
+def create_admin(sources: Sources, username: str, password_file: IO[str] | None, *, generate: bool) -> None:
+    """Add an administrator."""
+    config = sources.read()
+    try:
+        check_username(username)
+    except Invalid as error:
+        fail(str(error), EXIT_CODES[Invalid])
+    password = _password(password_file, generate=generate)
+
+    async def create(core: Core) -> None:
+        core.passwords.check(password, username=username)
+        hashed = await core.passwords.hash(password)
+        await core.catalog.write(
+            identity.add_user, username=username, password_hash=hashed, admin=True, now_ms=core.clock.now_ms()
+        )
+        click.echo(f"administrator {username} was added" + _shown(password, generate=generate))
+
+    run_offline(config, create)
+
+
+@admin.command("reset-password")
+@click.argument("username")
+@click.option("--password-file", type=click.File(), help="Read the password from a file (- is standard input).")
+@click.option("--generate", is_flag=True, help="Make a password and print it.")
+@click.pass_obj
+def reset_password(sources: Sources, username: str, password_file: IO[str] | None, *, generate: bool) -> None:
+    """Give a user a new password; what was issued with the old one ends, access tokens live on."""
+    config = sources.read()
+    check_catalog(config)
+    password = _password(password_file, generate=generate)
+
+    async def reset(core: Core) -> None:
+        core.passwords.check(password, username=username)
+        user = core.catalog.look(identity.find_user_by_name, username)
+        if user is None:
+            raise NotFound("user", username)
+        hashed = await core.passwords.hash(password)
+        await core.catalog.write(identity.set_password, user.id, hashed, now_ms=core.clock.now_ms())
+        click.echo(f"{username} has a new password" + _shown(password, generate=generate))
+
+    run_offline(config, reset)
+
+
+@admin.command("unlock")
+@click.argument("username", required=False, default="")
+@click.option("--address", default="", help="Also, or only, lift what blocks an IP address and its network.")
+@click.pass_obj
+def unlock(sources: Sources, username: str, address: str) -> None:
+    """Lift what blocks logins after too many wrong passwords; a server that runs heeds it at the next login."""
+    config = sources.read()
+    check_catalog(config)
+    if not username and not address:
+        raise click.UsageError("name a user, or an address with --address")
+    if address:
+        try:
+            address = str(ip_address(address))
+        except ValueError as error:
+            fail(str(error), 2)
+
+    async def lift(core: Core) -> None:
+        if username and core.catalog.look(identity.find_user_by_name, username) is None:
+            raise NotFound("user", username)
+        await core.catalog.write(
+            login_unlocks.add_unlock, username=username, address=address, now_ms=core.clock.now_ms()
+        )
+        click.echo(f"logins of {' and '.join(filter(None, (username, address)))} are not blocked any more")
+
+    run_offline(config, lift)
+
+
+def _password(file: IO[str] | None, *, generate: bool) -> str:
+    if generate:
+        return secrets.token_urlsafe(18)
+    if file is not None:
+        try:
+            return str(file.read()).rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"{file.name} holds no password: {error}", 2)
+    return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+
+
+def _shown(password: str, *, generate: bool) -> str:
+    return f": {password}" if generate else ""

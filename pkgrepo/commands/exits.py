@@ -1,0 +1,18 @@
+"""How a command ends that cannot do its work."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+import click
+
+from pkgrepo.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, PkgrepoError
+
+EXIT_CODES: dict[type[PkgrepoError], int] = {Invalid: 2, NotFound: 3, Forbidden: 4, AlreadyExists: 5, Conflict: 5}
+
+
+def fail(sentence: str, code: int) -> NoReturn:
+    """Print the sentence on standard error and exit with the code."""
+    click.echo(f"pkgrepo: {sentence}", err=True)
+    sys.exit(code)

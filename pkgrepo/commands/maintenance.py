@@ -1,0 +1,170 @@
+"""Maintenance of the catalog and the blobs: migrate, verify, reindex, collect garbage."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from pkgrepo.config import Config
+from pkgrepo.core import Core
+from pkgrepo.repositories.upkeep import adopt
+from pkgrepo.repositories.upkeep.gc import KIND, Wishes
+from pkgrepo.repositories.upkeep.reindex import Reindexer
+from pkgrepo.repositories.upkeep.verify import Verifier
+from pkgrepo.startup import provisioning
+from pkgrepo.startup.announcements import sentence_of
+from pkgrepo.storage.blobs.paths import find_storage_id
+from pkgrepo.storage.known_storages import KnownStorages
+
+from .exits import fail
+from .offline import Unsound, check_owner, run_offline, run_on_existing
+from .progress import make_progress
+from .settings import Sources, parse_assignment
+
+
+@click.command()
+@click.pass_obj
+def migrate(sources: Sources) -> None:
+    """Bring the catalog to this version's schema; a start does the same."""
+
+    async def nothing_more(_core: Core) -> None:
+        click.echo("the catalog is up to date")
+
+    run_on_existing(sources.read(), nothing_more)
+
+
+@click.command()
+@click.option("--repair", is_flag=True, help="Mend the readable layout and remove forgotten copies.")
+@click.pass_obj
+def verify(sources: Sources, *, repair: bool) -> None:
+    """Read every stored byte again, and hold the readable layout against the catalog."""
+
+    async def work(core: Core) -> None:
+        await core.open_storages()
+        report = await Verifier(
+            catalog=core.catalog,
+            registry=core.registry,
+            stores=core.stores,
+            pools=core.pools,
+            follower=core.follower,
+            clock=core.clock,
+            progress=make_progress(),
+            repair=repair,
+        ).run()
+        for problem in (*report.notes, *report.problems):
+            click.echo(problem, err=True)
+        click.echo(
+            f"{report.blobs} blobs of {report.size} bytes: {report.missing} missing, {report.damaged} damaged; "
+            f"{report.unnamed} forgotten copies, {report.layout_changes} differences in the readable layout, "
+            f"{report.mended} mended"
+        )
+        if report.problems:
+            raise Unsound(len(report.problems))
+
+    run_on_existing(sources.read(), work)
+
+
+@click.command()
+@click.option(
+    "--storage",
+    "named",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="A storage that is elsewhere than it was, or that storages.json in the data folder does not name.",
+)
+@click.pass_obj
+def reindex(sources: Sources, named: tuple[str, ...]) -> None:
+    """Build the catalog again from the readable layout, when the database is gone."""
+    folders = {name: Path(path).absolute() for name, path in (parse_assignment(each, "--storage") for each in named)}
+    config = sources.read()
+    _say_where(config, folders)
+
+    async def work(core: Core) -> None:
+        now_ms = core.clock.now_ms()
+        await core.catalog.write(adopt.adopt_named, core.folders, folders, now_ms)
+        problems = await core.catalog.write(adopt.adopt_known, core.folders, now_ms)
+        await provisioning.ensure_storages(core, config, take_over=True)
+        restored = await Reindexer(
+            catalog=core.catalog,
+            registry=core.registry,
+            stores=core.stores,
+            pools=core.pools,
+            follower=core.follower,
+            formats=core.formats,
+            clock=core.clock,
+            progress=make_progress(),
+        ).run()
+        problems += restored.problems
+        for sentence in (*restored.notes, *problems):
+            click.echo(sentence, err=True)
+        click.echo(
+            f"took in {restored.repositories} repositories, {restored.versions} versions, {restored.files} files, "
+            f"{restored.manifests} images and {restored.tags} tags of images"
+        )
+        if problems:
+            raise Unsound(len(problems))
+
+    run_offline(config, work)
+
+
+@click.command("gc")
+@click.option("--dry-run", is_flag=True, help="Remove nothing, and tell what would go.")
+@click.option(
+    "--grace",
+    "grace_s",
+    type=click.IntRange(min=0),
+    default=900,
+    show_default=True,
+    metavar="SECONDS",
+    help="Keep what somebody used so recently; what pushes under way need stays in any case.",
+)
+@click.option("--delete-untagged", is_flag=True, help="Also remove images that no tag stands for.")
+@click.pass_obj
+def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_untagged: bool) -> None:
+    """Remove stored bytes that nothing needs any more, whether a server runs or not."""
+
+    async def work(core: Core) -> None:
+        await core.open_storages()
+        wishes = Wishes(grace_s=grace_s, untagged=delete_untagged, dry_run=dry_run)
+        problems: list[str] = []
+        for storage in core.registry.storages():
+            repositories = [each for each in core.registry.all() if each.storage_id == storage.id]
+            data = {**wishes.to_json(), "on": f"storage {storage.name!r}"}
+            uid = await core.jobs.begin(
+                KIND, storage.uid, data, partial(core.collector.collect, storage, repositories, wishes)
+            )
+            job = await core.jobs.wait(uid)
+            problems += job.result["errors"]
+            if job.state == "done":
+                found, verb = job.result, "would remove" if dry_run else "removed"
+                click.echo(
+                    f"{storage.name}: {verb} {found['blobs']} of {found['blobs_seen']} blobs ({found['freed']} bytes), "
+                    f"{found['manifests']} of {found['manifests_seen']} manifests and {found['uploads']} unfinished "
+                    f"uploads; kept {found['young']} for --grace, {found['promised']} for pushes under way and "
+                    f"{found['untagged']} manifests without a tag for want of --delete-untagged"
+                )
+        if not dry_run:
+            await core.follower.catch_up()  # or a reindex would bring back what went
+        for problem in problems:
+            click.echo(problem, err=True)
+        if problems:
+            raise Unsound(len(problems))
+
+    run_on_existing(sources.read(), work)
+
+
+def _say_where(config: Config, named: dict[str, Path]) -> None:
+    """Tell which folders a reindex looks in; it ends here when there is no storage in any and no catalog either."""
+    check_owner(config.data.dir)
+    try:
+        known = {each.name: config.data.dir / each.path for each in KnownStorages(config.data.dir).list()}
+        places = {**provisioning.declared_storages(config), **known, **named}
+        for name, path in sorted(places.items()):
+            click.echo(f"looking for storage {name} at {path}", err=True)
+        nothing = not any(find_storage_id(path) for path in places.values())
+    except OSError as error:
+        fail(sentence_of(error), 1)
+    if nothing and not config.database_path.exists():
+        fail("there is no storage and no catalog; --storage NAME=PATH tells where a storage is", 3)

@@ -1,0 +1,78 @@
+"""
+Commands that open the catalog and the blob stores themselves, without serving.
+
+A server may run at the same time: several processes may use one catalog.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NoReturn
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+
+from pkgrepo.config import Config
+from pkgrepo.core import Core
+from pkgrepo.errors import PkgrepoError
+from pkgrepo.startup.announcements import sentence_of
+
+from .exits import EXIT_CODES, fail
+
+
+class Unsound(PkgrepoError):  # noqa: N818 - named for what was found
+    """The work is done and found problems, which were printed."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"{count} problems were found")
+
+
+def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoReturn:
+    """Run ``work`` with a started core and end the program; errors are printed and decide the exit code."""
+    check_owner(config.data.dir)
+
+    async def run(reactor: object) -> None:
+        core = Core(config, reactor)
+        try:
+            await core.start()
+            try:
+                await work(core)
+            finally:
+                await core.stop()
+        except PkgrepoError as error:
+            fail(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+        except OSError as error:
+            fail(sentence_of(error), 1)
+
+    react(lambda reactor: Deferred.fromCoroutine(run(reactor)))
+    raise AssertionError("react ends the program")
+
+
+def run_on_existing(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoReturn:
+    """Like ``run_offline``, but refuse to create a catalog: a folder without one is most likely the wrong folder."""
+    check_catalog(config)
+    run_offline(config, work)
+
+
+def check_catalog(config: Config) -> None:
+    """Exit with code 3 if there is no catalog in the data folder."""
+    check_owner(config.data.dir)
+    if not config.database_path.exists():
+        fail(f"there is no catalog at {config.database_path}; data.dir is {config.data.dir}", 3)
+
+
+def check_owner(folder: Path) -> None:
+    """Exit if the folder belongs to another user: files created here would lock the server out of its own data."""
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        fail(sentence_of(error), 1)
+    if not stat.S_ISDIR(found.st_mode):
+        fail(f"{folder} (data.dir) is no folder", 2)
+    if found.st_uid != os.geteuid():
+        fail(f"{folder} belongs to the user with id {found.st_uid}; run this as that user", 4)

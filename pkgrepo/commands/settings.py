@@ -1,0 +1,37 @@
+"""The settings of one call of the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from pkgrepo.config import Config, ConfigError, read_config
+
+
+class Sources:
+    """The configuration file and the ``--set`` options of this call; they are read when a command needs them."""
+
+    def __init__(self, file: Path | None, assignments: tuple[str, ...]) -> None:
+        self.file = file
+        self.assignments = assignments
+
+    def read(self) -> Config:
+        """The configuration. If it has problems, prints every one and exits with code 2."""
+        try:
+            overrides = dict(parse_assignment(each) for each in self.assignments)
+            return read_config(self.file, environ=os.environ, overrides=overrides)
+        except ConfigError as error:
+            for problem in error.problems:
+                click.echo(problem, err=True)
+            sys.exit(2)
+
+
+def parse_assignment(text: str, option: str = "--set") -> tuple[str, str]:
+    """Name and value of ``NAME=VALUE``. :raises click.UsageError: there is no ``=``"""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"{option} takes {'NAME=PATH' if option == '--storage' else 'KEY=VALUE'}, not {text!r}")
+    return name.strip(), value
