@@ -17,10 +17,10 @@ from typing import Any
 
 from attrs import frozen
 
-from pkgrepo.archives.json_errors import ERRORS, sentence
-from pkgrepo.archives.json_values import check_values
 from pkgrepo.errors import Invalid
 from pkgrepo.repositories.images.commands import Reference
+from pkgrepo.untrusted.json_errors import ERRORS, sentence
+from pkgrepo.untrusted.json_limits import check_values
 
 from .limits import MOST_ANNOTATIONS, MOST_REFERENCES, MOST_VALUES
 from .names import Digest, DigestInvalid, parse_digest

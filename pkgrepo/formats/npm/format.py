@@ -19,13 +19,13 @@ from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
 from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.untrusted.quoting import quoted
 
 from . import layout, names
 from .configuration import schema, validate
 from .routes import NpmSite
 from .semver import parse_version
 from .setup import snippets
-from .wording import shown
 
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
 
@@ -73,7 +73,7 @@ class NpmFormat:
     def package_key(self, name: str) -> str:
         """See L{IFormat.package_key}: a name is its own key."""
         if not names.is_readable(name):
-            raise Invalid(f"{shown(name)} is not the name of a package", "name")
+            raise Invalid(f"{quoted(name)} is not the name of a package", "name")
         return name
 
     def version_key(self, text: str) -> str:

@@ -50,9 +50,6 @@ MANIFEST_SIZE: Final = 8 * 1024 * 1024  # bytes of package.json; one with a long
 MANIFEST_VALUES: Final = 250_000
 LONGEST_INTEGRITY: Final = 4096  # characters
 
-SMALL_BODY: Final = 64 * 1024  # bytes of a document without a packument in it; a MiB is parsed for up to 200 ms
-SMALL_VALUES: Final = 5000  # of such a document, which is parsed by the reactor
-
 AUDIT_SIZE: Final = 32 * 1024 * 1024  # bytes of an audit, uncompressed
 AUDIT_VALUES: Final = 1_000_000
 MOST_NODES: Final = 100_000  # of a tree; a large workspace has 10,000

@@ -10,9 +10,9 @@ import re
 from typing import Final
 
 from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.quoting import quoted
 
 from . import semver
-from .wording import shown
 
 LONGEST_NAME: Final = 214  # characters, scope included
 LONGEST_TAG: Final = 128  # characters; ours, npm has no limit
@@ -61,7 +61,7 @@ def check_new_name(name: str) -> None:
     """
     why = _why_not_new(name)
     if why:
-        raise Invalid(f"invalid package name: {shown(name)} {why}", "name")
+        raise Invalid(f"invalid package name: {quoted(name)} {why}", "name")
 
 
 def is_readable(name: str) -> bool:
@@ -111,12 +111,12 @@ def check_tag(tag: str) -> None:
     :raises Invalid: it is no word, reads as a range of versions, or means something to JavaScript
     """
     if not _READABLE.fullmatch(tag) or not tag.strip(".") or len(tag) > LONGEST_TAG:
-        raise Invalid(f"invalid tag: {shown(tag)} is not a word of at most {LONGEST_TAG} URL-safe characters", "tag")
+        raise Invalid(f"invalid tag: {quoted(tag)} is not a word of at most {LONGEST_TAG} URL-safe characters", "tag")
     # Clients drop a star from nearly anywhere in a range.
     if "*" in tag or semver.is_range(tag) or semver.find_version(tag) is not None:
-        raise Invalid(f"invalid tag: {shown(tag)} reads as a version or a range of versions", "tag")
+        raise Invalid(f"invalid tag: {quoted(tag)} reads as a version or a range of versions", "tag")
     if tag in _OBJECT_KEYS:
-        raise Invalid(f"invalid tag: {shown(tag)} is reserved", "tag")
+        raise Invalid(f"invalid tag: {quoted(tag)} is reserved", "tag")
 
 
 def _why_not_new(name: str) -> str:

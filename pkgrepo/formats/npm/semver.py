@@ -14,8 +14,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-
-from .wording import shown
+from pkgrepo.untrusted.quoting import quoted
 
 LONGEST_VERSION: Final = 256  # characters
 LARGEST_NUMBER: Final = 2**53 - 1  # what JavaScript counts exactly
@@ -70,7 +69,7 @@ def parse_version(text: str) -> Version:
     version = find_version(text)
     if version is None:
         raise Invalid(
-            f"invalid version: {shown(text)} is not MAJOR.MINOR.PATCH as semantic versioning 2.0 has it", "version"
+            f"invalid version: {quoted(text)} is not MAJOR.MINOR.PATCH as semantic versioning 2.0 has it", "version"
         )
     return version
 

@@ -7,7 +7,6 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from pkgrepo.archives.json_errors import ERRORS, sentence
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.indexing import index_project
 from pkgrepo.gateway.services import Services
@@ -15,6 +14,7 @@ from pkgrepo.http.answering.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Actor, Repository, VersionState
 from pkgrepo.repositories.publish import remove
+from pkgrepo.untrusted.json_errors import ERRORS, sentence
 
 from .layout import COMPANIONS
 

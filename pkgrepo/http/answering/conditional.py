@@ -10,11 +10,11 @@ from functools import lru_cache
 from attrs import frozen
 from twisted.web.http import stringToDatetime
 
+from pkgrepo.http.reading.ranges import UnsatisfiableError, parse_range
+
 from .answers import Answer
 
-_RANGE = re.compile(rb"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE)
 _ETAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
-_MAX_POSITION_DIGITS = 18
 _LONGEST_DATE = 40  # characters; RFC 9110 section 5.6.7 needs 33
 
 
@@ -86,17 +86,9 @@ def _range_applies(fields: Mapping[bytes, bytes], answer: Answer) -> bool:
     return answer.last_modified is not None and parse_date(condition) == answer.last_modified
 
 
-def _choose_range(wanted: bytes, size: int) -> Choice:
-    match = _RANGE.fullmatch(wanted)
-    if match is None or len(wanted) > 2 * _MAX_POSITION_DIGITS:
-        return Choice(200, 0, size)
-    first, last = match.groups()
-    if first:
-        start, end = int(first), min(int(last) + 1, size) if last else size
-        if last and int(last) < start:
-            return Choice(416, 0, 0)  # section 14.2: an invalid range may be rejected, and OCI's suite wants it so
-    elif last:
-        start, end = max(size - int(last), 0), size
-    else:
-        return Choice(200, 0, size)
-    return Choice(206, start, end) if start < end else Choice(416, 0, 0)
+def _choose_range(value: bytes, size: int) -> Choice:
+    try:
+        found = parse_range(value, size)
+    except UnsatisfiableError:
+        return Choice(416, 0, 0)
+    return Choice(200, 0, size) if found is None else Choice(206, *found)

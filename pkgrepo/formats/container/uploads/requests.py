@@ -26,8 +26,9 @@ from pkgrepo.formats.container.rules import PushGate
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_length as check_limit
 from pkgrepo.gateway.uploads import receive_body
-from pkgrepo.http.answering.answers import Answer, Fields
+from pkgrepo.http.answering.answers import Answer, Fields, Refusal
 from pkgrepo.http.reading.body import BodyLost
+from pkgrepo.http.reading.ranges import ChunkRange, parse_chunk_range, render_received
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo, Identity
@@ -36,7 +37,6 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.blobs.uploads import UploadSession, add_upload, find_upload
 
 from .mounting import Mounting
-from .ranges import parse_chunk_range, render_received
 from .sessions import Sessions, check_length, check_start, pour, to_the_end, unknown
 
 PIECE = 1024 * 1024  # bytes hashed at once
@@ -143,7 +143,7 @@ class Uploads:
         return created(target, digest)
 
     async def _append(self, request: Request, target: Target, uid: str) -> int:
-        wanted = parse_chunk_range(request.header(b"content-range"))
+        wanted = chunk_range(request)
         async with (
             self._sessions.hold(uid, request) as (session, holder),
             self._services.publisher.stage(target.repository) as staged,
@@ -160,7 +160,7 @@ class Uploads:
         return position
 
     async def _finish(self, request: Request, target: Target, identity: Identity, uid: str, digest: Digest) -> None:
-        wanted = parse_chunk_range(request.header(b"content-range"))
+        wanted = chunk_range(request)
         async with (
             self._sessions.hold(uid, request) as (session, holder),
             self._services.publisher.stage(target.repository) as staged,
@@ -243,7 +243,7 @@ class Uploads:
 
     def _check_head(self, request: Request, target: Target, session: UploadSession) -> None:
         """Refuse by the head what cannot fit, before a byte of the body has been asked for."""
-        wanted = parse_chunk_range(request.header(b"content-range"))
+        wanted = chunk_range(request)
         if not session.leased:
             check_start(wanted, session, progress(target, session.uid, session.position))
         if request.body.declared is not None:
@@ -255,6 +255,19 @@ def parameter(request: Request, name: str) -> str:
     """The first value of a query parameter; empty when it is absent."""
     values = request.args.get(name.encode("ascii")) if request.raw_query else None
     return values[0].decode("utf-8", "replace") if values else ""
+
+
+def chunk_range(request: Request) -> ChunkRange | None:
+    """
+    The range of the chunk that a request brings, or None when the client leaves it to us.
+
+    :raises Refusal: it is malformed
+    """
+    value = request.header(b"content-range")
+    try:
+        return None if value is None else parse_chunk_range(value)
+    except ValueError as error:
+        raise Refusal(400, str(error), "BLOB_UPLOAD_INVALID") from None
 
 
 def progress(target: Target, uid: str, position: int) -> Fields:

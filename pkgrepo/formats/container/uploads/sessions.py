@@ -21,13 +21,12 @@ from pkgrepo.errors import BlobMissing, Conflict, PkgrepoError
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.answers import Refusal
 from pkgrepo.http.reading.body import Body, BodyLost
+from pkgrepo.http.reading.ranges import ChunkRange
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.blobs import uploads
 from pkgrepo.storage.catalog.blobs.uploads import UploadSession
-
-from .ranges import ChunkRange
 
 T = TypeVar("T")
 

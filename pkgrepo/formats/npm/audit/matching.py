@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 from attrs import Factory, define, frozen
 
-from pkgrepo.archives.json_values import check_values
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import AUDIT_VALUES, MOST_COMPARED, MOST_NODES, MOST_PATHS, MOST_TOLD, PATHS_SIZE
-from pkgrepo.formats.npm.strict_json import decode_as
+from pkgrepo.untrusted.json_limits import check_values
+from pkgrepo.untrusted.strict_json import decode_as
 
 from .advisories import SEVERITIES, Advisory, matching
 from .export import AdvisoryBook

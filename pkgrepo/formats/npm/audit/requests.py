@@ -10,8 +10,8 @@ from twisted.logger import Logger
 
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.bodies import read_body
 from pkgrepo.formats.npm.limits import AUDIT_SIZE
+from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request

@@ -11,14 +11,14 @@ from typing import Any
 
 from pkgrepo.errors import Forbidden
 from pkgrepo.formats.npm.admission import rights_of
-from pkgrepo.formats.npm.bodies import read_object
 from pkgrepo.formats.npm.packument.reading import Reading
-from pkgrepo.formats.npm.wording import shown
+from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.content import is_private
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Package, Repository
+from pkgrepo.untrusted.quoting import quoted
 
 from .commands import DocumentChange
 
@@ -84,7 +84,7 @@ def note_owners(services: Services, repository: Repository, name: str, change: D
     if not powerless:
         return ()
     sentence = (
-        f"{', '.join(map(shown, powerless))} may not publish {name}: owners are a note, and what somebody may do is "
+        f"{', '.join(map(quoted, powerless))} may not publish {name}: owners are a note, and what somebody may do is "
         f"decided by the permissions of {repository.path}"
     )
     return ((b"npm-notice", sentence.encode("ascii", "replace")),)

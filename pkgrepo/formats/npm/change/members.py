@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.strict_json import decode_as, decode_json
-from pkgrepo.formats.npm.wording import shown
+from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.strict_json import decode_as, decode_json
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class ObjectReader:
         while True:
             name = self._name()
             if name in seen:
-                raise Invalid(f"the body has the key {shown(name)} twice in one object")
+                raise Invalid(f"the body has the key {quoted(name)} twice in one object")
             seen.add(name)
             self._expect(b":")
             yield name

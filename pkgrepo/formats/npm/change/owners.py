@@ -5,11 +5,11 @@ from __future__ import annotations
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.admission import admit_change
-from pkgrepo.formats.npm.bodies import read_object
 from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.packument.reading import Reading
 from pkgrepo.formats.npm.refusals import user_not_found
 from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.answers import Answer, json_answer
 from pkgrepo.http.request import Request

@@ -9,16 +9,16 @@ from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.admission import UNPUBLISH, require
-from pkgrepo.formats.npm.bodies import read_json
 from pkgrepo.formats.npm.configuration import policy_of
 from pkgrepo.formats.npm.limits import MOST_TAGS
 from pkgrepo.formats.npm.publish.envelope import DEFAULT_TAG
-from pkgrepo.formats.npm.wording import shown
+from pkgrepo.gateway.bodies import read_json
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
 from pkgrepo.storage.gil import Yielding
+from pkgrepo.untrusted.quoting import quoted
 
 from . import commands as changes
 from .access import note_owners
@@ -58,7 +58,7 @@ class Changing:
         """Remove the version whose tarball is called so; that it is gone already is fine."""
         version = names.find_tarball_version(name, filename)
         if version is None:
-            raise Invalid(f"{shown(filename)} is no tarball of {name}")
+            raise Invalid(f"{quoted(filename)} is no tarball of {name}")
         await self._services.publisher.change(
             changes.remove_version, self._repository, name, version.key, revision, actor, self._burn
         )
@@ -150,7 +150,7 @@ def _tags(sent: Mapping[str, Any]) -> dict[str, str]:
     for tag, text in sent.items():
         names.check_tag(tag)
         if not isinstance(text, str):
-            raise Invalid(f"tag {shown(tag)} must stand for a version", "dist-tags")
+            raise Invalid(f"tag {quoted(tag)} must stand for a version", "dist-tags")
     return dict(sent)
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from pkgrepo.auth.tokens.limits import literal
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, Invalid
-from pkgrepo.formats.npm.bodies import read_object
 from pkgrepo.formats.npm.packument.document import format_time
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
 from pkgrepo.gateway.access import actor_of, unknown
+from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request

@@ -10,14 +10,14 @@ from attrs import evolve
 from pkgrepo.auth.tokens.limits import check_limits, literal
 from pkgrepo.errors import AuthenticationRequired, Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.bodies import read_object
 from pkgrepo.formats.npm.packument.document import format_time
-from pkgrepo.formats.npm.wording import shown
 from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Token
+from pkgrepo.untrusted.quoting import quoted
 
 from .accounts import NO_STORE, PERSONAL, OwnAccount
 
@@ -138,7 +138,7 @@ def _packages(body: Mapping[str, Any]) -> tuple[str, ...]:
     scopes = [each.removeprefix("@") for each in _texts(body, "scopes")]
     for name in (*packages, *(f"@{scope}/x" for scope in scopes)):
         if not names.is_readable(name) or "*" in name:
-            raise Invalid(f"{shown(name)} is not the name of a package, or of one in a scope", "packages")
+            raise Invalid(f"{quoted(name)} is not the name of a package, or of one in a scope", "packages")
     if body.get("packages_all") is True:
         return ()
     return (*map(literal, packages), *(f"@{literal(scope)}/*" for scope in scopes))

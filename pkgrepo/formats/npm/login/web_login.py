@@ -26,7 +26,7 @@ from urllib.parse import parse_qs
 from pkgrepo.auth.accounts import add_personal_token, owner_of
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.npm.bodies import read_body
+from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request

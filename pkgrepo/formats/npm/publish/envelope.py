@@ -10,7 +10,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.limits import PUBLISH_TAGS
-from pkgrepo.formats.npm.wording import shown
+from pkgrepo.untrusted.quoting import quoted
 
 from .scanned import Scanned
 
@@ -103,7 +103,7 @@ def _only_version(document: Mapping[str, Any], name: str) -> tuple[str, Mapping[
         raise Invalid(f"the publish document of {name} must have one version, and has {len(versions)}", "versions")
     ((text, manifest),) = versions.items()
     if not isinstance(manifest, dict):
-        raise Invalid(f"version {shown(text)} in the publish document is no object", "versions")
+        raise Invalid(f"version {quoted(text)} in the publish document is no object", "versions")
     return text, manifest
 
 
@@ -118,12 +118,12 @@ def _tarball(attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str
     wanted = names.tarball_name(name, version.text)
     found = [each for each in sizes if _is_called(each, name, version, names.TARBALL)]
     if len(found) != 1 or len(sizes) != 1:
-        got = " and ".join(map(shown, sizes)) or "none"
+        got = " and ".join(map(quoted, sizes)) or "none"
         raise Invalid(f"the publish document must have one tarball {wanted!r} attached, and has {got}", "_attachments")
     attachment = found[0]
     length = attachments[attachment].get("length")
     if length is not None and length != sizes[attachment]:
-        raise Invalid(f"{wanted} is {sizes[attachment]} bytes long, not {shown(str(length))} as announced", "length")
+        raise Invalid(f"{wanted} is {sizes[attachment]} bytes long, not {quoted(str(length))} as announced", "length")
     return attachment
 
 
@@ -147,7 +147,7 @@ def _bundle(attachments: Mapping[str, Any], name: str, version: semver.Version) 
             text, media_type = value.get("data"), value.get("content_type")
             if isinstance(text, str) and isinstance(media_type, str):
                 return Bundle(text=text, media_type=media_type)
-            raise Invalid(f"the attachment {shown(key)} is no provenance bundle", "_attachments")
+            raise Invalid(f"the attachment {quoted(key)} is no provenance bundle", "_attachments")
     return None
 
 
@@ -158,7 +158,7 @@ def _tags(document: Mapping[str, Any], version: semver.Version) -> tuple[str, ..
     for tag, target in tags.items():
         names.check_tag(tag)
         if not semver.is_same(target, version):
-            raise Invalid(f"tag {shown(tag)} stands for {_said(target)}, which is not what is published", "dist-tags")
+            raise Invalid(f"tag {quoted(tag)} stands for {_said(target)}, which is not what is published", "dist-tags")
     return tuple(tags) or (DEFAULT_TAG,)
 
 
@@ -172,4 +172,4 @@ def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _said(value: Any) -> str:
-    return shown(value) if isinstance(value, str) else "nothing"
+    return quoted(value) if isinstance(value, str) else "nothing"

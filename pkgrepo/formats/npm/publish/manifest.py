@@ -17,7 +17,7 @@ from attrs import frozen
 from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY
-from pkgrepo.formats.npm.wording import shown
+from pkgrepo.untrusted.quoting import quoted
 
 from .tarball import Packed
 
@@ -134,7 +134,7 @@ def check_announced(sent: Mapping[str, Any], digests: Mapping[str, str]) -> None
         try:
             expected = base64.b64decode(rest.partition("?")[0], validate=True).hex()
         except binascii.Error:
-            raise Invalid(f"the integrity {shown(each)} is not base64", "dist.integrity") from None
+            raise Invalid(f"the integrity {quoted(each)} is not base64", "dist.integrity") from None
         if expected != actual:
             raise DigestMismatch(algorithm, expected[:128], actual)
 

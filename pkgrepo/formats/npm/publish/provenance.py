@@ -15,9 +15,9 @@ from attrs import frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.strict_json import decode_as
-from pkgrepo.formats.npm.wording import shown
 from pkgrepo.gateway.content import SMALL
+from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.strict_json import decode_as
 
 from .envelope import Bundle
 
@@ -81,7 +81,7 @@ def read_bundle(bundle: Bundle, name: str, version: semver.Version, sha512: str)
     named = subject.name.startswith(_PURL) and package == name.replace("@", "%40") and semver.is_same(spelled, version)
     if not named:
         raise Invalid(
-            f"the provenance bundle speaks of {shown(subject.name)}, not {name}@{version.text}", "_attachments"
+            f"the provenance bundle speaks of {quoted(subject.name)}, not {name}@{version.text}", "_attachments"
         )
     if subject.digest.get("sha512", "").lower() != sha512:
         raise Invalid("the provenance bundle speaks of another tarball", "_attachments")

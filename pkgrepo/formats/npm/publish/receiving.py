@@ -9,8 +9,8 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.bodies import read_pieces
 from pkgrepo.formats.npm.limits import DOCUMENT_SIZE
+from pkgrepo.gateway.bodies import read_pieces
 from pkgrepo.http.request import Request
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from pkgrepo.formats.npm.strict_json import decode_as, decode_json
+from pkgrepo.untrusted.strict_json import decode_as, decode_json
 
 T = TypeVar("T")
 

@@ -36,7 +36,7 @@ from pkgrepo.formats.npm.limits import (
     MOST_MEMBERS,
     MOST_VALUES,
 )
-from pkgrepo.formats.npm.wording import shown
+from pkgrepo.untrusted.quoting import quoted
 
 from .base64_text import Base64Error, Base64Text
 from .brackets import pass_over
@@ -324,7 +324,7 @@ class PublishScanner:
         except Base64Error as error:
             where = self._offset + at + error.at
             raise Invalid(
-                f"attachment {shown(self._attachment)} is not base64: byte {where} of the body does not belong there"
+                f"attachment {quoted(self._attachment)} is not base64: byte {where} of the body does not belong there"
             ) from None
         if decoded:
             self._events.append(decoded)
@@ -347,7 +347,7 @@ class PublishScanner:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             raise self._refuse("has a malformed key, which ends", end) from None
         if name in self._keys[-1]:
-            raise self._refuse(f"has the key {shown(name)} twice, the second time", end)
+            raise self._refuse(f"has the key {quoted(name)} twice, the second time", end)
         self._keys[-1].add(name)
         if len(self._keys[-1]) > MOST_MEMBERS:
             raise self._refuse(f"has an object of more than {MOST_MEMBERS} members", end)

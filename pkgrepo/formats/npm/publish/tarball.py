@@ -16,14 +16,14 @@ from attrs import define, frozen
 
 from pkgrepo.archives.entry_names import check_entry_name
 from pkgrepo.archives.gunzip import Gunzip
-from pkgrepo.archives.json_values import check_values
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.tar import Member, Tar
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import MANIFEST_SIZE, MANIFEST_VALUES
-from pkgrepo.formats.npm.strict_json import decode_as
-from pkgrepo.formats.npm.wording import shown
+from pkgrepo.untrusted.json_limits import check_values
+from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.untrusted.strict_json import decode_as
 
 MANIFEST: Final = "package.json"
 
@@ -139,7 +139,7 @@ def _check_identity(source: Source, manifest: Mapping[str, Any], name: str, vers
 
 
 def _said(value: Any) -> str:
-    return shown(value) if isinstance(value, str) else "nothing"
+    return quoted(value) if isinstance(value, str) else "nothing"
 
 
 def _dependencies(manifest: Mapping[str, Any]) -> Mapping[str, Any]:

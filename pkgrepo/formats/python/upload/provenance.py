@@ -13,11 +13,11 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from pkgrepo.archives.json_errors import ERRORS, sentence
-from pkgrepo.archives.json_values import check_values
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import ATTESTATION_VALUES, ATTESTATIONS_SIZE, MOST_ATTESTATIONS
 from pkgrepo.formats.python.names import parse_filename
+from pkgrepo.untrusted.json_errors import ERRORS, sentence
+from pkgrepo.untrusted.json_limits import check_values
 
 FIELD: Final = "attestations"
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"

@@ -10,8 +10,6 @@ from zope.interface.verify import verifyObject
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.configuration import validate
 from pkgrepo.formats.container.format import ContainerFormat
-from pkgrepo.formats.container.uploads.ranges import ChunkRange, parse_chunk_range, render_received
-from pkgrepo.http.answering.answers import Refusal
 from pkgrepo.interfaces import IFormat
 
 RULES = {
@@ -53,19 +51,3 @@ def test_what_is_wrong_or_not_available_is_refused_where_it_stands(config: dict[
     with pytest.raises(Invalid) as caught:
         validate(config)
     assert caught.value.pointer == pointer
-
-
-@pytest.mark.parametrize("value", [b"0-99", b"bytes 0-99/200", b"bytes=0-99", b"0-99/*", b" 0-99 "])
-def test_ranges_of_chunks_are_read_in_every_spelling(value: bytes) -> None:
-    assert parse_chunk_range(value) == ChunkRange(0, 100)
-
-
-@pytest.mark.parametrize("value", [b"", b"0", b"-5", b"5-", b"9-3", b"a-b", b"items 0-9"])
-def test_malformed_ranges_are_refused(value: bytes) -> None:
-    with pytest.raises(Refusal) as caught:
-        parse_chunk_range(value)
-    assert caught.value.status == 400
-
-
-def test_nothing_received_is_told_as_a_range_too() -> None:
-    assert [render_received(count) for count in (0, 1, 10)] == [b"0-0", b"0-0", b"0-9"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pkgrepo.archives.json_values import check_values
 from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.json_limits import check_values
 
 
 @pytest.mark.parametrize("text", [b"[1,2,3]", b'[{"a":1},{}]', b"[[[[]]]]", b'{"a":1,"b":[1],"c":""}'])

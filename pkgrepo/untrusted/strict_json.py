@@ -9,10 +9,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from pkgrepo.archives.json_errors import ERRORS, explain
 from pkgrepo.errors import Invalid
 
-from .wording import shown
+from .json_errors import ERRORS, explain
+from .quoting import quoted
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ def decode_json(text: bytes, place: Callable[[int], int] = lambda at: at) -> Any
     value = decode_as(text, object, place)
     # Whatever colons are left without the strings, each is one member.
     if _STRINGS.sub(b"", text).count(b":") != _count_members(value):
-        raise Invalid(f"the body has the key {shown(_find_duplicate(text))} twice in one object")
+        raise Invalid(f"the body has the key {quoted(_find_duplicate(text))} twice in one object")
     return value
 
 

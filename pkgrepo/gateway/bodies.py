@@ -6,15 +6,15 @@ import zlib
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from pkgrepo.archives.json_values import check_values
 from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.http.answering.answers import Refusal
 from pkgrepo.http.request import Request
-
-from .limits import SMALL_BODY, SMALL_VALUES
-from .strict_json import decode_json
+from pkgrepo.untrusted.json_limits import check_values
+from pkgrepo.untrusted.strict_json import decode_json
 
 PIECE: Final = 256 * 1024  # bytes that are inflated at once
+SMALL_BODY: Final = 64 * 1024  # bytes of a document without a packument in it; a MiB is parsed for up to 200 ms
+SMALL_VALUES: Final = 5000  # of such a document, which is parsed by the reactor
 
 
 async def read_pieces(request: Request) -> AsyncIterator[bytes]:

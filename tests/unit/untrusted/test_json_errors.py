@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pkgrepo.archives.json_errors import ERRORS, sentence
+from pkgrepo.untrusted.json_errors import ERRORS, sentence
 
 HUGE = b'{"a": ' + b"1" * 5000 + b"}"
 WORDS = ("utf-8-sig", "codec", "sys.", "set_int", "recursion", "Errno", "Traceback", "char ")
