@@ -41,7 +41,7 @@ from pkgrepo.http.tls import ServerCertificate, tls_factory
 from pkgrepo.management.api import audit_trail
 from pkgrepo.management.api.audit_trail import AuditTrail
 from pkgrepo.management.api.line_file import LineFile
-from pkgrepo.management.api.services import ManagementServices, ManagementSettings
+from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.figures.reactor_lag import ReactorLag
 from pkgrepo.management.figures.requests import RequestFigures
@@ -144,26 +144,24 @@ class Assembly:
         lag = ReactorLag(self._reactor)
         management = ManagementApp(
             ManagementServices(
-                catalog=catalog,
-                registry=core.registry,
+                shared=services,
+                formats=core.formats,
                 stores=core.stores,
                 folders=core.folders,
-                publisher=core.publisher,
                 observer=core.follower.poke,
-                access=access,
+                collector=core.collector,
+                jobs=core.jobs,
                 authenticator=authenticator,
                 authorizer=authorizer,
                 passwords=core.passwords,
                 bearer=bearer,
-                formats=core.formats,
-                pools=core.pools,
-                clock=core.clock,
-                collector=core.collector,
-                jobs=core.jobs,
-                image_keys={core.containers.name: core.containers.keyring.ids},
-                settings=_management_settings(config),
                 images=images,
+                image_keys={core.containers.name: core.containers.keyring.ids},
                 trail=trail,
+                database_dir=config.database_path.parent,
+                open_install=config.compat.open_install,
+                token_max_days=config.auth.token_max_days,
+                low_water=config.data.low_water,
             ),
             figures=(self._figures, lag, self._server_figures(cache)) if config.metrics.enabled else None,
         )
@@ -284,18 +282,6 @@ class Flusher(Service):
         return Deferred.fromCoroutine(flush()).addErrback(
             lambda failure: log.failure("what gathered in memory could not be written", failure=failure)
         )
-
-
-def _management_settings(config: Config) -> ManagementSettings:
-    return ManagementSettings(
-        version=__version__,
-        database_dir=config.database_path.parent,
-        open_install=config.compat.open_install,
-        public_url=config.server.public_url.rstrip("/"),
-        max_upload=config.server.max_upload,
-        token_max_days=config.auth.token_max_days,
-        low_water=config.data.low_water,
-    )
 
 
 def _limits(config: Config) -> HttpLimits:

@@ -77,7 +77,7 @@ class ManagementApp:
         self.dispatcher = Dispatcher(services)
         for family in FAMILIES:
             self.dispatcher.mount(family.table, family(services))
-        self.description = Description(self.dispatcher.routes, services.settings.version)
+        self.description = Description(self.dispatcher.routes)
         self.dispatcher.mount(Description.table, self.description)
 
     def branches(self) -> dict[str, IResource]:

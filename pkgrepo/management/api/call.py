@@ -13,7 +13,6 @@ from pkgrepo.storage.catalog.people.identity import identity_serial
 from pkgrepo.storage.catalog.server.audit import OK, Entry
 from pkgrepo.storage.catalog.server.repositories import config_serial
 
-from .audit_trail import AuditTrail
 from .etags import check_unchanged
 from .pages import DEFAULT_LIMIT, MAX_LIMIT, Wanted
 from .route import Route
@@ -41,18 +40,15 @@ class Call:
     call is in the audit log.
     """
 
-    def __init__(
-        self, *, request: Request, route: Route, services: ManagementServices, trail: AuditTrail, object: str
-    ) -> None:
+    def __init__(self, *, request: Request, route: Route, services: ManagementServices, object: str) -> None:
         self.request = request
         self.route = route
         self.identity: Identity = ANONYMOUS
         self.object = object
         self.audited = False
         self.package: str | None = None
-        self.now_ms = services.clock.now_ms()
+        self.now_ms = services.shared.clock.now_ms()
         self._services = services
-        self._trail = trail
         self._repository: Repository | None = None
         self._seen: Serials | None = None
 
@@ -80,15 +76,15 @@ class Call:
     @property
     def base_url(self) -> str:
         """The address of the server as clients see it, without a slash at the end."""
-        return self._services.settings.public_url or self.request.base_url
+        return self._services.shared.base_url(self.request)
 
     def may(self, action: Action, repository: Repository, package: str | None = None) -> bool:
         """Whether the caller may do this."""
-        return self._services.access.may(self.identity, action, repository, package)
+        return self._services.shared.access.may(self.identity, action, repository, package)
 
     def knows(self, repository: Repository) -> bool:
         """Whether the caller may know of the repository."""
-        return self._services.access.knows(self.identity, repository)
+        return self._services.shared.access.knows(self.identity, repository)
 
     # The query
 
@@ -137,7 +133,7 @@ class Call:
     def begin(self) -> None:
         """Note, before anything is looked up, how far changes have come; ``write`` holds a conditional change to it."""
         if self.route.conditional and self.request.header(b"if-match") is not None:
-            self._seen = self._services.catalog.look(_read_serials)
+            self._seen = self._services.shared.catalog.look(_read_serials)
 
     def check_unchanged(self, current: object) -> None:
         """Let the change pass when the caller has seen ``current``. :raises Stale: If-Match says otherwise"""
@@ -164,14 +160,16 @@ class Call:
         seen = self._seen
         if seen is not None:
             command = _unless_changed(command, seen)
-        result: T = await self._trail.write(entry, command, *args, **kwargs)
+        result: T = await self._services.trail.write(entry, command, *args, **kwargs)
         self.audited = True
         return result
 
     async def change_content(self, entry: Entry, command: Callable[..., T], *args: Any) -> T:
         """Run a command that changes the content of the repository (see L{Publisher.change}), with its audit line."""
-        result: T = await self._services.publisher.change(self._trail.audited(entry, command), self.repository, *args)
-        self._trail.copy(entry)
+        trail = self._services.trail
+        audited = trail.audited(entry, command)
+        result: T = await self._services.shared.publisher.change(audited, self.repository, *args)
+        trail.copy(entry)
         self.audited = True
         return result
 

@@ -76,7 +76,6 @@ class Dispatcher:
         self.app = new_app()
         self.routes: list[tuple[Table, Route]] = []
         self._services = services
-        self._trail = services.trail
         refuse_unrouted(self.app, ERRORS)
 
     def mount(self, table: Table, family: object) -> None:
@@ -101,13 +100,7 @@ class Dispatcher:
     async def _answer(
         self, request: Request, route: Route, handler: Callable[..., Awaitable[object]], parameters: dict[str, str]
     ) -> Answer:
-        call = Call(
-            request=request,
-            route=route,
-            services=self._services,
-            trail=self._trail,
-            object="/".join(parameters.values()),
-        )
+        call = Call(request=request, route=route, services=self._services, object="/".join(parameters.values()))
         try:
             await self._admit(call, parameters)
             arguments: dict[str, Any] = dict(parameters)
@@ -118,7 +111,7 @@ class Dispatcher:
                 arguments["body"] = body
             value = await _run(call, handler, arguments)
             if route.audit and not call.audited:
-                self._trail.note(call.entry())
+                self._services.trail.note(call.entry())
         except (PkgrepoError, Refusal) as error:
             self._note(call, error)
             raise
@@ -127,11 +120,11 @@ class Dispatcher:
     async def _admit(self, call: Call, parameters: dict[str, str]) -> None:
         """Everything that is decided by the head of the request."""
         request, services = call.request, self._services
-        services.access.check_origin(request)
-        call.identity = await services.access.identify(request, blank=call.route.blank)
-        call.identity = call.route.who.caller(call.identity, services.catalog)
+        services.shared.access.check_origin(request)
+        call.identity = await services.shared.access.identify(request, blank=call.route.blank)
+        call.identity = call.route.who.caller(call.identity, services.shared.catalog)
         asked = parameters.pop("repository", None)
-        repository = None if asked is None else find_repository(services.registry, asked)
+        repository = None if asked is None else find_repository(services.shared.registry, asked)
         if repository is not None and "package" in parameters:
             call.package = self._package_key(repository, parameters["package"])
         parameters.pop("package", None)
@@ -172,7 +165,7 @@ class Dispatcher:
             entry = evolve(entry, action="login")
         elif not entry.action:
             entry = evolve(entry, action=f"{call.route.method} {call.route.path}")
-        self._trail.note(entry)
+        self._services.trail.note(entry)
 
 
 async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments: Mapping[str, Any]) -> object:

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from pkgrepo import __version__
+
 from .call import Call
 from .callers import PUBLIC
 from .docs_page import render_page
@@ -50,9 +52,8 @@ class Description:
 
     table = Table("description")
 
-    def __init__(self, routes: list[tuple[Table, Route]], version: str) -> None:
+    def __init__(self, routes: list[tuple[Table, Route]]) -> None:
         self._routes = routes
-        self._version = version
         self._document: dict[str, Any] | None = None
 
     @table.route("GET", "/openapi.json", who=PUBLIC, summary="This description, as OpenAPI 3.1", answer=dict[str, Any])
@@ -68,11 +69,11 @@ class Description:
     def describe(self) -> dict[str, Any]:
         """The document; made once."""
         if self._document is None:
-            self._document = describe(self._routes, self._version)
+            self._document = describe(self._routes)
         return self._document
 
 
-def describe(routes: Iterable[tuple[Table, Route]], version: str) -> dict[str, Any]:
+def describe(routes: Iterable[tuple[Table, Route]]) -> dict[str, Any]:
     """The OpenAPI document of these routes."""
     every = list(routes)
     kinds: list[Any] = [Problem]
@@ -91,7 +92,7 @@ def describe(routes: Iterable[tuple[Table, Route]], version: str) -> dict[str, A
             paths.setdefault(openapi_path(path), {})[method.lower()] = operation
     return {
         "openapi": "3.1.0",
-        "info": {"title": "pkgrepo management API", "version": version},
+        "info": {"title": "pkgrepo management API", "version": __version__},
         "servers": [{"url": "/api"}],
         "security": [{"basic": []}, {"bearer": []}],
         "paths": paths,

@@ -7,12 +7,11 @@ from datetime import datetime
 import msgspec
 
 from pkgrepo.errors import Invalid
-from pkgrepo.interfaces import ICatalog
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import AUDITORS
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import NDJSON, Lines, Parameter, Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import AuditEntry
 from pkgrepo.storage.catalog.server.audit import list_audit
 
@@ -21,14 +20,10 @@ from .schema import AuditRecord
 FIRST = 2**62  # above every sequence number
 
 
-class Audit:
+class Audit(Handlers):
     """Reads the log, the newest line first."""
 
     table = Table("audit")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._catalog: ICatalog = services.catalog
-        self._trail = services.trail
 
     @table.route(
         "GET",
@@ -50,7 +45,7 @@ class Audit:
     async def list_page(self, call: Call) -> Page[AuditRecord] | Lines:
         """The newest first; as a page, or as lines of JSON with the link to the next ones."""
         wanted = call.wanted
-        await self._trail.sum_up()
+        await self._services.trail.sum_up()
         found = await self._catalog.scan(
             list_audit,
             before=wanted.after(FIRST),

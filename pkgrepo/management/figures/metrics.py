@@ -18,6 +18,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from pkgrepo import __version__
 from pkgrepo.errors import StorageFailed
 from pkgrepo.http.answering.answers import Answer
 from pkgrepo.http.request import Request
@@ -61,20 +62,19 @@ class Metrics:
     async def answer(self, request: Request) -> Answer:
         """All figures, in the text format."""
         services = self._services
-        identity = await services.access.identify(request)
+        identity = await services.shared.access.identify(request)
         WATCHERS.check(identity, "GET", services.authorizer)
-        repositories = await services.catalog.scan(all_repositories)
-        behind = await services.catalog.scan(backlog)
-        stores = [(each, services.stores.opened(each.id)) for each in services.registry.storages()]
-        version = services.settings.version
+        repositories = await services.shared.catalog.scan(all_repositories)
+        behind = await services.shared.catalog.scan(backlog)
+        stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]
         families: list[Families] = [
-            lambda: _build(version),
+            _build,
             lambda: _repositories(repositories),
             lambda: _storages(stores),
             lambda: _layout([each for each, _ in stores], behind),
             *(each.snapshot() for each in self._counted),
         ]
-        body = await services.pools.disk(_render, families)
+        body = await services.shared.pools.disk(_render, families)
         return Answer(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
 
 
@@ -92,9 +92,9 @@ def _render(families: Sequence[Families]) -> bytes:
     return generate_latest(registry)
 
 
-def _build(version: str) -> Iterator[Metric]:
+def _build() -> Iterator[Metric]:
     build = GaugeMetricFamily("pkgrepo_build_info", "What runs here.", labels=["version"])
-    build.add_metric([version], 1)
+    build.add_metric([__version__], 1)
     yield build
 
 

@@ -6,9 +6,9 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import Who
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.problems import Fault
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.storages.routes import DRY_RUN
 from pkgrepo.model import Action, Repository, Storage
 from pkgrepo.repositories.upkeep.gc import KIND, Wishes
@@ -26,7 +26,7 @@ WAIT = Parameter(
 UNTAGGED = Parameter("untagged", "The same as delete_untagged in the body.", "boolean")
 
 
-class GarbageCollection:
+class GarbageCollection(Handlers):
     """
     Collects in a repository, and what its storage holds for nobody.
 
@@ -34,9 +34,6 @@ class GarbageCollection:
     """
 
     table = Table("repositories")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
 
     @table.route(
         "POST",
@@ -53,7 +50,7 @@ class GarbageCollection:
         """Uploads, reads and deletes go on meanwhile; the answer tells what stayed, why and until when."""
         seconds = _wait_s(call)
         repository = call.repository
-        storage = self._services.registry.storage(repository.storage_id)
+        storage = self._registry.storage(repository.storage_id)
         wishes = Wishes(
             grace_s=body.grace_seconds,
             untagged=body.delete_untagged or call.flag("untagged"),
@@ -79,7 +76,7 @@ class GarbageCollection:
     )
     async def last(self, call: Call) -> JobRecord:
         """The last one on the repository's storage."""
-        storage = self._services.registry.storage(call.repository.storage_id)
+        storage = self._registry.storage(call.repository.storage_id)
         job = self._services.jobs.last(KIND, storage.uid)
         if job is None:
             raise NotFound("garbage collection", call.repository.path)

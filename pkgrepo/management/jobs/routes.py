@@ -6,8 +6,8 @@ from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import SCOPED, Who
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action
 
 from .records import job_record
@@ -16,13 +16,10 @@ from .schema import JobRecord
 JOB_READERS = Who("admins of the repository that it is about", registry=True)
 
 
-class BackgroundJobs:
+class BackgroundJobs(Handlers):
     """What runs in the background, and what ran there in the last days."""
 
     table = Table("jobs")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
 
     @table.route("GET", "/job/<id>", who=JOB_READERS, summary="Show a job", answer=JobRecord)
     async def get(self, call: Call, id: str) -> JobRecord:
@@ -30,7 +27,7 @@ class BackgroundJobs:
         if call.identity.anonymous:
             raise AuthenticationRequired
         job = self._services.jobs.find(id)
-        repository = None if job is None else self._services.registry.find_uid(str(job.data.get("repository", "")))
+        repository = None if job is None else self._registry.find_uid(str(job.data.get("repository", "")))
         if job is None or repository is None or not call.may(Action.ADMIN, repository):
             raise NotFound("job", id)
         if call.identity.scoped and repository.format != FORMAT:

@@ -35,7 +35,7 @@ class Images:
 
     def __init__(self, services: ManagementServices) -> None:
         self._services = services
-        self._catalog: ICatalog = services.catalog
+        self._catalog: ICatalog = services.shared.catalog
 
     def holds(self, repository: Repository) -> bool:
         """Whether the packages of a repository are images."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError
-from pkgrepo.interfaces import ICatalog
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import CONTENT_DELETERS
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.storages.routes import DRY_RUN
@@ -20,7 +20,7 @@ from .routes import find_package, find_version
 from .schema import DeletedPaths, DeletedVersion, PathsGiven, Reason, Rejected
 
 
-class Removal:
+class Removal(Handlers):
     """
     Deletes and yanks.
 
@@ -30,8 +30,7 @@ class Removal:
     table = Table("packages")
 
     def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.catalog
+        super().__init__(services)
         self._images = Images(services)
 
     @table.route(
@@ -177,7 +176,7 @@ class Removal:
         ]
 
     def _require_delete(self, call: Call, package: str) -> None:
-        self._services.access.require(call.identity, Action.DELETE, call.repository, package)
+        self._services.shared.access.require(call.identity, Action.DELETE, call.repository, package)
 
     async def _remove_package(self, call: Call, package_id: int, key: str) -> list[str]:
         gone: list[str] = []

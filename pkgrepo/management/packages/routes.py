@@ -7,6 +7,7 @@ from pkgrepo.http.answering.answers import Answer
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import CONTENT_READERS
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import MAX_LIMIT, Page, Wanted
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
@@ -30,14 +31,13 @@ MOST_TAGS = 1000
 TEXT_TYPES = {"text/markdown", "text/x-rst", "text/plain"}
 
 
-class Packages:
+class Packages(Handlers):
     """What is in a repository, whatever its format."""
 
     table = Table("packages")
 
     def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.catalog
+        super().__init__(services)
         self._images = Images(services)
 
     @table.route(
@@ -156,12 +156,12 @@ def find_package(catalog: ICatalog, call: Call) -> Package:
 
 def find_version(services: ManagementServices, call: Call, text: str) -> tuple[Package, Version]:
     """The version that the path names, with its package. :raises NotFound: there is none"""
-    package = find_package(services.catalog, call)
+    package = find_package(services.shared.catalog, call)
     try:
         key = services.formats[call.repository.format].version_key(text)
     except Invalid:
         raise NotFound("version", text) from None
-    version: Version | None = services.catalog.look(versions.find_version, package.id, key)
+    version: Version | None = services.shared.catalog.look(versions.find_version, package.id, key)
     if version is None:
         raise NotFound("version", text)
     call.object = f"{call.repository.path}/{package.key}@{version.text}"

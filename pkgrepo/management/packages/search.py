@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from pkgrepo.interfaces import ICatalog
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import VIEWERS
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.repositories.formats import find_format
 from pkgrepo.storage.catalog.packages.summaries import search_packages
 
@@ -19,14 +18,10 @@ from .schema import Hits, PackageHit
 MOST_WORDS = 8
 
 
-class Search:
+class Search(Handlers):
     """Looks through the names of packages."""
 
     table = Table("packages")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.catalog
 
     @table.route(
         "GET",
@@ -50,7 +45,7 @@ class Search:
         place = call.query("repository").casefold()
         repositories = {
             each.id: each
-            for each in self._services.registry.all()
+            for each in self._registry.all()
             if each.active
             and (format_ is None or each.format == format_)
             and (not place or place in (each.uid, each.path.casefold()))

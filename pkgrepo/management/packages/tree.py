@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pkgrepo.errors import NotFound
-from pkgrepo.interfaces import ICatalog
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import CONTENT_READERS
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page, cursor_of
 from pkgrepo.management.api.route import Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages.tree import Level, file_or_folder, list_tree
 
@@ -16,13 +15,10 @@ from .records import file_url, repository_url
 from .schema import TreeEntry
 
 
-class Tree:
+class Tree(Handlers):
     """Folders and files under the paths that clients use."""
 
     table = Table("packages")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._catalog: ICatalog = services.catalog
 
     @table.route(
         "GET",

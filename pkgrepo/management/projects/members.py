@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.interfaces import ICatalog
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import PROJECT_VIEWERS, SELF, SYSTEM_MANAGERS
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.lookup import named_repository
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
@@ -19,7 +19,7 @@ USER = Parameter("user", "The user, by name or id.")
 GROUP = Parameter("group", "The group, by name or id.")
 
 
-class ProjectMembers:
+class ProjectMembers(Handlers):
     """
     Members and bindings.
 
@@ -30,8 +30,7 @@ class ProjectMembers:
     table = Table("projects")
 
     def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.catalog
+        super().__init__(services)
         self._known = KnownProjects(services)
 
     @table.route(
@@ -105,7 +104,7 @@ class ProjectMembers:
     async def bind(self, call: Call, body: BindingGiven, key: str) -> ProjectRecord:
         """Names that are another project's are refused (409)."""
         project = self._known.find(call, key)
-        repository = named_repository(self._services.registry, body.repository, "/repository")
+        repository = named_repository(self._registry, body.repository, "/repository")
         entry = call.entry(project.key, {"repository": repository.path, "pattern": body.pattern})
         await call.write(entry, projects.bind_names, repository.id, body.pattern, project.id)
         return self._known.shown(call, project)
@@ -122,7 +121,7 @@ class ProjectMembers:
     async def unbind(self, call: Call, key: str) -> None:
         """Nobody owns them then."""
         project = self._known.find(call, key)
-        repository = named_repository(self._services.registry, call.query("repository"), "repository")
+        repository = named_repository(self._registry, call.query("repository"), "repository")
         pattern = call.query("pattern")
         bound = self._catalog.look(projects.list_bindings, project_id=project.id, repository_id=repository.id)
         if all(each.pattern != pattern for each in bound):

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec import UNSET
 
 from pkgrepo.errors import NotFound
-from pkgrepo.interfaces import ICatalog
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import PROJECT_FINDERS, PROJECT_VIEWERS, SELF, SYSTEM_MANAGERS
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Table
 from pkgrepo.management.api.services import ManagementServices
@@ -21,7 +21,7 @@ from .schema import NewProject, ProjectChange, ProjectRecord, ProjectSummary
 from .visibility import KnownProjects
 
 
-class Projects:
+class Projects(Handlers):
     """
     The projects of the server.
 
@@ -31,8 +31,7 @@ class Projects:
     table = Table("projects")
 
     def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.catalog
+        super().__init__(services)
         self._known = KnownProjects(services)
 
     @table.route(

@@ -22,7 +22,7 @@ class KnownProjects:
 
     def __init__(self, services: ManagementServices) -> None:
         self._services = services
-        self._catalog: ICatalog = services.catalog
+        self._catalog: ICatalog = services.shared.catalog
 
     def find(self, call: Call, key: str, role: ProjectRole | None = None) -> Project:
         """
@@ -50,7 +50,7 @@ class KnownProjects:
     def shown(self, call: Call, project: Project) -> ProjectRecord:
         """The record of a project; bindings in repositories that the caller may not read are left out."""
         bound = self._catalog.look(projects.list_bindings, project_id=project.id)
-        places = [(self._services.registry.find_id(each.repository_id), each.pattern) for each in bound]
+        places = [(self._services.shared.registry.find_id(each.repository_id), each.pattern) for each in bound]
         return ProjectRecord(
             id=project.uid,
             key=project.key,

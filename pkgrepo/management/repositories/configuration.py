@@ -10,8 +10,8 @@ from pkgrepo.gateway.access import unknown
 from pkgrepo.interfaces import IFormat
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import EDITORS
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table, Value
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.server import repositories
 
@@ -23,13 +23,10 @@ SHOWN_IN_AUDIT = frozenset({"auth", "policy", "push_rules", "quota", "retention"
 WARNINGS = "warnings"  # in an answer, beside the configuration
 
 
-class Configuration:
+class Configuration(Handlers):
     """Reads and writes configuration objects; what is read can be written back as it is."""
 
     table = Table("repositories")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
 
     @table.route(
         "GET", "/repository/<repository>/config", who=EDITORS, summary="Show the configuration", answer=dict[str, Any]
@@ -118,7 +115,7 @@ class Configuration:
         return self._services.formats[repository.format]
 
     def _fresh(self, call: Call) -> Repository:
-        fresh: Repository | None = self._services.catalog.look(repositories.find_repository, call.repository.uid)
+        fresh: Repository | None = self._catalog.look(repositories.find_repository, call.repository.uid)
         if fresh is None:
             raise unknown(call.identity, call.repository.path)
         return fresh

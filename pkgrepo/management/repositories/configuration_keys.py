@@ -8,8 +8,8 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.interfaces import IFormat
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import PUBLIC, READERS, SELF
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Parameter, Table, Value
-from pkgrepo.management.api.services import ManagementServices
 
 from .formats import DESCRIPTIONS, find_format, is_whole, part_name, parts, validated
 from .schema import ConfigKey, RepositoryType, Snippet, Validation
@@ -18,13 +18,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FORMAT = Parameter("format", "The format that is meant, where several have the key.")
 
 
-class ConfigurationKeys:
+class ConfigurationKeys(Handlers):
     """Describes configurations without touching any."""
 
     table = Table("repositories")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
 
     @table.route(
         "GET",

@@ -9,12 +9,11 @@ from msgspec import UNSET
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import check_hides_nothing
-from pkgrepo.interfaces import ICatalog
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.storages.routes import DRY_RUN
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
 from pkgrepo.storage.catalog.server import repositories, storages
@@ -43,14 +42,10 @@ FILTERS = (
 )
 
 
-class Repositories:
+class Repositories(Handlers):
     """The repositories of the server."""
 
     table = Table("repositories")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.catalog
 
     @table.route(
         "GET",
@@ -65,12 +60,12 @@ class Repositories:
     async def list_page(self, call: Call) -> Page[RepositoryRecord]:
         """By path; hidden ones only for their editors."""
         usage = call.flag("include_usage")
-        every = self._services.registry.all()
+        every = self._registry.all()
         if usage:
             fresh = {each.id: each for each in await self._catalog.scan(repositories.all_repositories)}
             every = [fresh.get(each.id, each) for each in every]
         found = [each for each in every if self._fits(call, each)]
-        uids = {each.id: each.uid for each in self._services.registry.storages()}
+        uids = {each.id: each.uid for each in self._registry.storages()}
         return call.wanted.page_of_all(
             found,
             lambda repository: repository.path,
@@ -132,7 +127,7 @@ class Repositories:
     )
     async def find_id(self, call: Call, storage: str, name: str) -> FoundRepository:
         """For those who may read it."""
-        repository = self._services.registry.find(storage, name)
+        repository = self._registry.find(storage, name)
         if repository is None or not call.may(Action.READ, repository):
             raise unknown(call.identity, f"{storage}/{name}")
         return FoundRepository(id=repository.uid, repository_id=repository.uid)
@@ -239,7 +234,7 @@ class Repositories:
             return False
         if call.query("type") and call.query("type").casefold() != repository.type.casefold():
             return False
-        uid = self._services.registry.storage(repository.storage_id).uid
+        uid = self._registry.storage(repository.storage_id).uid
         if storage and storage.casefold() not in (uid, repository.storage_name.casefold()):
             return False
         if call.query("visibility") and visibility_of(call.query("visibility"), "visibility") != repository.visibility:
@@ -264,5 +259,5 @@ class Repositories:
         return fresh
 
     def _shown(self, call: Call, repository: Repository) -> RepositoryRecord:
-        storage = self._services.registry.storage(repository.storage_id)
+        storage = self._registry.storage(repository.storage_id)
         return record(repository, storage.uid, call.base_url, warnings_of(self._services.formats, repository))

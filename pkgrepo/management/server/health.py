@@ -58,7 +58,7 @@ class HealthChecks:
         """
         checks = [self._catalog(), await self._database(), *[await self._storage(each) for each in self._active()]]
         status = max((each.status for each in checks), key=STATUSES.index)
-        identity = await self._services.access.identify(request)
+        identity = await self._services.shared.access.identify(request)
         shown = None
         if identity.admin and identity.limits is None:
             shown = {each.name: each.sentence for each in checks} | {"readable layout": await self._layout()}
@@ -67,7 +67,7 @@ class HealthChecks:
 
     def _catalog(self) -> Check:
         try:
-            self._services.catalog.look(has_users)
+            self._services.shared.catalog.look(has_users)
         except PkgrepoError as error:
             return Check("catalog", UNAVAILABLE, str(error))
         return Check("catalog")
@@ -75,13 +75,13 @@ class HealthChecks:
     async def _database(self) -> Check:
         services = self._services
         try:
-            free, total = await services.pools.disk(free_and_total, services.settings.database_dir)
+            free, total = await services.shared.pools.disk(free_and_total, services.database_dir)
         except OSError as error:
             return Check("database", UNAVAILABLE, error.strerror or "its folder is not to be seen")
         return self._room("database", free, total)
 
     def _active(self) -> list[Storage]:
-        return [storage for storage in self._services.registry.storages() if storage.active]
+        return [storage for storage in self._services.shared.registry.storages() if storage.active]
 
     async def _storage(self, storage: Storage) -> Check:
         name = f"storage {storage.name}"
@@ -93,14 +93,14 @@ class HealthChecks:
         return self._room(name, free, total)
 
     def _room(self, name: str, free: int, total: int) -> Check:
-        least = low_water(total, self._services.settings.low_water)
+        least = low_water(total, self._services.low_water)
         if free >= least:
             return Check(name)
         return Check(name, DEGRADED, f"only {free} bytes are free, {least} are kept free (data.low_water)")
 
     async def _layout(self) -> str:
         try:
-            found: Backlog = await self._services.catalog.scan(backlog)
+            found: Backlog = await self._services.shared.catalog.scan(backlog)
         except PkgrepoError as error:
             return str(error)
         count = sum(found.failed.values())

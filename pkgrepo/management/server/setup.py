@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pkgrepo import __version__
 from pkgrepo.auth.login.bootstrap import ensure_admin
 from pkgrepo.auth.login.usernames import check_username
 from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import PUBLIC
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import MAX_LIMIT
 from pkgrepo.management.api.parsing import BODY_LIMIT
 from pkgrepo.management.api.route import Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, User
 from pkgrepo.storage.catalog.people.identity import has_users, update_user
 
@@ -35,32 +36,28 @@ ACTIONS = {
 }
 
 
-class Setup:
+class Setup(Handlers):
     """Info about the server, and its installation."""
 
     table = Table("server")
 
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-
     @table.route("GET", "/info", who=PUBLIC, summary="What this server is", answer=Info)
     async def info(self, _call: Call) -> Info:
         """Name, version, formats, login methods, whether there is an admin, and limits."""
-        settings = self._services.settings
         return Info(
             name="pkgrepo",
-            version=settings.version,
-            installed=self._services.catalog.look(has_users),
+            version=__version__,
+            installed=self._catalog.look(has_users),
             formats=[
                 FormatInfo(name=name, aliases=list(format_.aliases))
                 for name, format_ in sorted(self._services.formats.items())
             ],
             login_methods=["password", "token"],
             limits=Limits(
-                max_upload=settings.max_upload,
+                max_upload=self._services.shared.max_upload,
                 max_body=BODY_LIMIT,
                 max_page=MAX_LIMIT,
-                token_max_days=settings.token_max_days,
+                token_max_days=self._services.token_max_days,
             ),
         )
 
@@ -78,9 +75,9 @@ class Setup:
     async def install(self, call: Call, body: Install) -> None:
         """Works once; a server that has users answers 404."""
         services = self._services
-        if services.catalog.look(has_users):
+        if services.shared.catalog.look(has_users):
             raise NotFound("address", "install")
-        if not services.settings.open_install:
+        if not services.open_install:
             raise Forbidden("the first admin is made by the server's start; see compat.open_install")
         username = check_username(body.user.username)
         services.passwords.check(body.user.password, username=username)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.jobs.gc import ADMINS
 from pkgrepo.management.jobs.records import job_record
 from pkgrepo.management.repositories.formats import warnings_of
@@ -14,13 +14,10 @@ from pkgrepo.storage.catalog.server.statistics import repository_figures
 from .schema import DownloadFigures, RepositoryStats, TopImage, TopPackageRecord, UploadFigures
 
 
-class Statistics:
+class Statistics(Handlers):
     """What repositories hold and how they are used."""
 
     table = Table("repositories")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
 
     @table.route(
         "GET",
@@ -32,11 +29,11 @@ class Statistics:
     async def show(self, call: Call) -> RepositoryStats:
         """Counted anew by each call, beside whatever else the server does."""
         repository = call.repository
-        found = await self._services.catalog.scan(repository_figures, repository.storage_id, repository.id, call.now_ms)
+        found = await self._catalog.scan(repository_figures, repository.storage_id, repository.id, call.now_ms)
         # images have tags where other packages have versions
         images = found.manifests > 0
         versions = found.tags if images else found.versions
-        job = self._services.jobs.last(KIND, self._services.registry.storage(repository.storage_id).uid)
+        job = self._services.jobs.last(KIND, self._registry.storage(repository.storage_id).uid)
         return RepositoryStats(
             repository_id=repository.uid,
             total_images=found.packages,

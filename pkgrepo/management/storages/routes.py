@@ -14,9 +14,10 @@ from twisted.logger import Logger
 from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.errors import AlreadyExists, Conflict, Invalid, NotFound, PkgrepoError, TooManyOpenFiles
 from pkgrepo.gateway.image_addresses import check_hides_nothing
-from pkgrepo.interfaces import IBlobStore, ICatalog
+from pkgrepo.interfaces import IBlobStore
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import SYSTEM_MANAGERS
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
@@ -33,14 +34,13 @@ PROBE_BYTES = 64 * 1024
 DRY_RUN = Parameter("dry_run", "Answer what would happen, and let nothing happen.", "boolean")
 
 
-class Storages:
+class Storages(Handlers):
     """The storages of the server."""
 
     table = Table("storages")
 
     def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.catalog
+        super().__init__(services)
         self._folders = services.folders
 
     @table.route(
@@ -54,9 +54,9 @@ class Storages:
     )
     async def list_page(self, call: Call) -> Page[StorageRecord]:
         """Storages by name."""
-        usage = {each.id: await self._usage(each) for each in self._services.registry.storages()}
+        usage = {each.id: await self._usage(each) for each in self._registry.storages()}
         return call.wanted.page_of_all(
-            self._services.registry.storages(),
+            self._registry.storages(),
             lambda storage: storage.name,
             lambda storage: self._record(storage, usage[storage.id]),
         )
@@ -135,7 +135,7 @@ class Storages:
                 storage = await call.write(entry, storages.update_storage, storage.id, now_ms=call.now_ms, **changes)
             finally:
                 self._services.stores.forget(storage.id)
-            for repository in self._services.registry.all():
+            for repository in self._registry.all():
                 if repository.storage_id == storage.id:
                     self._services.observer(repository)
         return await self._shown(storage)
@@ -224,7 +224,7 @@ class Storages:
     async def _new_uid(self, path: Path) -> str:
         """The id for a storage that is to be made: that of its folder, where making it has failed before."""
         try:
-            found = await self._services.pools.disk(self._folders.find_empty, path)
+            found = await self._services.shared.pools.disk(self._folders.find_empty, path)
         except (PkgrepoError, OSError) as error:
             raise _unusable(error) from error
         present = None if found is None else self._catalog.look(storages.find_storage, found)
@@ -233,15 +233,15 @@ class Storages:
     async def _make(self, name: str, path: Path, uid: str) -> dict[str, Any]:
         """The settings of a storage whose folder was made; whatever is wrong with that raises."""
         try:
-            await self._services.pools.disk(self._folders.make, name, path, uid)
+            await self._services.shared.pools.disk(self._folders.make, name, path, uid)
         except (PkgrepoError, OSError) as error:
             raise _unusable(error) from error
-        return {"path": await self._services.pools.disk(self._folders.spell, path)}
+        return {"path": await self._services.shared.pools.disk(self._folders.spell, path)}
 
     def _check_name(self, storage: Storage, name: str) -> None:
         """Let a storage be called so, as far as its repositories are concerned, whose addresses begin with it."""
         services = self._services
-        for each in services.registry.all():
+        for each in services.shared.registry.all():
             if each.storage_id == storage.id and name != storage.name:
                 try:
                     services.formats[each.format].check_place(name, each.name)
@@ -250,20 +250,20 @@ class Storages:
                 self._catalog.look(check_hides_nothing, services.images.lasting_default, each.format, name, each.name)
 
     def _check_unused(self, storage: Storage) -> None:
-        users = [each.path for each in self._services.registry.all() if each.storage_id == storage.id]
+        users = [each.path for each in self._registry.all() if each.storage_id == storage.id]
         if users:
             raise Conflict(f"storage {storage.name!r} is used by {', '.join(users[:5])}")
 
     async def _check_path(self, path: Path, storage: Storage | None) -> None:
         if "\0" in str(path):
             raise Invalid("a path holds no NUL", "/settings/path")
-        others = [each for each in self._services.registry.storages() if storage is None or each.id != storage.id]
-        await self._services.pools.disk(self._folders.check_free, path, others)
+        others = [each for each in self._registry.storages() if storage is None or each.id != storage.id]
+        await self._services.shared.pools.disk(self._folders.check_free, path, others)
 
     async def _forget(self, storage: Storage) -> None:
         self._services.stores.forget(storage.id)
         try:
-            await self._services.pools.disk(self._folders.forget, storage.uid)
+            await self._services.shared.pools.disk(self._folders.forget, storage.uid)
         except OSError as error:
             if not is_out_of_descriptors(error):
                 log.failure("storage {storage} is gone, and stays noted in storages.json", storage=storage.name)

@@ -11,12 +11,12 @@ from msgspec import UNSET
 
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
 from pkgrepo.errors import AuthenticationRequired, Conflict, Invalid, NotFound
-from pkgrepo.interfaces import ICatalog, Transaction
+from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import SELF, check_no_bearer
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Token, TokenKind, TokenLimits
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.counts import count_tokens
@@ -29,14 +29,10 @@ from .schema import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange
 DEFAULT_DAYS = 90
 
 
-class Tokens:
+class Tokens(Handlers):
     """The tokens of the caller; each is shown once, when it is made."""
 
     table = Table("tokens")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.catalog
 
     @table.route(
         "GET",
@@ -74,7 +70,7 @@ class Tokens:
         owner = _owner(call)
         repositories = body.repositories if body.repositories is not None else body.repository_scopes
         limits = reach(
-            self._services.registry,
+            self._registry,
             call.knows,
             scopes=body.scopes,
             repositories=repositories,
@@ -200,7 +196,7 @@ class Tokens:
 
     def _end(self, call: Call, body: NewToken) -> datetime:
         now = from_ms(call.now_ms)
-        most = self._services.settings.token_max_days
+        most = self._services.token_max_days
         if body.expires_at is not None:
             end, pointer = _utc(body.expires_at), "/expires_at"
         else:
@@ -218,7 +214,7 @@ class Tokens:
         if body.scopes is not UNSET or body.repositories is not UNSET:
             scopes = None if body.scopes is UNSET else body.scopes
             given = None if body.repositories is UNSET else body.repositories
-            registry = self._services.registry
+            registry = self._registry
             wanted = reach(registry, call.knows, scopes=scopes, repositories=given, packages=(), cidrs=())
             if scopes is not None:
                 changes["scopes"] = wanted.scopes

@@ -23,8 +23,8 @@ from pkgrepo.errors import AuthenticationRequired, Invalid, StorageFailed, Stora
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import PUBLIC
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Identity, Repository, TokenKind, TokenLimits
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.people.tokens import add_token
@@ -44,14 +44,11 @@ QUERY = (
 )
 
 
-class TokenService:
+class TokenService(Handlers):
     """Issues bearer tokens, to anonymous callers too."""
 
     table = Table("tokens")
     elsewhere = Table("tokens")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
 
     @elsewhere.route(
         "GET",
@@ -145,8 +142,8 @@ class TokenService:
         """
         assert identity.user_id is not None
         text = make_token(TokenKind.LOGIN)
-        days = min(LOGIN_DAYS, self._services.settings.token_max_days)
-        adding = self._services.catalog.write(
+        days = min(LOGIN_DAYS, self._services.token_max_days)
+        adding = self._catalog.write(
             add_token,
             user_id=identity.user_id,
             hash=hash_token(text),
@@ -196,7 +193,7 @@ class TokenService:
         """
         storage, _, rest = name.partition("/")
         repository_name, _, package = rest.partition("/")
-        repository = self._services.registry.find(storage, repository_name)
+        repository = self._registry.find(storage, repository_name)
         if repository is not None and (repository.format != FORMAT or not package):
             yield repository, package
         images = self._services.images

@@ -8,11 +8,10 @@ from msgspec import UNSET
 
 from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden
-from pkgrepo.interfaces import ICatalog
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import PUBLIC, SELF, check_no_bearer
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import User
 from pkgrepo.storage.catalog.people import grants, identity
 
@@ -20,14 +19,10 @@ from .records import permissions_record, user_record
 from .schema import OwnChange, PasswordChange, Permissions, UserRecord, Whoami
 
 
-class Account:
+class Account(Handlers):
     """What people may see and change of themselves."""
 
     table = Table("account")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.catalog
 
     @table.route("GET", "/user/whoami", who=PUBLIC, summary="Who the server takes the caller for", answer=Whoami)
     async def whoami(self, call: Call) -> Whoami:
@@ -73,7 +68,7 @@ class Account:
         """Flags, default actions, and grants in repositories."""
         user = self._user(call)
         found = self._catalog.look(grants.permissions_of_user, user.id)
-        return permissions_record(user, found, {each.id: each for each in self._services.registry.all()})
+        return permissions_record(user, found, {each.id: each for each in self._registry.all()})
 
     @table.route(
         "POST",

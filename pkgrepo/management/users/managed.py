@@ -65,7 +65,7 @@ def check_may_give(
     :raises Forbidden: the caller is no admin and does not hold what this adds
     """
     if not is_full_admin(call.identity):
-        every = services.registry.all()
+        every = services.shared.registry.all()
         services.authorizer.check_delegation(call.identity, user, every, grants=grants, default_actions=default_actions)
 
 

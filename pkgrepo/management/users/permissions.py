@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec import UNSET
 
-from pkgrepo.interfaces import ICatalog, Transaction
+from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.actions import parse_actions, show_actions
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import USER_MANAGERS, is_full_admin
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.lookup import named_repository
 from pkgrepo.management.api.route import Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Repository, SubjectKind, User
 from pkgrepo.storage.catalog.people import grants, identity
 
@@ -22,14 +22,10 @@ from .records import permissions_record
 from .schema import GrantSet, Permissions, PermissionsSet
 
 
-class UserPermissions:
+class UserPermissions(Handlers):
     """The permissions of each user, taken as a whole."""
 
     table = Table("users")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.catalog
 
     @table.route(
         "GET",
@@ -66,7 +62,7 @@ class UserPermissions:
         check_may_give(self._services, call, user, grants=wanted, default_actions=changes.get("default_actions"))
         detail = shown(changes)
         if wanted is not None:
-            paths = {each.id: each.path for each in self._services.registry.all()}
+            paths = {each.id: each.path for each in self._registry.all()}
             detail["repositories"] = {paths[key]: show_actions(actions) for key, actions in wanted.items()}
         entry = call.entry(user.username, detail)
         user = await call.write(entry, _set_permissions, user, wanted, changes, call.now_ms)
@@ -76,7 +72,7 @@ class UserPermissions:
 
     def _permissions(self, user: User) -> Permissions:
         found = self._catalog.look(grants.permissions_of_user, user.id)
-        return permissions_record(user, found, {each.id: each for each in self._services.registry.all()})
+        return permissions_record(user, found, {each.id: each for each in self._registry.all()})
 
     def _wanted(self, call: Call, user: User, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
         wanted: dict[int, frozenset[Action]] = {}
@@ -87,7 +83,7 @@ class UserPermissions:
 
         for index, each in enumerate(given):
             pointer = f"/repositories/{index}/repository"
-            repository = named_repository(self._services.registry, each.repository, pointer, knows)
+            repository = named_repository(self._registry, each.repository, pointer, knows)
             wanted[repository.id] = parse_actions(each.actions, f"/repositories/{index}/actions")
         return wanted
 

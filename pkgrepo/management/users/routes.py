@@ -8,13 +8,12 @@ from msgspec import UNSET
 
 from pkgrepo.auth.login.usernames import check_username
 from pkgrepo.errors import Conflict, Invalid
-from pkgrepo.interfaces import ICatalog
 from pkgrepo.management.api.actions import parse_actions
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import USER_MANAGERS, check_no_bearer
+from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table
-from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import User, UserKind
 from pkgrepo.storage.catalog.counts import count_users
 from pkgrepo.storage.catalog.people import identity, login_unlocks
@@ -24,7 +23,7 @@ from .records import user_record
 from .schema import NameTaken, NewUser, PasswordSet, StatusChange, UserChange, UserRecord
 
 
-class Users:
+class Users(Handlers):
     """
     The users of the server.
 
@@ -34,10 +33,6 @@ class Users:
     """
 
     table = Table("users")
-
-    def __init__(self, services: ManagementServices) -> None:
-        self._services = services
-        self._catalog: ICatalog = services.catalog
 
     @table.route(
         "GET",
