@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TypeVar
 
-from pkgrepo.errors import TooLarge
+from pkgrepo.concurrency.single_flight import shield
+from pkgrepo.errors import PkgrepoError, TooLarge
+from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.reading.body import Body, BodyLost
 from pkgrepo.http.request import Request
+from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged
+
+T = TypeVar("T")
 
 
 def check_length(request: Request, limit: int) -> None:
@@ -41,3 +48,33 @@ async def receive_body(
         algorithms=algorithms,
         expected=expected,
     )
+
+
+async def write_body(body: Body, upload: IBlobUpload) -> BodyLost | None:
+    """Write a request's body to an upload; if the client leaves before its end, that is returned, not raised."""
+    try:
+        async for chunk in body:
+            upload.write(chunk)
+            await upload.drained()
+    except BodyLost as lost:
+        return lost
+    return None
+
+
+async def finish_without_client(work: Awaitable[T]) -> T:
+    """
+    The result of ``work``, which is not cancelled when the client leaves: what has arrived is kept for its return.
+
+    Refusals are for the client alone, so that none is logged once the client has left.
+    """
+
+    async def run() -> tuple[T | None, Exception | None]:
+        try:
+            return await work, None
+        except (PkgrepoError, Refusal) as error:
+            return None, error
+
+    result, error = await shield(run())
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]  # None only where T is

@@ -17,6 +17,7 @@ from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.reading.body import BodyLost, BodyTooLarge
 from pkgrepo.http.request import Request
 from pkgrepo.repositories.images import commands as images
+from pkgrepo.repositories.publish.upload_leases import UploadUnknown
 
 from .names import DigestInvalid, NameInvalid, TagInvalid
 
@@ -75,6 +76,7 @@ ERRORS = ErrorTable(
         NameInvalid: (400, "NAME_INVALID"),
         TagInvalid: (400, "TAG_INVALID"),
         DigestInvalid: (400, "DIGEST_INVALID"),
+        UploadUnknown: (404, "BLOB_UPLOAD_UNKNOWN"),
         images.Unexpected: (412, "DENIED"),
         images.StillNeeded: (405, "UNSUPPORTED"),
         errors.Invalid: (400, "MANIFEST_INVALID"),

@@ -25,19 +25,20 @@ from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.rules import PushGate
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_length as check_limit
-from pkgrepo.gateway.uploads import receive_body
-from pkgrepo.http.answering.answers import Answer, Fields, Refusal
+from pkgrepo.gateway.uploads import finish_without_client, receive_body, write_body
+from pkgrepo.http.answering.answers import Answer, Fields
 from pkgrepo.http.reading.body import BodyLost
-from pkgrepo.http.reading.ranges import ChunkRange, parse_chunk_range, render_received
+from pkgrepo.http.reading.ranges import render_received
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo, Identity
 from pkgrepo.repositories.images import commands as images
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.repositories.publish.upload_leases import Lease, UploadLeases, UploadUnknown
 from pkgrepo.storage.catalog.blobs.uploads import UploadSession, add_upload, find_upload
 
+from .chunks import check_length, check_start, chunk_range
 from .mounting import Mounting
-from .sessions import Sessions, check_length, check_start, pour, to_the_end, unknown
 
 PIECE = 1024 * 1024  # bytes hashed at once
 EMPTY = {algorithm: hashlib.new(algorithm, b"").hexdigest() for algorithm in HEX_LENGTHS}
@@ -50,7 +51,7 @@ class Uploads:
         self._services = services
         self._mounting = mounting
         self._gate = gate
-        self._sessions = Sessions(services)
+        self._leases = UploadLeases(services.catalog, services.clock)
 
     async def start(self, request: Request, target: Target, identity: Identity, _rest: str) -> Answer:
         """
@@ -103,7 +104,7 @@ class Uploads:
         """
         session = self._find(target, identity, uid)
         self._check_head(request, target, session)
-        position = await to_the_end(self._append(request, target, uid))
+        position = await finish_without_client(self._append(request, target, uid))
         return Answer(202, headers=progress(target, uid, position))
 
     async def finish(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
@@ -117,13 +118,13 @@ class Uploads:
         session = self._find(target, identity, uid)
         digest = parse_digest(parameter(request, "digest"))
         self._check_head(request, target, session)
-        await to_the_end(self._finish(request, target, identity, uid, digest))
+        await finish_without_client(self._finish(request, target, identity, uid, digest))
         return created(target, digest)
 
     async def cancel(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
         """Give up an upload; its bytes go at once. :raises Refusal: there is no such upload of the caller"""
         self._find(target, identity, uid)
-        await to_the_end(self._cancel(request, target, uid))
+        await finish_without_client(self._cancel(request, target, uid))
         return Answer(204, headers=VERSION)
 
     # Below
@@ -145,16 +146,17 @@ class Uploads:
     async def _append(self, request: Request, target: Target, uid: str) -> int:
         wanted = chunk_range(request)
         async with (
-            self._sessions.hold(uid, request) as (session, holder),
+            self._leases.hold(uid, lambda: request.gone) as lease,
             self._services.publisher.stage(target.repository) as staged,
         ):
+            session = lease.session
             check_start(wanted, session, progress(target, uid, session.position))
-            upload = await self._sessions.resume(staged, session)
-            lost = await self._pour(request, upload, session)
+            upload = await lease.resume(staged)
+            lost = await self._write(request, upload, lease)
             if lost is None and wanted is not None and upload.offset - session.position != wanted.length:
                 await self._roll_back(upload)
                 check_length(wanted, upload.offset - session.position)
-            position = await self._sessions.keep(upload, uid, holder)
+            position = await lease.save(upload)
         if lost is not None:
             raise lost
         return position
@@ -162,15 +164,16 @@ class Uploads:
     async def _finish(self, request: Request, target: Target, identity: Identity, uid: str, digest: Digest) -> None:
         wanted = chunk_range(request)
         async with (
-            self._sessions.hold(uid, request) as (session, holder),
+            self._leases.hold(uid, lambda: request.gone) as lease,
             self._services.publisher.stage(target.repository) as staged,
         ):
+            session = lease.session
             check_start(wanted, session, progress(target, uid, session.position))
-            upload = await self._sessions.resume(staged, session)
+            upload = await lease.resume(staged)
             if not request.body_is_empty:
-                lost = await self._pour(request, upload, session)
+                lost = await self._write(request, upload, lease)
                 if lost is not None:
-                    await self._sessions.keep(upload, uid, holder)
+                    await lease.save(upload)
                     raise lost
             if wanted is not None and upload.offset - session.position != wanted.length:
                 await self._roll_back(upload)
@@ -179,25 +182,25 @@ class Uploads:
                 self._gate.confirm(request, identity, target)
                 blob = await self._commit(staged, upload, session, digest)
             except BaseException:
-                await self._sessions.end(uid)
+                await lease.remove()
                 raise
             await self._link(request, target, staged, blob, digest, uid)
 
     async def _cancel(self, request: Request, target: Target, uid: str) -> None:
         async with (
-            self._sessions.hold(uid, request) as (session, _),
+            self._leases.hold(uid, lambda: request.gone) as lease,
             self._services.publisher.stage(target.repository) as staged,
         ):
-            await self._sessions.end(uid)
-            upload = await self._sessions.resume(staged, session)
+            await lease.remove()
+            upload = await lease.resume(staged)
             await upload.abort()
 
-    async def _pour(self, request: Request, upload: IBlobUpload, session: UploadSession) -> BodyLost | None:
+    async def _write(self, request: Request, upload: IBlobUpload, lease: Lease) -> BodyLost | None:
         try:
-            return await pour(request.body, upload)
+            return await write_body(request.body, upload)
         except BaseException:
             await upload.abort()
-            await self._sessions.end(session.uid)
+            await lease.remove()
             raise
 
     async def _roll_back(self, upload: IBlobUpload) -> None:
@@ -238,7 +241,7 @@ class Uploads:
             or (session.repository_id, session.package_key) != (target.repository.id, target.image)
             or session.user_id != identity.user_id
         ):
-            raise unknown(uid)
+            raise UploadUnknown(uid)
         return session
 
     def _check_head(self, request: Request, target: Target, session: UploadSession) -> None:
@@ -255,19 +258,6 @@ def parameter(request: Request, name: str) -> str:
     """The first value of a query parameter; empty when it is absent."""
     values = request.args.get(name.encode("ascii")) if request.raw_query else None
     return values[0].decode("utf-8", "replace") if values else ""
-
-
-def chunk_range(request: Request) -> ChunkRange | None:
-    """
-    The range of the chunk that a request brings, or None when the client leaves it to us.
-
-    :raises Refusal: it is malformed
-    """
-    value = request.header(b"content-range")
-    try:
-        return None if value is None else parse_chunk_range(value)
-    except ValueError as error:
-        raise Refusal(400, str(error), "BLOB_UPLOAD_INVALID") from None
 
 
 def progress(target: Target, uid: str, position: int) -> Fields:
