@@ -15,7 +15,6 @@ from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.formats.container.format import ContainerFormat
 from pkgrepo.formats.npm.format import NpmFormat
 from pkgrepo.formats.python.format import PythonFormat
-from pkgrepo.interfaces import IBlobStore, IFormat
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.downloads import DownloadRecorder
@@ -33,6 +32,8 @@ from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import Presence
 from pkgrepo.storage.readable_layout import ReadableLayout
+
+from .interfaces import IBlobStore, IFormat
 
 log = Logger()
 

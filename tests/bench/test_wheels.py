@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pkgrepo.formats.python.names import parse_filename
-from pkgrepo.formats.python.upload.archive import inspect
+from pkgrepo.formats.python.upload.inspection import inspect
 from tests.bench import wheels as module
 from tests.bench.filler import BLOCK
 from tests.bench.wheels import Wheel, wheels

@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from pkgrepo.formats.python.format import PythonFormat
 from pkgrepo.formats.python.layout import METADATA, file_path
 from pkgrepo.formats.python.names import parse_filename
-from pkgrepo.formats.python.upload.archive import inspect
+from pkgrepo.formats.python.upload.inspection import inspect
 from pkgrepo.formats.python.upload.metadata import meta_json
 from pkgrepo.model import SYSTEM, Actor, NewFile, Repository, Storage
 from pkgrepo.repositories.layout.follower import LayoutFollower

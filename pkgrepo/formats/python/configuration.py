@@ -12,10 +12,10 @@ from pkgrepo.repositories.hosted import Auth, parse_hosted
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
-    What uploads may do. Every switch is off by default.
+    Rules for uploads. Every switch is off by default.
 
-    The name of a deleted file stays burned, whatever the bytes, unless ``reuse_deleted_names`` is on when it is
-    uploaded again.
+    The name of a deleted file cannot be published again, not even with the same bytes, unless
+    ``reuse_deleted_names`` is on at the time of the upload.
     """
 
     allow_overwrite: bool = False
@@ -24,7 +24,7 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class HostedConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type", tag="Hosted"):
-    """Packages are published here. Only ``type`` is the format's own; the rest stands beside it."""
+    """The configuration of a hosted repository. ``type`` is fixed; the other fields are settings."""
 
     policy: Policy | None = None
     auth: Auth | None = None
@@ -33,7 +33,7 @@ class HostedConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_
 
 def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """
-    The fixed object (``{"type": "Hosted"}``) and the settings beside it; keys that begin with ``x_`` are kept.
+    Split a configuration into the fixed part (``{"type": "Hosted"}``) and the settings; ``x_`` keys are kept.
 
     :raises Invalid: an unknown key or a wrong value, with its JSON pointer
     """

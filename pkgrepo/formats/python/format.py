@@ -37,7 +37,7 @@ class PythonFormat:
 
     @property
     def cache(self) -> ResponseCache[KeptDocuments]:
-        """The pages in memory, for figures."""
+        """The pages in memory, for metrics."""
         return self._index.kept
 
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -45,7 +45,7 @@ class PythonFormat:
         return validate(config)
 
     def check_place(self, storage: str, repository: str) -> None:
-        """Every place will do. See L{IFormat.check_place}."""
+        """Every name is accepted. See L{IFormat.check_place}."""
 
     def schema(self) -> Mapping[str, Any]:
         """See L{IFormat.schema}."""
@@ -75,8 +75,8 @@ class PythonFormat:
         """See L{IFormat.readable_path}."""
         return layout.readable_path(path)
 
-    def welcomes(self, path: bytes) -> bool:  # noqa: ARG002 - nobody logs in here
-        """None. See L{IFormat.welcomes}."""
+    def welcomes(self, path: bytes) -> bool:  # noqa: ARG002 - Python clients have no login request
+        """No path needs it. See L{IFormat.welcomes}."""
         return False
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:

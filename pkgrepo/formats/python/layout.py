@@ -1,4 +1,4 @@
-"""Where a Python repository keeps its files: their public paths, and their places in the readable layout."""
+"""Paths of a Python repository's files: the public ones, and those in the readable layout."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ COMPANIONS = (METADATA, SIGNATURE, PROVENANCE)
 
 
 def file_path(project: str, version: str, filename: str) -> str:
-    """The path of a distribution below its repository, from the project's key and the version as it is written."""
+    """The public path of a distribution below its repository; ``project`` is the key, ``version`` as published."""
     return f"packages/{project}/{version}/{filename}"
 
 
 def companion_of(file: File) -> str | None:
-    """The suffix by which this file accompanies a distribution, or None when it is one itself."""
+    """The suffix of a companion file (metadata, signature, provenance); None for a distribution itself."""
     role: str | None = file.attrs.get("role")
     return role
 
 
 def split_companion(filename: str) -> tuple[str, str]:
-    """A requested file name as distribution and suffix; the suffix is empty when it names the distribution."""
+    """Split a requested file name into the distribution's name and the companion suffix, which may be empty."""
     for suffix in COMPANIONS:
         if filename.endswith(suffix) and len(filename) > len(suffix):
             return filename[: -len(suffix)], suffix
@@ -30,5 +30,5 @@ def split_companion(filename: str) -> tuple[str, str]:
 
 
 def readable_path(path: str) -> str:
-    """``<project>/<version>/<file>`` for a file's public path."""
+    """``<project>/<version>/<file>`` of a public path."""
     return path.removeprefix("packages/")

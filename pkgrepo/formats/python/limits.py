@@ -1,10 +1,10 @@
 """
-Budgets of what a distribution and its upload form say; those of its archive are in ``pkgrepo.archives.limits``.
+Limits of metadata, upload forms and attestations; limits of archives are in ``pkgrepo.archives.limits``.
 
-Each keeps the inspection of 1 MB of upload below one second of processor time.
+They keep the inspection of a 1 MB upload below one second of CPU time.
 
 ===================  ==========================================  =====================================================
-counted              budget                                      what one costs
+counted              limit                                       CPU time per unit
 ===================  ==========================================  =====================================================
 bytes of METADATA    8 MiB                                       20 ns in the head, 2 ns in the body
 or PKG-INFO
@@ -25,15 +25,15 @@ from typing import Final
 from pkgrepo.archives.limits import MOST_ENTRIES
 
 METADATA_SIZE: Final = 8 * 1024 * 1024  # bytes of METADATA or PKG-INFO
-RECORD_SIZE: Final = 32 * 1024 * 1024  # bytes of RECORD; some 300 for each of the most entries
-RECORD_ROWS: Final = 4 * MOST_ENTRIES  # lines of it, and half its commas; an entry has one line and two commas
+RECORD_SIZE: Final = 32 * 1024 * 1024  # bytes of RECORD; about 300 for each of MOST_ENTRIES
+RECORD_ROWS: Final = 4 * MOST_ENTRIES  # lines of RECORD, and half its commas: an entry has two
 
-MOST_LINES: Final = 50_000  # of the head of METADATA or PKG-INFO
+MOST_LINES: Final = 50_000  # in the head of METADATA or PKG-INFO
 MOST_REQUIREMENTS: Final = 5_000
-REQUIREMENTS_SIZE: Final = 512 * 1024  # characters of all requirements; the longest lists have some 100 KiB
-LONGEST_REQUIREMENT: Final = 4096  # characters; longer ones are passed on unread
-MOST_BRACKETS: Final = 32  # that open in one requirement, likewise; deep nesting takes 2.7 us a character
+REQUIREMENTS_SIZE: Final = 512 * 1024  # characters of all requirements; the longest real lists have about 100 KiB
+LONGEST_REQUIREMENT: Final = 4096  # characters; longer ones are stored without validation
+MOST_BRACKETS: Final = 32  # opened in one requirement, likewise; deep nesting costs 2.7 us a character
 
-MOST_ATTESTATIONS: Final = 16  # for one file; tools make one or two
-ATTESTATIONS_SIZE: Final = 512 * 1024  # bytes of all of them; 10 KiB each are usual
-ATTESTATION_VALUES: Final = 20_000  # JSON values in all of them; some 100 each are usual
+MOST_ATTESTATIONS: Final = 16  # per file; tools make one or two
+ATTESTATIONS_SIZE: Final = 512 * 1024  # bytes together; 10 KiB each is usual
+ATTESTATION_VALUES: Final = 20_000  # JSON values together; about 100 each is usual

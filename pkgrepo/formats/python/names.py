@@ -12,13 +12,14 @@ from packaging.utils import canonicalize_version
 from packaging.version import InvalidVersion, Version
 
 from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.quoting import quoted
 
 from .version_order import legacy_sort_key, sort_key
 
 Kind = Literal["bdist_wheel", "sdist"]
 
-LONGEST_FILENAME = 255  # bytes; what file systems take
-LONGEST_VERSION = 255  # characters; longer texts are not read as PEP 440, which keeps a number's length in one byte
+LONGEST_FILENAME = 255  # bytes; the limit of file systems
+LONGEST_VERSION = 255  # characters; longer texts are not parsed, so that a number's length fits in one byte of the key
 
 SDIST_ENDINGS = (".tar.gz", ".zip")
 
@@ -31,9 +32,9 @@ _TAGS = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 @frozen
 class FileName:
     """
-    What the name of a distribution says.
+    The parsed file name of a distribution.
 
-    ``name`` and ``version_text`` are spelt as in the file name, ``stem`` is that name without its ending.
+    ``name`` and ``version_text`` are spelt as in the file name; ``stem`` is the file name without its ending.
     ``python_version`` is the interpreter tag of a wheel (``py3``, ``py2.py3``, ``cp311``) and ``source`` for a source
     distribution; ``build`` and ``tags`` are a wheel's build tag and its three tags, and empty otherwise.
     """
@@ -51,46 +52,46 @@ class FileName:
     tags: str = ""
 
     def is_version(self, version: Version) -> bool:
-        """Whether this is a distribution of that version."""
+        """Whether the file belongs to this version."""
         return canonicalize_version(version) == self.version_key
 
 
-def valid_name(name: str) -> bool:
-    """Whether a project may be called so: ASCII letters, digits, ``.``, ``_`` and ``-``, the last three inside only."""
+def is_valid_name(name: str) -> bool:
+    """Whether this is a project name: ASCII letters and digits, with ``.``, ``_`` and ``-`` between them (PEP 508)."""
     return _NAME.fullmatch(name) is not None
 
 
 def normalise(name: str) -> str:
     """
-    A project's key, the same for every spelling of its name (PEP 503).
+    The key of a project, equal for every spelling of its name (PEP 503).
 
-    :raises Invalid: no project can be called so
+    :raises Invalid: it is no project name
     """
-    if not valid_name(name):
+    if not is_valid_name(name):
         raise Invalid(
-            f"{_shown(name)} is not a project name: ASCII letters and digits, with '.', '_' and '-' between them",
+            f"{quoted(name)} is not a project name: ASCII letters and digits, with '.', '_' and '-' between them",
             "name",
         )
     return collapse(name)
 
 
 def collapse(name: str) -> str:
-    """The key of a name that is known to be valid."""
+    """The key of a valid name."""
     return _SEPARATORS.sub("-", name).lower()
 
 
 def parse_version(text: str) -> tuple[str, bytes]:
     """
-    A version's key, the same for every spelling of it, and bytes that order as PEP 440 does.
+    The key of a version, equal for every spelling of it, and its sort key.
 
-    ``1.0``, ``v1`` and ``1.0.0`` are one version with key ``1``. What PEP 440 cannot read is its own key and sorts
-    first: older indexes still have such versions.
+    ``1.0``, ``v1`` and ``1.0.0`` are one version with key ``1``. Text that PEP 440 does not allow is its own key and
+    sorts first: older indexes have such versions.
     """
     return _parse_version(text) if len(text) <= LONGEST_VERSION else (text, legacy_sort_key(text))
 
 
 def find_version(text: str) -> Version | None:
-    """The version as PEP 440 reads it, or None when it cannot."""
+    """The parsed version, or None if PEP 440 does not allow the text."""
     if len(text) > LONGEST_VERSION:
         return None
     try:
@@ -101,11 +102,11 @@ def find_version(text: str) -> Version | None:
 
 def parse_filename(filename: str, *, project: str | None = None, strict: bool = False) -> FileName:
     """
-    What a distribution's file name says.
+    Parse the file name of a wheel or source distribution.
 
-    Without ``project`` the name of a source distribution that can be split in several ways is refused; with it, a
-    file of another project is. ``strict`` takes only today's spelling: names and versions normalised, source
-    distributions as ``.tar.gz``. Otherwise older spellings pass, too.
+    Without ``project``, a source distribution whose name can be split in several ways is refused. With it, a file of
+    another project is refused. ``strict`` allows only today's spelling: name and version normalised, source
+    distributions as ``.tar.gz``. Otherwise older spellings are allowed too.
 
     :raises Invalid: it is not the name of a wheel or a source distribution, or of another project
     """
@@ -123,11 +124,11 @@ def parse_filename(filename: str, *, project: str | None = None, strict: bool = 
 
 
 def split_stem(stem: str, project_key: str | None) -> list[tuple[str, Version]]:
-    """Every way to read ``<name>-<version>``, of one project or of any; names and versions may have dashes in them."""
+    """Every way to split ``<name>-<version>``, of one project or of any: both parts may contain dashes."""
     return [
         (name, version)
         for name, text in _splits(stem)
-        if valid_name(name)
+        if is_valid_name(name)
         and (project_key is None or collapse(name) == project_key)
         and (version := find_version(text)) is not None
     ]
@@ -150,13 +151,13 @@ def _check_characters(filename: str) -> None:
     if len(filename.encode("utf-8", "surrogatepass")) > LONGEST_FILENAME:
         raise Invalid(f"the file name is longer than {LONGEST_FILENAME} bytes", "content")
     if not filename.isascii():
-        raise Invalid(f"file name {_shown(filename)} has characters that are not ASCII", "content")
+        raise Invalid(f"file name {quoted(filename)} has characters that are not ASCII", "content")
     if not filename.isprintable() or " " in filename:
-        raise Invalid(f"file name {_shown(filename)} has blanks or control characters", "content")
+        raise Invalid(f"file name {quoted(filename)} has blanks or control characters", "content")
     if "/" in filename or "\\" in filename:
-        raise Invalid(f"file name {_shown(filename)} has a slash or backslash", "content")
+        raise Invalid(f"file name {quoted(filename)} has a slash or backslash", "content")
     if filename.startswith("."):
-        raise Invalid(f"file name {_shown(filename)} begins with a dot", "content")
+        raise Invalid(f"file name {quoted(filename)} begins with a dot", "content")
 
 
 def _parse_wheel(filename: str, project_key: str | None) -> FileName:
@@ -167,8 +168,8 @@ def _parse_wheel(filename: str, project_key: str | None) -> FileName:
             f"{filename!r} is not a wheel's name: <name>-<version>[-<build>]-<python>-<abi>-<platform>.whl", "content"
         )
     name, version, build, tags = parts[0], parts[1], parts[2] if len(parts) == 6 else "", parts[-3:]
-    # PEP 427: a run of separators is escaped to one underscore, and installers refuse two in a row.
-    if not valid_name(name) or "__" in name:
+    # PEP 427: several separators are escaped to one underscore, and installers refuse two in a row.
+    if not is_valid_name(name) or "__" in name:
         raise Invalid(f"{filename!r} begins with {name!r}, which is not a project name as wheels write it", "content")
     if len(parts) == 6 and not _BUILD.fullmatch(build):
         raise Invalid(f"{filename!r} has the build tag {build!r}, which does not begin with a digit", "content")
@@ -236,7 +237,7 @@ def _file_name(
 
 
 def _check_spelling(parsed: FileName) -> None:
-    """PEP 625, and the binary distribution format as it stands since."""
+    """PEP 625, and the binary distribution format since then."""
     name = parsed.project_key.replace("-", "_")
     version = str(Version(parsed.version_text))
     ending = "".join(f"-{part}" for part in (parsed.build, parsed.tags) if part)
@@ -246,8 +247,3 @@ def _check_spelling(parsed: FileName) -> None:
             f"{parsed.filename!r} must be spelt {expected!r} here; policy.strict_filenames of the repository decides",
             "content",
         )
-
-
-def _shown(text: str) -> str:
-    """A text from outside, short enough for a sentence and without characters that a terminal would obey."""
-    return ascii(text if len(text) <= 80 else text[:77] + "...")

@@ -1,5 +1,5 @@
 """
-Errors as Python's tools show them.
+Error responses in the form that Python's tools print.
 
 twine, hatch and poetry print the reason phrase, uv prints the body: the sentence goes into both.
 """
@@ -19,7 +19,7 @@ REALM = b'Basic realm="pkgrepo"'
 
 
 def render_refusal(request: Request, refusal: Refusal) -> Answer:
-    """A refusal as problem+json for clients that name JSON (RFC 9457; uv does), else as one line of text."""
+    """Render as problem+json for clients whose Accept names JSON (RFC 9457; uv does), else as one line of text."""
     headers = (*challenge(refusal, REALM), (b"Cache-Control", b"no-store"))
     if names_media_type(request.header(b"accept"), b"application/json"):
         title = usual_reason(refusal.status).decode("ascii")
@@ -28,7 +28,7 @@ def render_refusal(request: Request, refusal: Refusal) -> Answer:
     return text_answer(refusal.sentence + "\n", refusal.status, headers=headers, reason=refusal.sentence)
 
 
-# twine up to 6.1, poetry and pdm take "400 ... already exist" for a duplicate; 409 only some of them.
+# twine up to 6.1, poetry and pdm recognise a duplicate by 400 and "already exist"; only some accept 409.
 ERRORS = ErrorTable(
     {
         **STATUSES,

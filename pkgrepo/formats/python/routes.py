@@ -1,8 +1,8 @@
 """
 The paths of a hosted Python repository.
 
-``pypi`` and ``pkgindex`` are one word under two names, and so are ``pypi-data`` and ``pkgindex-data``. Fixed words
-win over project names: a project may be called ``simple``, and is found under ``/simple/simple/``.
+``pypi`` and ``pkgindex`` are synonyms, and so are ``pypi-data`` and ``pkgindex-data``. Fixed words win over project
+names: a project called ``simple`` is found at ``/simple/simple/``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from twisted.web.resource import IResource
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.python.index.project_lists import ProjectLists
-from pkgrepo.formats.python.index.reading import Reading
-from pkgrepo.formats.python.upload.receiving import TEXT_BUDGET, FormReceiver
+from pkgrepo.formats.python.index.requests import IndexRequests
+from pkgrepo.formats.python.upload.form_receiver import TEXT_BUDGET, FormReceiver
 from pkgrepo.formats.python.upload.release import Distribution, Uploads
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.klein_app import new_app
@@ -27,14 +27,14 @@ from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 
-from .changes import Changing
+from .change_requests import ChangeRequests
 from .names import FileName, normalise, parse_filename, parse_version
 from .refusals import ERRORS
 
 T = TypeVar("T", bound=Callable[..., Any])
 
 GET = ["GET", "HEAD"]
-FORM_OVERHEAD = TEXT_BUDGET + 2 * 1024 * 1024  # bytes that a form may have beside its file
+FORM_OVERHEAD = TEXT_BUDGET + 2 * 1024 * 1024  # bytes that a form may have besides its file
 
 SEARCH_FAULT = (
     "<?xml version='1.0'?><methodResponse><fault><value><struct>"
@@ -48,7 +48,7 @@ app = new_app()
 
 
 def index_route(path: str, methods: list[str]) -> Callable[[T], T]:
-    """A route below both words for the index."""
+    """A route below both ``/pypi`` and ``/pkgindex``."""
 
     def decorate(handler: T) -> T:
         for word in ("pypi", "pkgindex"):
@@ -68,9 +68,9 @@ class PythonSite:
     ) -> None:
         self._services = services
         self._repository = repository
-        self._reading = Reading(services, repository, index, lists)
+        self._index = IndexRequests(services, repository, index, lists)
         self._uploads = Uploads(services, repository)
-        self._changing = Changing(services, repository)
+        self._changes = ChangeRequests(services, repository)
 
     def resource(self) -> IResource:
         """The application's resource."""
@@ -84,7 +84,7 @@ class PythonSite:
     async def info(self, request: Request) -> Answer:
         """Repository info."""
         await self._admit(request, Action.READ)
-        return await self._reading.info(request)
+        return await self._index.info(request)
 
     @app.route("/simple/", methods=GET)
     @app.route("/+simple/", methods=GET)
@@ -95,20 +95,20 @@ class PythonSite:
         await self._admit(request, Action.READ)
         if not request.raw_path.endswith(b"/"):
             return _moved(request, request.raw_path.rsplit(b"/", 1)[-1] + b"/")
-        return await self._reading.project_list(request)
+        return await self._index.project_list(request)
 
     @app.route("/simple/<project>/", methods=GET)
     @app.route("/+simple/<project>/", methods=GET)
     @app.route("/legacy/+simple/<project>/", methods=GET)
     @answering(ERRORS)
     async def project_page(self, request: Request, project: str) -> Answer:
-        """A project's page; other spellings of its name, and a missing slash, are moved in one hop."""
+        """A project's page; other spellings of its name, or a missing slash, get one redirect."""
         key = _project_key(project)
         await self._admit(request, Action.READ, key)
         slash = request.raw_path.endswith(b"/")
         if project != key or not slash:
             return _moved(request, (b"../" if slash else b"") + key.encode("ascii") + b"/")
-        return await self._reading.page(request, key)
+        return await self._index.page(request, key)
 
     @app.route("/packages/<project>/<version>/<filename>", methods=GET)
     @app.route("/<project>/<version>/<filename>", methods=GET)
@@ -117,22 +117,22 @@ class PythonSite:
         """A distribution, its metadata (PEP 658), signature or provenance (PEP 740)."""
         key = _project_key(project)
         identity = await self._admit(request, Action.READ, key)
-        return await self._reading.file(request, identity, key, version, filename)
+        return await self._index.file(request, identity, key, version, filename)
 
     @app.route("/packages/<filename>", methods=GET)
     @answering(ERRORS)
     async def file_by_name(self, request: Request, filename: str) -> Answer:
-        """A file asked for by its name alone."""
-        identity = await self._admit(request, Action.READ, self._reading.project_of(filename))
-        return await self._reading.file_at(request, identity, self._reading.find_path(filename))
+        """A file by its name alone."""
+        identity = await self._admit(request, Action.READ, self._index.project_of(filename))
+        return await self._index.file_at(request, identity, self._index.find_path(filename))
 
     @app.route("/simple/<project>/<filename>", methods=GET)
     @answering(ERRORS)
     async def file_beside_page(self, request: Request, project: str, filename: str) -> Answer:
-        """A file asked for beside its project's page."""
+        """A file below its project's page."""
         key = _project_key(project)
         identity = await self._admit(request, Action.READ, key)
-        return await self._reading.file_at(request, identity, self._reading.find_path(filename, key))
+        return await self._index.file_at(request, identity, self._index.find_path(filename, key))
 
     @app.route("/integrity/<project>/<version>/<filename>/provenance", methods=GET)
     @answering(ERRORS)
@@ -140,7 +140,7 @@ class PythonSite:
         """The provenance of a distribution (PEP 740)."""
         key = _project_key(project)
         identity = await self._admit(request, Action.READ, key)
-        return await self._reading.file(request, identity, key, version, f"{filename}.provenance")
+        return await self._index.file(request, identity, key, version, f"{filename}.provenance")
 
     @index_route("/<project>/json", GET)
     @answering(ERRORS)
@@ -164,10 +164,10 @@ class PythonSite:
     @index_route("/<project>/<version>/", GET)
     @answering(ERRORS)
     async def file_of_version(self, request: Request, project: str, version: str) -> Answer:
-        """The file that stands for a version; ``filename`` and ``packagetype`` narrow the choice."""
+        """The preferred file of a version; ``filename`` and ``packagetype`` narrow the choice."""
         key = _project_key(project)
         identity = await self._admit(request, Action.READ, key)
-        return await self._reading.file_of_version(
+        return await self._index.file_of_version(
             request,
             identity,
             key,
@@ -180,7 +180,7 @@ class PythonSite:
         key = _project_key(project)
         await self._admit(request, Action.READ, key)
         try:
-            return await self._reading.project_document(request, key, version, simple=simple)
+            return await self._index.project_document(request, key, version, simple=simple)
         except NotFound:
             return json_answer({"message": "Not Found"}, 404, headers=((b"Cache-Control", b"no-store"),))
 
@@ -246,7 +246,7 @@ class PythonSite:
     @app.route("/simple/<project>/", methods=["POST", "PUT"])
     @answering(ERRORS)
     async def upload_to_index(self, request: Request, **_: str) -> Answer:
-        """A common mistake: uploading to the index that one installs from."""
+        """A common mistake: uploading to the index address that installers use."""
         await self._admit(request, Action.WRITE)
         address = f"{self._services.base_url(request)}/repositories/{self._repository.path}/legacy/"
         raise Refusal(405, f"upload to {address}", "method_not_allowed", headers=((b"Allow", b"GET, HEAD"),))
@@ -256,32 +256,32 @@ class PythonSite:
     @index_route("/<project>/<version>/yank", ["POST"])
     @answering(ERRORS)
     async def yank(self, request: Request, project: str, version: str) -> Answer:
-        """Withdraw a version (PEP 592); ``reason`` comes as form or query parameter, or as JSON."""
+        """Yank a version (PEP 592); ``reason`` comes as form or query parameter, or as JSON."""
         identity, key = await self._admit_change(request, project)
-        reason = await self._changing.read_reason(request)
-        return await self._changing.yank(key, _version_key(version), reason, actor_of(request, identity))
+        reason = await self._changes.read_reason(request)
+        return await self._changes.yank(key, _version_key(version), reason, actor_of(request, identity))
 
     @index_route("/<project>/<version>/unyank", ["POST"])
     @answering(ERRORS)
     async def unyank(self, request: Request, project: str, version: str) -> Answer:
         """Restore a yanked version."""
         identity, key = await self._admit_change(request, project)
-        return await self._changing.unyank(key, _version_key(version), actor_of(request, identity))
+        return await self._changes.unyank(key, _version_key(version), actor_of(request, identity))
 
     @app.route("/packages/<project>/<version>/<filename>", methods=["DELETE"])
     @answering(ERRORS)
     async def delete_file(self, request: Request, project: str, version: str, filename: str) -> Answer:
-        """Remove one distribution with what accompanies it."""
+        """Remove one distribution with its companions."""
         identity, key = await self._admit_change(request, project)
-        path = self._reading.find_path(filename, key)
-        return await self._changing.delete(key, _version_key(version), path, actor_of(request, identity))
+        path = self._index.find_path(filename, key)
+        return await self._changes.delete(key, _version_key(version), path, actor_of(request, identity))
 
     @index_route("/<project>/<version>/", ["DELETE"])
     @answering(ERRORS)
     async def delete_version(self, request: Request, project: str, version: str) -> Answer:
         """Remove a version with all its files."""
         identity, key = await self._admit_change(request, project)
-        return await self._changing.delete(key, _version_key(version), None, actor_of(request, identity))
+        return await self._changes.delete(key, _version_key(version), None, actor_of(request, identity))
 
     @index_route("/<project>/status", ["PUT"])
     @answering(ERRORS)
@@ -289,12 +289,12 @@ class PythonSite:
         """Set a project's status (PEP 792)."""
         key = _project_key(project)
         identity = await self._admit(request, Action.EDIT, key)
-        return await self._changing.set_status(request, key, actor_of(request, identity))
+        return await self._changes.set_status(request, key, actor_of(request, identity))
 
     @index_route("/", ["POST"])
     @answering(ERRORS)
     async def search(self, request: Request) -> Answer:
-        """The XML-RPC search of old pip: a fault with a sentence, which it prints."""
+        """The XML-RPC search of old pip: answered with a fault, whose text pip prints."""
         await self._admit(request, Action.READ)
         url = f"{self._services.base_url(request)}/repositories/{self._repository.path}/simple/"
         return text_answer(SEARCH_FAULT.format(url=url), content_type=b"text/xml; charset=utf-8")
@@ -334,7 +334,7 @@ def _check_address(name: FileName, project_key: str, version: str) -> None:
 
 
 def _moved(request: Request, location: bytes) -> Answer:
-    """Relative, so that it survives a prefix that a reverse proxy took away."""
+    """A redirect; relative, so that it is right behind a reverse proxy that strips a prefix."""
     if request.raw_query:
         location += b"?" + request.raw_query
     return Answer(301, headers=((b"Location", location), (b"Cache-Control", b"no-cache")))
@@ -346,6 +346,6 @@ def _parameter(request: Request, name: bytes) -> str | None:
 
 
 def _filename_parameter(request: Request) -> str | None:
-    """No file name has a blank: a plus of a local version that was not escaped reads as one in a query."""
+    """The ``filename``. An unescaped ``+`` of a local version decodes to a blank, which no file name has."""
     filename = _parameter(request, b"filename")
     return None if filename is None else filename.replace(" ", "+")

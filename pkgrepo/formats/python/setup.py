@@ -1,15 +1,15 @@
-"""How to point Python's tools at a repository."""
+"""Setup snippets for Python's tools, as the API shows them for a repository."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-TOKEN = "<TOKEN>"  # noqa: S105 - the slot that people fill
+TOKEN = "<TOKEN>"  # noqa: S105 - a placeholder
 
 
 def snippets(url: str) -> Sequence[dict[str, str]]:
-    """One entry for each tool; ``url`` is the repository's address without a slash at the end."""
+    """Snippets for each tool; ``url`` is the repository's address without a trailing slash."""
     parts = urlsplit(url)
     authority = f"{parts.scheme}://__token__:{TOKEN}@{parts.netloc}{parts.path}"
 

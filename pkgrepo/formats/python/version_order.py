@@ -1,12 +1,12 @@
 """
-PEP 440's order of versions as bytes that compare the same way.
+Sort keys of versions: bytes that compare in the order of PEP 440.
 
-A key is a chain of parts, each of which ends itself, so that comparing bytes compares part by part:
+A key is a sequence of parts. No part is a prefix of another one, so that comparing bytes compares part by part:
 
 =========  ==========================================================================================
 part       bytes
 =========  ==========================================================================================
-kind       00 for what PEP 440 cannot read (the text follows, in UTF-8), 01 for a version
+kind       00 for text that is no PEP 440 version (the text follows, in UTF-8), 01 for a version
 epoch      number
 release    01 and number for each component without trailing zeros, then 00
 pre        00 for a bare development release, 01 a, 02 b, 03 rc (each with number), 04 for none
@@ -26,7 +26,7 @@ PRE_RELEASES = {"a": b"\x01", "b": b"\x02", "rc": b"\x03"}
 
 
 def sort_key(version: Version) -> bytes:
-    """Bytes that compare as the versions do; equal versions have equal bytes."""
+    """The sort key of a version; equal versions have equal keys."""
     release = list(version.release)
     while release and release[-1] == 0:
         release.pop()
@@ -45,7 +45,7 @@ def sort_key(version: Version) -> bytes:
 
 
 def legacy_sort_key(text: str) -> bytes:
-    """Bytes for a version that PEP 440 cannot read: before every one that it can, among themselves by text."""
+    """The sort key of text that is no PEP 440 version: below every version, ordered by text."""
     return b"\x00" + text.encode("utf-8", "surrogatepass")
 
 

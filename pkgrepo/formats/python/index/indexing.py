@@ -1,8 +1,8 @@
 """
-The fragments of a project's pages, kept up to date with every change.
+Maintains the fragments of a project's pages, in the transaction of each change.
 
-Each file has one fragment in each of the two forms of its project's page. The pages are joined when somebody asks: a
-publish costs the same whatever the number of versions.
+Each file has one fragment in each of the two forms of its project's page. The pages are joined at the first read, so
+that the cost of a publish does not depend on the number of versions.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Package, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.packages import fragments as documents
-from pkgrepo.storage.catalog.packages import packages, versions
+from pkgrepo.storage.catalog.packages import fragments, packages, versions
 
 from . import pages
 
@@ -26,11 +25,11 @@ HTML_PAGE = "simple.html"
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 HTML_TYPE = "text/html; charset=utf-8"
 CONTENT_TYPES = {JSON_PAGE: JSON_TYPE, HTML_PAGE: HTML_TYPE}
-CACHE_SIZE = 128 * 1024 * 1024  # bytes of pages in all codings
+CACHE_SIZE = 128 * 1024 * 1024  # bytes of pages in all content codings
 
 
 def make_index() -> SplicedDocuments:
-    """The pages of every project in every repository."""
+    """The cache of project pages of all repositories; it renders those that are missing."""
     return SplicedDocuments(read_page, CONTENT_TYPES, cache_size=CACHE_SIZE, zstd=True)
 
 
@@ -54,7 +53,7 @@ def index_project(index: PackageIndex, change: Change) -> None:
 
 
 def file_entry(file: File, version: Version) -> pages.FileEntry:
-    """What the simple index says of a stored distribution."""
+    """The entry of a stored distribution in the simple index."""
     attrs = file.attrs
     filename = file.path.rsplit("/", 1)[-1]
     url = "../../" + "/".join(pages.quote(part) for part in file.path.split("/"))
@@ -73,12 +72,12 @@ def file_entry(file: File, version: Version) -> pages.FileEntry:
 
 
 def is_quarantined(package: Package) -> bool:
-    """Whether nobody is to be offered the project's files."""
+    """Whether the project's files are hidden (PEP 792)."""
     return package.meta.get("status") == "quarantined"
 
 
 def read_page(reader: Reader, repository_id: int, project: str, kind: str) -> tuple[Spliced, Package]:
-    """A page of a project in its parts, and the project, in one consistent view. :raises NotFound: no such project"""
+    """A project's page, spliced from its fragments, and the project. :raises NotFound: no such project"""
     package = packages.find_package(reader, repository_id, project)
     if package is None:
         raise NotFound("project", project)
@@ -88,7 +87,7 @@ def read_page(reader: Reader, repository_id: int, project: str, kind: str) -> tu
         package.key,
         package.serial,
         [] if hidden else versions.version_texts(reader, package.id),
-        [] if hidden else documents.read_fragments(reader, package.id, kind),
+        [] if hidden else fragments.read_fragments(reader, package.id, kind),
         status=package.meta.get("status", "active"),
         reason=package.meta.get("status_reason"),
     )

@@ -1,4 +1,4 @@
-"""What a repository is, for programs and for people."""
+"""The description of a repository at its root, as JSON or HTML."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _PAGE = """<!DOCTYPE html>
 
 @frozen
 class Figures:
-    """How often files of a repository were sent, and when its content or its settings changed last (aware UTC)."""
+    """The number of downloads, and the time of the last change of content or settings (aware UTC)."""
 
     downloaded: int
     changed_at: datetime
 
 
 def read_figures(reader: Reader, repository: Repository) -> Figures:
-    """The figures of a repository. Reads a row for each file and day: for a reader thread."""
+    """Read the figures of a repository: a row for each file and day, so this belongs in a reader thread."""
     counted = sum(count for _, count in downloads.downloads_by_day(reader, repository.id, *ALL_DAYS))
     last = last_activity(reader, repository.id)
     return Figures(counted, repository.updated_at if last is None else max(last, repository.updated_at))
@@ -48,9 +48,9 @@ def read_figures(reader: Reader, repository: Repository) -> Figures:
 
 def info_answer(accept: bytes | None, repository: Repository, figures: Figures, address: str) -> Answer:
     """
-    The repository's description; HTML for those who name that and like it best, as browsers do, else JSON.
+    The description: HTML if Accept names and prefers it, as browsers do, else JSON.
 
-    ``address`` is the repository's own, without a slash at the end.
+    ``address`` is the repository's URL without a trailing slash.
     """
     simple = f"{address}/simple/"
     headers: Fields = ((b"Cache-Control", document_cache_control(repository)), (b"Vary", b"Accept"))

@@ -1,4 +1,4 @@
-"""The JSON metadata document of a project, read from the catalog."""
+"""Reads the JSON metadata document of a project from the catalog; ``project_json`` renders it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.python.layout import companion_of
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
-from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.packages import files, fragments, packages, versions
 
 from .indexing import JSON_PAGE
 from .pages import quote
@@ -20,9 +19,9 @@ def read_document(
     reader: Reader, repository_id: int, project: str, version_key: str | None, base_url: str, *, simple: bool
 ) -> tuple[bytes, int]:
     """
-    The document and the project's serial; of one version when ``version_key`` is given.
+    The document and the project's serial. With ``version_key`` it describes that version.
 
-    With ``simple`` it also holds the files of the simple page.
+    With ``simple`` it also lists the files of the simple page.
 
     :raises NotFound: no such project or version
     """
@@ -44,7 +43,7 @@ def read_document(
         base_url=base_url,
         serial=package.serial,
         selected=selected,
-        simple_files=documents.read_fragments(reader, package.id, JSON_PAGE) if simple else None,
+        simple_files=fragments.read_fragments(reader, package.id, JSON_PAGE) if simple else None,
     )
     return body, package.serial
 

@@ -1,4 +1,4 @@
-"""Which form of the simple index a client gets (PEP 691)."""
+"""Content negotiation of the simple index: HTML or JSON (PEP 691)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CONCRETE = {JSON_V1: JSON_V1, JSON_LATEST: JSON_V1, HTML_V1: HTML_V1, HTML_LATE
 
 def choose_page_type(accept: bytes | None, format_parameter: str | None) -> bytes:
     """
-    The content type of the answer, always a concrete version.
+    The content type of the answer, always with a concrete version.
 
-    ``format_parameter`` (``?format=``) wins over Accept. Of types that the client names and likes equally JSON wins; a
-    wildcard alone, nothing, or nothing that we have, gets HTML: some tools look for anchors without asking for them.
+    ``format_parameter`` (``?format=``) wins over Accept. JSON wins among types of equal quality. A wildcard alone, no
+    Accept, or only unknown types get HTML: some tools parse HTML without asking for it.
     """
     if format_parameter is not None:
         return _CONCRETE.get(format_parameter.encode("latin-1", "replace"), PLAIN_HTML)

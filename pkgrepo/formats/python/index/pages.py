@@ -26,11 +26,10 @@ _encode = msgspec.json.Encoder().encode
 @frozen
 class FileEntry:
     """
-    What the simple index says of one file.
+    The entry of one file in the simple index.
 
-    ``url`` is relative to the project's page and percent-encoded, ``upload_time`` aware. ``yanked`` is False, or the
-    reason, which may be empty. ``core_metadata_sha256`` is the digest of what ``<url>.metadata`` answers, None when
-    it answers nothing.
+    ``url`` is relative to the project's page and percent-encoded, ``upload_time`` is aware. ``yanked`` is False or the
+    reason, which may be empty. ``core_metadata_sha256`` is the digest of ``<url>.metadata``, None if there is none.
     """
 
     filename: str
@@ -46,12 +45,12 @@ class FileEntry:
 
 
 def quote(part: str) -> str:
-    """One part of a path as it stands in a URL; ``+`` and ``!`` of versions are encoded, too."""
+    """Percent-encode one segment of a path, including the ``+`` and ``!`` of versions."""
     return urllib.parse.quote(part, safe="")
 
 
 def format_time(time: datetime) -> str:
-    """A time as PEP 700 writes it: UTC, ``Z``, microseconds."""
+    """Format a time as PEP 700 does: UTC, ``Z``, microseconds."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -63,9 +62,9 @@ def file_fragment_json(entry: FileEntry) -> bytes:
         "hashes": {"sha256": entry.sha256},
         "size": entry.size,
         "upload-time": format_time(entry.upload_time),
-        # An empty string is false in most languages, so that a yank without a reason is just true (PEP 691).
+        # PEP 691 allows a string or true. An empty string is false in most languages, so an empty reason becomes true.
         "yanked": entry.yanked or entry.yanked == "",
-        # PEP 714: some pips before 23.1.2 crash on the older key with an object behind it.
+        # PEP 714: some versions of pip before 23.1.2 crash if the older key holds an object.
         "core-metadata": {"sha256": entry.core_metadata_sha256} if entry.core_metadata_sha256 else False,
     }
     if entry.requires_python:
@@ -86,7 +85,7 @@ def file_fragment_html(entry: FileEntry) -> bytes:
         attributes["data-yanked"] = entry.yanked
     if entry.core_metadata_sha256:
         attributes["data-core-metadata"] = f"sha256={entry.core_metadata_sha256}"
-        # PEP 714: pips before 23.2 read this name only.
+        # PEP 714: pip before 23.2 reads this name only.
         attributes["data-dist-info-metadata"] = f"sha256={entry.core_metadata_sha256}"
     if entry.has_sig:
         attributes["data-gpg-sig"] = "true"
@@ -107,7 +106,7 @@ def project_page_json(
     tracks: Sequence[str] = (),
     alternate_locations: Sequence[str] = (),
 ) -> Spliced:
-    """A project's page from its files' fragments; ``name`` is the project's key, ``versions`` those that have files."""
+    """A project's page as JSON; ``name`` is the project's key, ``versions`` those that have files."""
     meta: dict[str, Any] = {"api-version": API_VERSION, "_last-serial": serial}
     if tracks:
         meta["tracks"] = list(tracks)
@@ -122,7 +121,7 @@ def project_page_json(
 def project_page_html(
     name: str,
     serial: int,
-    versions: Sequence[str],  # noqa: ARG001 - the HTML form has no place for them
+    versions: Sequence[str],  # noqa: ARG001 - same parameters as the JSON form, which lists versions
     fragments: Sequence[bytes],
     *,
     status: str = "active",
@@ -130,7 +129,7 @@ def project_page_html(
     tracks: Sequence[str] = (),
     alternate_locations: Sequence[str] = (),
 ) -> Spliced:
-    """The same in HTML."""
+    """A project's page as HTML."""
     metas = [("pypi:repository-version", API_VERSION), ("pypi:project-status", status)]
     if reason:
         metas.append(("pypi:project-status-reason", reason))
@@ -140,23 +139,23 @@ def project_page_html(
 
 
 def listed_json(names: Iterable[str]) -> bytes:
-    """Some projects in a row as the list of all has them, by the names that people gave them."""
+    """Entries of the JSON project list, by display names."""
     return b",".join(b'{"name":%b}' % _encode(name) for name in names)
 
 
 def listed_html(names: Iterable[str]) -> bytes:
-    """The same in HTML, linked to the projects' pages."""
+    """Entries of the HTML project list, linked to the projects' pages."""
     return "\n".join(f'<a href="{quote(collapse(name))}/">{escape(name)}</a><br>' for name in names).encode()
 
 
 def project_list_json(serial: int, fragments: Sequence[bytes]) -> Spliced:
-    """The list of all projects, from rows of them (L{listed_json})."""
+    """The project list as JSON, from fragments made by L{listed_json}."""
     head = _encode({"meta": {"api-version": API_VERSION, "_last-serial": serial}})
     return Spliced(head=head[:-1] + b',"projects":[', fragments=fragments, tail=b"]}")
 
 
 def project_list_html(serial: int, fragments: Sequence[bytes]) -> Spliced:
-    """The same in HTML (L{listed_html})."""
+    """The project list as HTML, from fragments made by L{listed_html}."""
     return _html_page("Simple index", serial, [("pypi:repository-version", API_VERSION)], fragments)
 
 

@@ -1,4 +1,4 @@
-"""The JSON metadata of a project, as tools beside the installers read it."""
+"""Renders the JSON metadata of a project (the ``/pypi/<project>/json`` API), which other tools than installers read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pkgrepo.formats.python.names import find_version
 
 from .pages import format_time, quote
 
-UNKNOWN_COUNT: Final = -1  # of downloads; installers' caches make every figure wrong
+UNKNOWN_COUNT: Final = -1  # downloads are not counted here: caches of installers make every figure wrong
 
 _TEXTS: Final = (
     "summary",
@@ -56,7 +56,7 @@ class Release:
     """
     One version with its files.
 
-    ``meta`` is what L{meta_json} made of its metadata; ``yanked`` is None, or the reason, which may be empty.
+    ``meta`` comes from L{meta_json}; ``yanked`` is None or the reason, which may be empty.
     """
 
     version: str
@@ -67,7 +67,7 @@ class Release:
 
 
 def newest(releases: Iterable[Release]) -> Release | None:
-    """The highest final release that is not yanked; failing that a pre-release, and a yanked one last of all."""
+    """The highest final release that is not yanked; else the highest pre-release; else a yanked one."""
     return max(releases, key=lambda release: (release.yanked is None, _is_final(release), release.sort), default=None)
 
 
@@ -84,8 +84,8 @@ def project_json(
     """
     The document of a project, or of its ``selected`` version; ``releases`` are in order.
 
-    ``base_url`` is the repository's address without a slash at its end; ``simple_files`` are the fragments of the
-    project's simple page, to stand beside the rest under ``files``.
+    ``base_url`` is the repository's URL without a trailing slash. ``simple_files`` are the fragments of the project's
+    simple page, added under ``files``.
     """
     chosen = selected or newest(releases)
     head = {
@@ -139,7 +139,7 @@ def _project_urls(meta: Mapping[str, Any]) -> dict[str, str] | None:
         label, comma, url = each.partition(",")
         if comma:
             urls.setdefault(label.strip(), url.strip())
-    # The older fields are links as well, and the only ones of older packages.
+    # Older packages have their links in these fields only.
     for label, key in (("Homepage", "home_page"), ("Download", "download_url")):
         if meta.get(key):
             urls.setdefault(label, meta[key])

@@ -1,15 +1,15 @@
 """
-The list of all projects of a repository, kept in memory in runs of names that are rendered and compressed apart.
+The list of all projects of a repository, kept in memory in chunks of names that are rendered and compressed separately.
 
-A publish of a new project renders one run of some hundred names, and the rest is joined as it stands: whoever reads
-next sees it. What changed is read from the events of the catalog, so that those of other processes count as well.
+After a new project is published, the next read renders one chunk of a few hundred names again and joins it with the
+others. Changes are read from the catalog's events, so that those made by other processes are included.
 
 ==========  ===========================================================  ============================================
-state       what is true                                                 left by
+state       meaning                                                      next state comes with
 ==========  ===========================================================  ============================================
-none        nobody has read the list                                     a read: all names are read
-current     the document is of the catalog's serial of names             a project that comes, goes or is renamed
-behind      it is of an older one                                        a read, which waits for it
+none        the list was never read                                      a read, which reads all names
+current     the document has the catalog's serial of names               a project added, removed or renamed
+stale       the document has an older serial                             a read, which waits for the update
 ==========  ===========================================================  ============================================
 """
 
@@ -33,10 +33,10 @@ from pkgrepo.storage.pools import Pools
 from . import pages
 from .indexing import CONTENT_TYPES, HTML_PAGE, JSON_PAGE, is_quarantined
 
-RUN: Final = 256  # names that are rendered at once; twice as many are cut in two
-GROUP_SIZE: Final = 64 * 1024  # bytes that are compressed at once, some 2 ms
-MOST_EVENTS: Final = 5000  # that are followed; after more the list is read anew
-CACHE_SIZE: Final = 64 * 1024 * 1024  # bytes of compressed runs of all repositories
+CHUNK: Final = 256  # names rendered together; a chunk of twice as many is split
+GROUP_SIZE: Final = 64 * 1024  # bytes compressed together, about 2 ms
+MOST_EVENTS: Final = 5000  # applied one by one; after more, all names are read again
+CACHE_SIZE: Final = 64 * 1024 * 1024  # bytes of compressed chunks of all repositories
 MOST_LISTS: Final = 64  # repositories whose lists are kept
 
 _RENDER: Final[dict[str, Callable[[Iterable[str]], bytes]]] = {
@@ -47,50 +47,50 @@ _SPLICE: Final = {JSON_PAGE: pages.project_list_json, HTML_PAGE: pages.project_l
 
 
 @define(eq=False)
-class _Run:
+class _Chunk:
     names: dict[str, str]  # by key, in order
     rendered: dict[str, bytes] = Factory(dict)
 
 
 class NameList:
-    """Names in the order of their keys, which can be changed one at a time."""
+    """Names ordered by key, in chunks; an update replaces one chunk."""
 
     def __init__(self, names: Sequence[tuple[str, str]] = ()) -> None:
-        self._runs = [_Run(dict(names[at : at + RUN])) for at in range(0, len(names), RUN)] or [_Run({})]
-        self._firsts = [next(iter(run.names), "") for run in self._runs]
+        self._chunks = [_Chunk(dict(names[at : at + CHUNK])) for at in range(0, len(names), CHUNK)] or [_Chunk({})]
+        self._firsts = [next(iter(chunk.names), "") for chunk in self._chunks]
 
     def put(self, key: str, name: str) -> None:
-        """Add a name, or change how it is written."""
+        """Add a name, or change its spelling."""
         at = self._at(key)
-        run = self._runs[at]
-        if run.names.get(key) == name:
+        chunk = self._chunks[at]
+        if chunk.names.get(key) == name:
             return
-        names = sorted({**run.names, key: name}.items())
-        parts = [names] if len(names) < 2 * RUN else [names[:RUN], names[RUN:]]
-        self._runs[at : at + 1] = [_Run(dict(part)) for part in parts]
+        names = sorted({**chunk.names, key: name}.items())
+        parts = [names] if len(names) < 2 * CHUNK else [names[:CHUNK], names[CHUNK:]]
+        self._chunks[at : at + 1] = [_Chunk(dict(part)) for part in parts]
         self._firsts[at : at + 1] = [part[0][0] for part in parts]
 
     def remove(self, key: str) -> None:
-        """Take a name out; absent is fine."""
+        """Remove a name; no error if it is absent."""
         at = self._at(key)
-        names = dict(self._runs[at].names)
+        names = dict(self._chunks[at].names)
         if names.pop(key, None) is None:
             return
-        if names or len(self._runs) == 1:
-            self._runs[at], self._firsts[at] = _Run(names), next(iter(names), "")
+        if names or len(self._chunks) == 1:
+            self._chunks[at], self._firsts[at] = _Chunk(names), next(iter(names), "")
         else:
-            del self._runs[at], self._firsts[at]
+            del self._chunks[at], self._firsts[at]
 
     def fragments(self, kind: str) -> list[bytes]:
-        """The names as a document of this kind has them, run by run; only those that changed are rendered."""
+        """The rendered chunks for a document of this kind; only changed chunks are rendered again."""
         found: list[bytes] = []
         yielding = Yielding()
-        for run in self._runs:
-            if kind not in run.rendered:
-                run.rendered[kind] = _RENDER[kind](run.names.values())
+        for chunk in self._chunks:
+            if kind not in chunk.rendered:
+                chunk.rendered[kind] = _RENDER[kind](chunk.names.values())
                 yielding.now_and_then()
-            if run.names:
-                found.append(run.rendered[kind])
+            if chunk.names:
+                found.append(chunk.rendered[kind])
         return found
 
     def _at(self, key: str) -> int:
@@ -100,13 +100,13 @@ class NameList:
 @define(eq=False)
 class _List:
     names: NameList
-    seq: int  # of the last event that it knows of
+    seq: int  # of the last event applied
     serial: int = -1  # of the names
     documents: dict[str, Document] = Factory(dict)
 
 
 class ProjectLists:
-    """The lists of every repository; one for the process."""
+    """The project lists of all repositories, one instance per process."""
 
     def __init__(self) -> None:
         self._lists: dict[int, _List] = {}
@@ -114,11 +114,11 @@ class ProjectLists:
         self._renderer = Renderer(CACHE_SIZE)
 
     def ready(self, catalog: ICatalog, repository: Repository, kind: str) -> Document | None:
-        """The list in this form if it is current, without waiting."""
+        """The list in this form from memory if it is current, else None."""
         return self._of_serial(repository, kind, catalog.look(repositories.names_serial, repository.id))
 
     async def get(self, catalog: ICatalog, pools: Pools, repository: Repository, kind: str) -> Document:
-        """The list in this form, as of now."""
+        """The current list in this form; updates it first if needed."""
         serial: int = catalog.look(repositories.names_serial, repository.id)
         while (document := self._of_serial(repository, kind, serial)) is None:
             await self._flight.run(repository.id, lambda: self._update(catalog, pools, repository.id, kind))
@@ -130,7 +130,7 @@ class ProjectLists:
         return document if document is not None and document.serial >= serial else None
 
     async def _update(self, catalog: ICatalog, pools: Pools, repository_id: int, kind: str) -> None:
-        kept = await catalog.scan(_follow, repository_id, self._lists.get(repository_id))
+        kept = await catalog.scan(_apply_events, repository_id, self._lists.get(repository_id))
         kept.documents[kind] = await pools.cpu(self._render, kept, kind)
         self._lists.pop(repository_id, None)
         self._lists[repository_id] = kept
@@ -144,8 +144,8 @@ class ProjectLists:
         )
 
 
-def _follow(reader: Reader, repository_id: int, kept: _List | None) -> _List:
-    """A list with all that happened until now; what was kept is changed, if there is something."""
+def _apply_events(reader: Reader, repository_id: int, kept: _List | None) -> _List:
+    """The list updated to the current serial: ``kept`` changed in place, or a new one read from all names."""
     serial = repositories.names_serial(reader, repository_id)
     if kept is not None and kept.serial == serial:
         return kept
@@ -168,6 +168,6 @@ def _follow(reader: Reader, repository_id: int, kept: _List | None) -> _List:
 
 
 def _all_names(reader: Reader, repository_id: int) -> list[tuple[str, str]]:
-    """Keys and names of all projects but the quarantined ones (PEP 792), by key."""
-    kept_out = {each.key for each in packages.packages_with_meta(reader, repository_id) if is_quarantined(each)}
-    return [(key, name) for key, name in packages.package_names(reader, repository_id) if key not in kept_out]
+    """Keys and names of all projects that are not quarantined (PEP 792), by key."""
+    hidden = {each.key for each in packages.packages_with_meta(reader, repository_id) if is_quarantined(each)}
+    return [(key, name) for key, name in packages.package_names(reader, repository_id) if key not in hidden]

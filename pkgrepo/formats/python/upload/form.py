@@ -1,19 +1,18 @@
 """
 The text fields of the legacy upload form.
 
-Tools agree on little: fields come in any order, empty ones are sent or left out, digests differ. The form is hearsay
-beside the metadata in the file itself; what it says of name, version and kind must fit the file, the rest is kept as
-it came.
+Tools differ: fields come in any order, empty fields are sent or left out, digests vary. Name, version and kind must
+match the metadata in the file itself; the other fields are kept unchanged.
 
 =====================  =====================================================================================
-field                  who differs
+field                  which tools differ
 =====================  =====================================================================================
 ``pyversion``          flit 4 sends none for source distributions
 ``md5_digest``         twine 7 and uv send none, setuptools' old command sends no other digest
 ``blake2_256_digest``  flit 4 sends none
 ``requires_python``    uv sends it even when it is empty
-``license_file``       twine, uv and hatch say it in the singular
-``attestations``       uv and twine, only on request
+``license_file``       twine, uv and hatch use the singular
+``attestations``       uv and twine send them on request only
 =====================  =====================================================================================
 """
 
@@ -42,7 +41,7 @@ DIGEST_LENGTHS: Final = {"sha256_digest": 64, "blake2_256_digest": 64, "md5_dige
 _METADATA_VERSION = re.compile(r"[12]\.[0-9]{1,3}")
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 
-# Fields with one value; of all others several may come, and their order counts.
+# Fields with one value; others may be repeated, and their order is kept.
 _SINGLE: Final = (
     ACTION,
     "protocol_version",
@@ -60,10 +59,10 @@ _SINGLE: Final = (
 @frozen
 class UploadForm:
     """
-    What the form says; text that it leaves out is empty.
+    The parsed text fields; absent ones are empty.
 
-    ``digests`` holds those that were sent, lower-case hex by field name. ``values`` holds every field as it came,
-    several values in order.
+    ``digests`` maps field name to lower-case hex, for those that were sent. ``values`` holds every field unchanged,
+    repeated ones in order.
     """
 
     action: str
@@ -79,9 +78,9 @@ class UploadForm:
     @classmethod
     def parse(cls, fields: Sequence[tuple[str, str]]) -> UploadForm:
         """
-        The form from its text fields, in the order in which they came.
+        Parse the text fields, given in the order of the form.
 
-        :raises Invalid: a field has no meaning that is known here, or two
+        :raises Invalid: a field has an unknown value or two different ones
         """
         values: dict[str, list[str]] = {}
         for field, value in fields:
@@ -114,9 +113,9 @@ class UploadForm:
 
     def check_action(self, *, required: bool) -> None:
         """
-        Let uploads of files pass, and forms that do not say what they want unless that is ``required``.
+        Check that the action is ``file_upload``, or absent if it is not ``required``.
 
-        :raises Invalid: no action, or an unknown one; :raises Refusal: one that registries gave up
+        :raises Invalid: no action, or an unknown one; :raises Refusal: an action that registries retired
         """
         if self.action == UPLOAD or not (self.action or required):
             return
@@ -127,9 +126,9 @@ class UploadForm:
 
     def check(self, filename: FileName, metadata: CoreMetadata) -> None:
         """
-        Hold the form against the file that came with it.
+        Compare the form with the file.
 
-        :raises Invalid: they are of different projects, versions or kinds
+        :raises Invalid: project, version or kind differ
         """
         if self.name and normalise(self.name) != filename.project_key:
             raise Invalid(f"the form has the name {self.name!a}, the file is one of {metadata.name!a}", "name")

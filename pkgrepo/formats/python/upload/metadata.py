@@ -1,8 +1,8 @@
 """
-Core metadata, as METADATA and PKG-INFO have it.
+Parses core metadata (METADATA and PKG-INFO).
 
-The values are kept as their author wrote them. What no tool can do without is demanded (a name, a version, a known
-major version of the format itself); whatever else is odd becomes a warning.
+Values are kept as their author wrote them. Name, version and a supported metadata version are required; anything else
+that is wrong becomes a warning.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _EMPTY_LINE = re.compile(rb"(?>\r\n|\n|\r)(?:\r\n|\n|\r)")
 _FOLD = re.compile(r"(?:\r\n|\n|\r)(?: {7}\|| {8}|[ \t]*)")
 _SUPPORTED = re.compile(r"[12]\.[0-9]{1,3}")
 
-# Other fields hold one line, however it is folded.
+# All other fields are unfolded to one line.
 _SEVERAL_LINES = frozenset({"description", "license"})
 
-# Fields whose name in the JSON document is not just their own in lower case.
+# Fields whose name in the JSON document is not their own name in lower case.
 _ATTRIBUTES = {
     "license_file": "license_files",
     "classifier": "classifiers",
@@ -56,8 +56,7 @@ class CoreMetadata:
     """
     The fields of one distribution; absent ones are empty.
 
-    ``project_urls`` keeps label and URL in one string, ``Label, url``, as the format itself does. ``warnings`` are
-    sentences about what is odd.
+    ``project_urls`` holds label and URL in one string, ``Label, url``, as the file does. ``warnings`` are sentences.
     """
 
     metadata_version: str
@@ -101,19 +100,19 @@ _REPEATED = {name for name, attribute in fields_dict(CoreMetadata).items() if at
 
 def parse_metadata(data: bytes, where: str) -> CoreMetadata:
     """
-    The fields of a METADATA or PKG-INFO file; ``where`` is its name, for sentences.
+    Parse a METADATA or PKG-INFO file; ``where`` is its name, for error messages.
 
-    :raises Invalid: it has no name or version, names them twice, is of an unknown major version, or over a budget
+    :raises Invalid: name or version is missing or given twice, the metadata version is unknown, or a limit is exceeded
         (see ``limits``)
     """
-    # The parser gets the head alone: what a head may say of parts and encodings of its body is for mail.
+    # Only the head is parsed: header fields about MIME parts and encodings of the body are for mail.
     end = _EMPTY_LINE.search(data)
     head, rest = (data, b"") if end is None else (data[: end.start()], data[end.end() :])
     if head.count(b"\n") + head.count(b"\r") > MOST_LINES:
         raise Invalid(f"the head of {where} has more than {MOST_LINES} lines", "content")
     message = BytesHeaderParser().parsebytes(head)
     warnings: list[str] = []
-    # Other defects are about parts and encodings, which differ between Python's releases and mean nothing here.
+    # Other defects are about MIME, differ between releases of Python, and do not matter here.
     if any(isinstance(defect, _HEAD_DEFECTS) for defect in message.defects):
         warnings.append(f"{where} has lines that are not fields")
     found = _collect(message, where, warnings)
@@ -121,15 +120,15 @@ def parse_metadata(data: bytes, where: str) -> CoreMetadata:
     if body:
         found["description"] = [body]
     metadata = CoreMetadata(**_values(found, where, warnings), warnings=tuple(warnings))
-    _demand(metadata, where)
+    _check_required(metadata, where)
     return metadata
 
 
 def check_identity(metadata: CoreMetadata, filename: FileName, where: str) -> None:
     """
-    Hold a distribution's metadata against its file name.
+    Compare a distribution's metadata with its file name.
 
-    :raises Invalid: they name different projects or versions
+    :raises Invalid: project or version differ
     """
     if normalise(metadata.name) != filename.project_key:
         raise Invalid(f"{filename.filename} says in its {where} that its name is {metadata.name!r}", "name")
@@ -138,7 +137,7 @@ def check_identity(metadata: CoreMetadata, filename: FileName, where: str) -> No
 
 
 def meta_json(metadata: CoreMetadata) -> dict[str, Any]:
-    """The fields that are there, as the catalog keeps them beside the version."""
+    """The non-empty fields, as the catalog stores them with the version."""
     return asdict(metadata, filter=lambda _, value: bool(value), value_serializer=_listed)
 
 
@@ -156,10 +155,10 @@ def _collect(message: Message, where: str, warnings: list[str]) -> dict[str, lis
         if key not in _FIELDS:
             unknown[name] = None
             continue
-        # The parser hands bytes beyond ASCII through as surrogates.
+        # The parser returns bytes beyond ASCII as surrogates.
         value = _text(str(raw).encode("ascii", "surrogateescape"), where, name, warnings)
         value = _FOLD.sub("\n" if key in _SEVERAL_LINES else " ", value).strip()
-        if value and value != "UNKNOWN":  # what distutils wrote for nothing
+        if value and value != "UNKNOWN":  # written by distutils for an empty field
             found.setdefault(key, []).append(value)
     if unknown:
         warnings.append(f"{where} has unknown fields: {', '.join(list(unknown)[:10])}")
@@ -196,7 +195,7 @@ def _values(found: Mapping[str, Sequence[str]], where: str, warnings: list[str])
 
 
 def _check_requirements(requirements: Sequence[str], where: str) -> None:
-    """Refuse more than can be read in a fraction of a second."""
+    """Limit the CPU time of parsing."""
     if len(requirements) > MOST_REQUIREMENTS:
         raise Invalid(f"{where} has more than {MOST_REQUIREMENTS} Requires-Dist", "requires_dist")
     if sum(map(len, requirements)) > REQUIREMENTS_SIZE:
@@ -220,12 +219,12 @@ def _is_requirement(text: str) -> bool:
         return False
     try:
         Requirement(text)
-    except (InvalidRequirement, RecursionError):  # the latter from brackets in brackets in brackets
+    except (InvalidRequirement, RecursionError):  # RecursionError: deeply nested brackets
         return False
     return True
 
 
-def _demand(metadata: CoreMetadata, where: str) -> None:
+def _check_required(metadata: CoreMetadata, where: str) -> None:
     if not _SUPPORTED.fullmatch(metadata.metadata_version):
         version = metadata.metadata_version
         raise Invalid(

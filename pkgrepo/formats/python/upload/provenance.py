@@ -1,8 +1,8 @@
 """
-Attestations that come with an upload, and the provenance document made of them (PEP 740).
+Attestations of an upload, and the provenance document made from them (PEP 740).
 
-They are kept and given out as they came, once it is clear that they speak of this very file. Their signatures are not
-verified: that takes roots of trust which a closed network does not have.
+Attestations are stored and served unchanged after checking that their subject is this file. Their signatures are not
+verified: that needs roots of trust, which a closed network does not have.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ UNVERIFIED: Final = {"kind": "unverified", "claims": None}
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """What was signed, and the signature; both base64."""
+    """The signed statement and the signature, both base64."""
 
     statement: str
     signature: str
 
 
 class Attestation(msgspec.Struct, frozen=True):
-    """The shape of one attestation; further keys are kept and not read."""
+    """The required keys of one attestation; other keys are kept."""
 
     version: Literal[1]
     verification_material: dict[str, Any]
@@ -40,14 +40,14 @@ class Attestation(msgspec.Struct, frozen=True):
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """A file that a statement speaks of."""
+    """A file that a statement is about."""
 
     name: str
     digest: dict[str, str]
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """What an attestation states (in-toto)."""
+    """The signed statement (in-toto)."""
 
     type: str = msgspec.field(name="_type")
     subject: list[Subject]
@@ -56,9 +56,9 @@ class Statement(msgspec.Struct, frozen=True):
 
 def parse_attestations(text: str) -> Sequence[Mapping[str, Any]]:
     """
-    The attestations in the field of an upload form; none when it is empty.
+    Parse the field of the upload form; an empty field has no attestations.
 
-    :raises Invalid: the field is not a JSON array of attestations, or too long a one
+    :raises Invalid: the field is not a JSON array of attestations, or is too long
     """
     if not text:
         return ()
@@ -84,11 +84,11 @@ def provenance_document(
     publisher: Mapping[str, Any] = UNVERIFIED,
 ) -> bytes:
     """
-    The document that a file's ``.provenance`` answers.
+    The provenance document of a file.
 
-    ``publisher`` is the identity that was verified, its kind under ``kind``.
+    ``publisher`` is the verified identity, its kind under ``kind``.
 
-    :raises Invalid: an attestation speaks of another file, or two make the same kind of statement
+    :raises Invalid: an attestation is about another file, or two have the same predicate type
     """
     kinds = [_check(msgspec.convert(each, Attestation), filename, sha256) for each in attestations]
     if len(set(kinds)) < len(kinds):
@@ -98,7 +98,7 @@ def provenance_document(
 
 
 def _check(attestation: Attestation, filename: str, sha256: str) -> str:
-    """The kind of statement, once it is clear that it is about this file."""
+    """Check that an attestation is about this file; returns its predicate type."""
     try:
         data = base64.b64decode(attestation.envelope.statement, validate=True)
     except ValueError:
@@ -124,7 +124,7 @@ def _check(attestation: Attestation, filename: str, sha256: str) -> str:
 
 
 def _same_name(subject: str, filename: str) -> bool:
-    """PEP 740 compares names after normalising: another spelling of project or version is the same file."""
+    """Compare file names after normalising project and version, as PEP 740 does."""
     if subject == filename:
         return True
     ours = parse_filename(filename)

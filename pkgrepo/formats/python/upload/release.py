@@ -1,8 +1,8 @@
 """
-From an uploaded distribution to a release.
+Publishes an uploaded distribution as a release.
 
-The form around a file is hearsay: what counts is the metadata inside the file. The form is held against it, so that
-nobody publishes by mistake what they did not mean to.
+The metadata inside the file decides. The fields of the form are only compared with it, so that nobody publishes
+something else by mistake.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pkgrepo.repositories.publish.publisher import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
-from .archive import inspect
 from .form import UploadForm
+from .inspection import inspect
 from .metadata import CoreMetadata, meta_json
 from .provenance import provenance_document
 
@@ -36,7 +36,7 @@ DIGEST_FIELDS = {"md5_digest": "md5", "blake2_256_digest": "blake2b_256"}
 
 @frozen
 class Distribution:
-    """A file that arrived, staged, with what came along."""
+    """An uploaded file, staged, with its form and signature if it has them."""
 
     filename: FileName
     blob: BlobInfo
@@ -45,7 +45,7 @@ class Distribution:
 
 
 class Uploads:
-    """Takes distributions into one hosted repository."""
+    """Publishes distributions in one hosted repository."""
 
     def __init__(self, services: Services, repository: Repository) -> None:
         self._services = services
@@ -53,7 +53,7 @@ class Uploads:
 
     @property
     def strict(self) -> bool:
-        """Whether only file names in today's spelling are taken (PEP 625)."""
+        """Whether only normalised file names are accepted (PEP 625)."""
         return bool(self._policy.get("strict_filenames", False))
 
     @property
@@ -63,10 +63,12 @@ class Uploads:
 
     async def accept(self, staged: Staged, upload: Distribution, actor: Actor, *, may_overwrite: bool) -> Published:
         """
-        Verify a staged distribution and publish it; replacing a file takes the repository's policy and leave to.
+        Verify a staged distribution and publish it.
 
-        :raises Invalid: the file, or the form, is not what it should be; :raises DigestMismatch: nor its bytes
-        :raises FileExists: the name is taken by other content; :raises FileBurned: the file was deleted
+        An existing file is replaced only if the caller ``may_overwrite`` and the repository's policy allows it.
+
+        :raises Invalid: the file or the form is not valid; :raises DigestMismatch: a digest in the form differs
+        :raises FileExists: the name has other content; :raises FileBurned: a file of this name was deleted
         """
         if upload.form is not None:
             _check_digests(upload.form, upload.blob)
@@ -108,7 +110,7 @@ class Uploads:
         overwrite = may_overwrite and bool(self._policy.get("allow_overwrite", False))
         existing = self.find(path)
         if existing is not None and existing.sha256 == upload.blob.sha256:
-            # The first upload's companions stay: an idempotent re-run brings nothing new.
+            # Uploading the same file again changes nothing, also not its companions.
             companions, obsolete = [], ()
         elif existing is not None and not overwrite:
             raise FileExists(name.filename, existing.sha256)
@@ -134,7 +136,7 @@ class Uploads:
         return await self._services.publisher.publish(self._repository, release, staged, actor, index_project)
 
     def _version_text(self, name: FileName, metadata: CoreMetadata) -> str:
-        """How the version is written: as in the metadata of the file that was published first."""
+        """The spelling of the version: that of the file that was published first."""
         found = self._services.catalog.look(find_version, self._repository.id, name.project_key, name.version_key)
         return _spelling(name, metadata) if found is None else found.text
 
@@ -151,7 +153,7 @@ class Uploads:
 
 
 def _spelling(name: FileName, metadata: CoreMetadata) -> str:
-    """The version as its author wrote it, unless a path would be too long: a version's sidecar is named for it."""
+    """The version as its author wrote it, unless the name of its sidecar file would be too long: then normalised."""
     text = metadata.version
     if len(f"{name.project_key}-{text}.json") <= LONGEST_FILENAME:
         return text
@@ -168,9 +170,9 @@ def _check_digests(form: UploadForm, blob: BlobInfo) -> None:
 
 def check_spelling(reader: Reader, repository_id: int, project: str, version_key: str, text: str) -> None:
     """
-    Let files pass whose paths are below the version as it is written.
+    Check, inside the transaction, that the version is still spelled as the new paths assume.
 
-    :raises Conflict: somebody else published the version a moment ago, and wrote it otherwise
+    :raises Conflict: a concurrent upload published the version in another spelling
     """
     found = find_version(reader, repository_id, project, version_key)
     if found is not None and found.text != text:

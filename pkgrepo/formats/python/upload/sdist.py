@@ -1,4 +1,4 @@
-"""Source distributions (PEP 517, PEP 625, PEP 721): what must be in one, looked at without unpacking it."""
+"""Checks source distributions (PEP 517, PEP 625, PEP 721) without unpacking them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def read_sdist(source: Source, filename: FileName) -> bytes:
     """
     The exact bytes of a source distribution's PKG-INFO.
 
-    The whole archive is walked, so that nothing in it, wherever it stands, may lead out of its folder.
+    Every entry is checked, so that unpacking the archive cannot write outside its folder.
 
-    :raises Invalid: it is no sound source distribution of that project and version
+    :raises Invalid: it is not a valid source distribution of that project and version
     """
     tree = _Tree(source, filename)
     found = _read_zip(source, tree) if filename.filename.endswith(".zip") else _read_tar(source, tree)
@@ -51,7 +51,7 @@ def _read_tar(source: Source, tree: _Tree) -> bytes | None:
 
 
 class _Tree:
-    """What unpacking would make: one folder named as the file, and everything in it."""
+    """The tree that unpacking would create: one folder with the name of the file, and its entries."""
 
     def __init__(self, source: Source, filename: FileName) -> None:
         self.top = ""
@@ -59,13 +59,13 @@ class _Tree:
         self._filename = filename
         self._names: set[str] = set()
         self._symbolic: set[str] = set()
-        self._folders = 0  # that were looked at on the way to an entry
+        self._folders = 0  # path components checked so far, limited by MOST_FOLDERS
 
     def add(self, member: Member) -> str | None:
         """
-        Take a member in; its path, or None for one that stands for the archive's own root.
+        Add a member; returns its path, or None for the archive's root folder.
 
-        :raises Invalid: its path or its link leads out of the one folder, or it is there already
+        :raises Invalid: its path or link leads out of the folder, or the path was added before
         """
         name = self._plain(member.name)
         if not name:
@@ -78,7 +78,7 @@ class _Tree:
                 raise self._source.refuse(f"has two entries of the name {name!a}")
             self._names.add(name)
         if self._symbolic:
-            self._check_way(name)
+            self._check_parents(name)
         if member.link:
             self._check_link(name, member)
             if member.is_symbolic:
@@ -86,7 +86,7 @@ class _Tree:
         return name
 
     def _plain(self, name: str) -> str:
-        """A member's path without ``./`` before and ``/`` behind it."""
+        """A member's path without leading ``./`` and trailing ``/``."""
         while name.startswith("./"):
             name = name[2:]
         name = name.rstrip("/") if name != "." else ""
@@ -104,7 +104,7 @@ class _Tree:
                 raise self._source.refuse(f"must have everything in one folder {self._filename.stem!r}, not {top!r}")
             self.top = top
 
-    def _check_way(self, name: str) -> None:
+    def _check_parents(self, name: str) -> None:
         self._count_folders(name)
         at = name.find("/")
         while at >= 0:
@@ -121,11 +121,11 @@ class _Tree:
         target = member.link
         self._count_folders(target)
         if not member.is_symbolic:
-            # A second name of a symbolic link would lead elsewhere than the first.
+            # A hard link to a symbolic link could resolve to another place.
             original = self._plain(target)
             inside = original in self._names and original not in self._symbolic
         else:
-            # ".." behind a name could be taken after following another link, and lead anywhere.
+            # ".." after a name could be resolved after following another link, and lead anywhere.
             parts = [part for part in target.split("/") if part not in ("", ".")]
             climbs = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
             reached = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))

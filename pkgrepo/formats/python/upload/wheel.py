@@ -1,4 +1,4 @@
-"""Wheels (PEP 427): what must be in one, looked at without unpacking it."""
+"""Checks wheels (PEP 427) without unpacking them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pkgrepo.formats.python.names import FileName, split_stem
 
 DIST_INFO = ".dist-info"
 
-# PEP 427: RECORD does not list its own signatures; that it lists itself is usual.
+# PEP 427: RECORD does not list its signatures; it usually lists itself.
 _UNRECORDED = ("RECORD", "RECORD.jws", "RECORD.p7s")
 
 
@@ -20,7 +20,7 @@ def read_wheel(source: Source, filename: FileName) -> bytes:
     """
     The exact bytes of a wheel's METADATA.
 
-    :raises Invalid: it is no sound wheel of that project and version
+    :raises Invalid: it is not a valid wheel of that project and version
     """
     archive = ZipArchive(source)
     folder = _find_dist_info(source, archive, filename)
@@ -31,7 +31,7 @@ def read_wheel(source: Source, filename: FileName) -> bytes:
     try:
         metadata.decode()
     except UnicodeDecodeError:
-        # The core metadata specification demands UTF-8; as the public index does, older tools' wheels are refused.
+        # The core metadata specification requires UTF-8, and the public index refuses others too.
         raise source.refuse("has a METADATA that is not UTF-8") from None
     _check_record(source, archive, folder, record)
     return metadata

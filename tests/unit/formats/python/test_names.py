@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from packaging.version import InvalidVersion, Version
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.python.names import normalise, parse_filename, parse_version, valid_name
+from pkgrepo.formats.python.names import is_valid_name, normalise, parse_filename, parse_version
 
 numbers = st.one_of(st.integers(0, 3), st.integers(0, 10**30))
 
@@ -50,7 +50,7 @@ def test_spellings_of_a_name_have_one_key(name: str, key: str) -> None:
     "name", ["", "-a", "a-", ".a", "a.", "_", "a b", "a/b", "a\n", "ä", "a\u212a", "\u017f", "a\x00b", "..", "a%2fb"]
 )
 def test_what_is_no_name_is_refused(name: str) -> None:
-    assert not valid_name(name)
+    assert not is_valid_name(name)
     with pytest.raises(Invalid) as caught:
         normalise(name)
     assert str(caught.value).isprintable()

@@ -27,7 +27,7 @@ KEYS = st.text(st.sampled_from("abc"), min_size=1, max_size=4)
 @given(st.lists(st.tuples(KEYS, st.booleans()), max_size=60), st.sets(KEYS, max_size=20))
 def test_names_are_in_order_whatever_comes_and_goes(changes: list[tuple[str, bool]], before: set[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "RUN", 3)
+        patch.setattr(module, "CHUNK", 3)
         names = NameList([(key, key) for key in sorted(before)])
         expected = {key: key for key in before}
         for key, comes in changes:
@@ -41,7 +41,7 @@ def test_names_are_in_order_whatever_comes_and_goes(changes: list[tuple[str, boo
         for kind, whole in ((JSON_PAGE, pages.listed_json), (HTML_PAGE, pages.listed_html)):
             separator = b"," if kind == JSON_PAGE else b"\n"
             assert separator.join(names.fragments(kind)) == whole(told)
-        assert all(len(run.names) < 6 for run in names._runs)
+        assert all(len(chunk.names) < 6 for chunk in names._chunks)
 
 
 class World:
@@ -131,7 +131,7 @@ async def test_one_more_name_renders_one_run(world: World, monkeypatch: pytest.M
     )
     world.publish("p0500-more")
     assert "p0500-more" in await world.names()
-    assert rendered == [module.RUN + 1]
+    assert rendered == [module.CHUNK + 1]
 
 
 @pytest_twisted.ensureDeferred

@@ -15,7 +15,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import METADATA_SIZE
 from pkgrepo.formats.python.names import parse_filename
 from pkgrepo.formats.python.upload import sdist as sdist_module
-from pkgrepo.formats.python.upload.archive import inspect
+from pkgrepo.formats.python.upload.inspection import inspect
 from tests.support.pyprojects import make_metadata, make_sdist, make_tar_gz, make_zip
 
 NAME = "demo-1.0.tar.gz"

@@ -9,18 +9,18 @@ import pytest
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python import limits
 from pkgrepo.formats.python.names import parse_filename
-from pkgrepo.formats.python.upload.archive import Inspected, inspect
+from pkgrepo.formats.python.upload.inspection import Inspection, inspect
 from tests.support.pyprojects import make_metadata, make_record, make_wheel, make_zip
 
 INFO = "demo-1.0.dist-info"
 NAME = "demo-1.0-py3-none-any.whl"
 
-Inspect = Callable[..., Inspected]
+Inspect = Callable[..., Inspection]
 
 
 @pytest.fixture
 def look(tmp_path: Path) -> Inspect:
-    def look_(data: bytes, filename: str = NAME) -> Inspected:
+    def look_(data: bytes, filename: str = NAME) -> Inspection:
         path = tmp_path / "upload"
         path.write_bytes(data)
         return inspect(path, parse_filename(filename))

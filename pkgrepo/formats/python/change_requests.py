@@ -1,4 +1,4 @@
-"""Yanking, deleting and marking what was published; no standard client has commands for these."""
+"""Requests that yank, delete or mark published versions; no standard client has commands for these."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ BODY_LIMIT = 64 * 1024
 REASON_LIMIT = 1000
 
 
-class Changing:
-    """Changes to one hosted repository; callers have been let in already."""
+class ChangeRequests:
+    """Changes to one hosted repository. Permissions are checked by the caller."""
 
     def __init__(self, services: Services, repository: Repository) -> None:
         self._services = services
         self._repository = repository
 
     async def read_reason(self, request: Request) -> str:
-        """Why, from the query, a form or a JSON body; empty when nothing is said."""
+        """The ``reason`` from the query, a form or a JSON body; empty if there is none."""
         if request.raw_query:
             found = request.args.get(b"reason")
             if found:
@@ -40,18 +40,18 @@ class Changing:
         return _reason(value.get("reason", ""))
 
     async def yank(self, project: str, version: str, reason: str, actor: Actor) -> Answer:
-        """Withdraw a version from everybody who does not pin it."""
+        """Yank a version: installers ignore it unless it is pinned (PEP 592)."""
         return await self._set_state(project, version, VersionState.YANKED, reason, actor)
 
     async def unyank(self, project: str, version: str, actor: Actor) -> Answer:
-        """Take a yank back."""
+        """Undo a yank."""
         return await self._set_state(project, version, VersionState.LIVE, "", actor)
 
     async def delete(self, project: str, version: str, path: str | None, actor: Actor) -> Answer:
         """
-        Remove the distribution at a path with its companions, or all of a version.
+        Remove the distribution at a path with its companions, or a whole version if ``path`` is None.
 
-        :raises NotFound: it is not there
+        :raises NotFound: it does not exist
         """
         paths = None
         if path is not None:

@@ -1,4 +1,4 @@
-"""What readers of a hosted Python repository get: pages, files, metadata."""
+"""Answers to reads of a hosted Python repository: pages, files, metadata."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from .negotiation import choose_page_type
 from .project_lists import ProjectLists
 
 
-class Reading:
-    """The read side of one hosted repository; callers have been let in already."""
+class IndexRequests:
+    """Reads of one hosted repository. Permissions are checked by the caller."""
 
     def __init__(
         self, services: Services, repository: Repository, index: SplicedDocuments, lists: ProjectLists
@@ -44,7 +44,7 @@ class Reading:
 
     async def page(self, request: Request, project: str) -> Answer:
         """
-        The page of a project, in the form and coding that the client prefers.
+        The page of a project, in the form and content coding that the client prefers.
 
         :raises NotFound: no such project
         """
@@ -94,7 +94,7 @@ class Reading:
 
     async def file(self, request: Request, identity: Identity, project: str, version: str, filename: str) -> Answer:
         """
-        A distribution, or what accompanies one.
+        A distribution or one of its companions.
 
         :raises NotFound: no such file
         """
@@ -131,7 +131,7 @@ class Reading:
         return answer
 
     def project_of(self, filename: str) -> str | None:
-        """The project that a file of this name would belong to, whether or not there is one; None for other names."""
+        """The key of the project in a file's name, whether or not it exists; None if it cannot be parsed."""
         distribution, _ = split_companion(filename)
         try:
             return parse_filename(distribution).project_key
@@ -140,9 +140,9 @@ class Reading:
 
     def find_path(self, filename: str, project: str | None = None, version: str | None = None) -> str:
         """
-        The full path of a file from its name, and from what else the address says.
+        The stored path of a file, from its name and from the project and version in the URL if they are there.
 
-        :raises NotFound: there is none, or it belongs elsewhere
+        :raises NotFound: there is no such version, or the name is of another project or version
         """
         distribution, _ = split_companion(filename)
         try:
@@ -165,11 +165,11 @@ class Reading:
         packagetype: str | None,
     ) -> Answer:
         """
-        The file that stands for a version: a universal pure wheel, else the sdist, else the first wheel.
+        The preferred file of a version: a universal pure wheel, else the sdist, else the first wheel.
 
-        It is not kept for the address, which is another file's as soon as a better one is published.
+        The answer is not cached: a later upload may change which file is preferred.
 
-        :raises NotFound: nothing fits
+        :raises NotFound: no file fits
         """
         file = self._distribution_of(project, version, filename=filename, packagetype=packagetype)
         named = b'attachment; filename="%s"' % file.path.rsplit("/", 1)[-1].encode("ascii")
@@ -221,14 +221,14 @@ class Reading:
         return document_answer(document, choose_encoding(request.header(b"accept-encoding")), headers)
 
     async def info(self, request: Request) -> Answer:
-        """What this repository is, with its figures as they are now."""
+        """The description of the repository with its current figures."""
         catalog = self._services.catalog
         now = catalog.look(repositories.find_repository, self._repository.uid) or self._repository
         figures = await catalog.scan(read_figures, now)
         return info_answer(request.header(b"accept"), now, figures, self._address(request))
 
     def version(self, project: str, version: str) -> tuple[Package, Version]:
-        """A project and one of its versions, however it is written. :raises NotFound: there is none"""
+        """A project and one of its versions, in any spelling. :raises NotFound: there is none"""
         package = self._services.catalog.look(packages.find_package, self._repository.id, project)
         if package is None:
             raise NotFound("project", project)
@@ -268,5 +268,5 @@ def _retyped(answer: Answer, content_type: bytes) -> Answer:
 
 def _format_parameter(request: Request) -> str | None:
     values = request.args.get(b"format") if request.raw_query else None
-    # No media type has a blank: people write its plus as it is, which reads as one in a query.
+    # An unescaped plus decodes to a blank, which no media type has.
     return values[0].decode("latin-1").replace(" ", "+") if values else None

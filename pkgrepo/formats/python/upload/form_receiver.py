@@ -1,4 +1,4 @@
-"""The legacy upload form as it streams in: small fields to memory, files to the store."""
+"""Reads the legacy upload form as a stream: text fields into memory, files into the blob store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .form import UploadForm
 from .release import DIGEST_FIELDS, Distribution
 
 FORM_LIMITS: Final = MultipartLimits(parts=1000, text_bytes=1024 * 1024, header_bytes=8192)
-DESCRIPTION_LIMIT: Final = 4 * 1024 * 1024  # bytes; it may hold a whole readme with its pictures
+DESCRIPTION_LIMIT: Final = 4 * 1024 * 1024  # bytes; it may hold a readme with embedded pictures
 TEXT_BUDGET: Final = 16 * 1024 * 1024  # bytes of all text fields together
 SIGNATURE_LIMIT: Final = 1024 * 1024
 
@@ -26,9 +26,9 @@ class FormReceiver:
     """
     Reads one upload form.
 
-    The fields may come in any order; tools send digests before the file, so that only digests which somebody
-    announced are computed beside sha256. ``admit`` is told the project's key when the file's name is known, and
-    raises when it must not come in: then none of the file is stored.
+    The fields may come in any order. Tools send digests before the file, so that only the announced ones are computed
+    besides sha256. ``admit`` is called with the project's key before any of the file is stored; it raises to refuse
+    the upload.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class FormReceiver:
         """
         The distribution in the request's form.
 
-        :raises Refusal: the form is malformed, too large, or wants what is not done any more
-        :raises Invalid: it misses something, or says it twice
+        :raises Refusal: the form is malformed, too large, or asks for a retired action
+        :raises Invalid: a field is missing or given twice
         """
         if request.body.declared is not None:
             self._expect_size = min(request.body.declared, self._services.max_upload)

@@ -1,8 +1,8 @@
 """
-What an uploaded distribution says of itself, once it has been found sound.
+Inspects an uploaded distribution: checks the archive and reads its metadata.
 
-Nothing is unpacked to disk and no code of the distribution runs. Work and memory are bounded by ``limits``, whatever
-the file says of its own sizes.
+Nothing is unpacked to disk and no code of the distribution runs. CPU time and memory are bounded by ``limits``,
+whatever sizes the archive declares.
 """
 
 from __future__ import annotations
@@ -21,19 +21,17 @@ from .wheel import read_wheel
 
 
 @frozen
-class Inspected:
-    """A distribution's metadata: the exact bytes of METADATA or PKG-INFO, and what they say."""
+class Inspection:
+    """A distribution's metadata: the exact bytes of METADATA or PKG-INFO, and the parsed fields."""
 
     kind: Kind
     metadata_bytes: bytes
     metadata: CoreMetadata
 
 
-def inspect(file: int | bytes | Path, filename: FileName) -> Inspected:
+def inspect(file: int | bytes | Path, filename: FileName) -> Inspection:
     """
-    Look into a distribution, given as a descriptor (which stays open), its bytes or a path.
-
-    This reads and unpacks, and so belongs into a thread.
+    Inspect a distribution, given as a descriptor (which stays open), bytes or a path. Blocks: call it in a thread.
 
     :raises Invalid: it is damaged, unsafe to unpack, or of another project or version than its name says
     """
@@ -46,11 +44,11 @@ def inspect(file: int | bytes | Path, filename: FileName) -> Inspected:
         os.close(descriptor)
 
 
-def _inspect(content: int | bytes, filename: FileName) -> Inspected:
+def _inspect(content: int | bytes, filename: FileName) -> Inspection:
     source = Source(content, filename.filename)
     is_wheel = filename.kind == "bdist_wheel"
     data = read_wheel(source, filename) if is_wheel else read_sdist(source, filename)
     where = "METADATA" if is_wheel else PKG_INFO
     metadata = parse_metadata(data, where)
     check_identity(metadata, filename, where)
-    return Inspected(kind=filename.kind, metadata_bytes=data, metadata=metadata)
+    return Inspection(kind=filename.kind, metadata_bytes=data, metadata=metadata)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.names import FileName, parse_filename
-from pkgrepo.formats.python.upload.archive import inspect
+from pkgrepo.formats.python.upload.inspection import inspect
 from pkgrepo.formats.python.upload.metadata import meta_json, parse_metadata
 from tests.support.pyprojects import make_sdist, make_wheel
 
