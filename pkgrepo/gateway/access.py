@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pkgrepo.auth.login.credentials import is_blank
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound, PkgrepoError, RepositoryInactive
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from pkgrepo.errors import Invalid, TooLarge
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.untrusted.json_limits import check_values
 from pkgrepo.untrusted.strict_json import decode_json

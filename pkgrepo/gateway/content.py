@@ -6,9 +6,9 @@ from functools import partial
 from typing import Literal
 
 from pkgrepo.errors import BlobMissing
-from pkgrepo.http.answering.answers import Answer, Content, Fields
 from pkgrepo.http.answering.conditional import choose
 from pkgrepo.http.answering.negotiation import best_encoding
+from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Document, File, Repository, Visibility

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.http.response_cache import Prepared, prepare
 from pkgrepo.interfaces import ICatalog

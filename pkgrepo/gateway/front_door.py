@@ -11,9 +11,9 @@ from twisted.web.resource import IResource
 from werkzeug.exceptions import NotFound
 
 from pkgrepo.errors import PkgrepoError, TooManyAttempts
-from pkgrepo.http.answering.answers import Answer, Refusal, error_answer, text_answer
 from pkgrepo.http.answering.dispatch import answer_with, answering, refuse_unrouted
 from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answers import Answer, Refusal, error_answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import ANONYMOUS
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from attrs import Factory, define
 
-from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.http.response_cache import Prepared, ResponseCache, prepare
 from pkgrepo.model import Repository

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pkgrepo import errors
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 
 Statuses = Mapping[type[Exception], tuple[int, str]]
 

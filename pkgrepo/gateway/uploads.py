@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import PkgrepoError, TooLarge
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 from pkgrepo.http.reading.body import Body, BodyLost
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobUpload

@@ -17,15 +17,17 @@ from twisted.web.http import parse_qs
 from twisted.web.http_headers import Headers
 
 from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
-from pkgrepo.http.answering.answers import Answer, Refusal, error_answer
 from pkgrepo.http.answering.errors import too_many_files
 from pkgrepo.http.answering.send import respond
 from pkgrepo.http.reading.body import Body, BodyLost
 from pkgrepo.http.reading.proxies import Via
 
+from .answers import Answer, Refusal, error_answer
+
 if TYPE_CHECKING:
-    from pkgrepo.http.reading.channel import Channel
     from pkgrepo.http.reading.head import FieldBlock, RequestLine
+
+    from .channel import Channel
 
 T = TypeVar("T")
 

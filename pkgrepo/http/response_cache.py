@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.http.answering.answers import Answer
 from pkgrepo.http.answering.head import render_head
 from pkgrepo.http.answering.send import respond, send_whole
+
+from .answers import Answer
 
 if TYPE_CHECKING:
     from .request import Request

@@ -19,10 +19,10 @@ from twisted.web import server
 from twisted.web.resource import IResource
 
 from pkgrepo.http.answering.conditional import render_date
-from pkgrepo.http.reading.channel import Channel
 from pkgrepo.http.reading.proxies import TrustedProxies
 from pkgrepo.http.reading.read_scheduling import Turns
 
+from .channel import Channel
 from .limits import HttpLimits
 from .twisted_internals import reserve_descriptor
 

@@ -27,7 +27,7 @@ from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidd
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.storage.catalog.images.promises import ANYBODY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pkgrepo.errors import NotFound
 from pkgrepo.gateway.content import SAFE, file_cache_control
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, Fields, Refusal
+from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity
 from pkgrepo.repositories.images import commands as images

@@ -13,7 +13,7 @@ from pkgrepo.formats.container.trust.keyring import Keyring
 from pkgrepo.formats.container.trust.verification import Judging
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.answers import Answer
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
 from pkgrepo.repositories.publish.index import Change, PackageIndex

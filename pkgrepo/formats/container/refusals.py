@@ -12,8 +12,8 @@ from typing import Any
 
 from pkgrepo import errors
 from pkgrepo.gateway.statuses import challenge
-from pkgrepo.http.answering.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.reading.body import BodyLost, BodyTooLarge
 from pkgrepo.http.request import Request
 from pkgrepo.repositories.images import commands as images

@@ -22,8 +22,8 @@ from pkgrepo.formats.container.uploads.requests import Uploads
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 

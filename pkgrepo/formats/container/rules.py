@@ -9,7 +9,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, TokenKind
 from pkgrepo.storage.catalog.people.tokens import find_token

@@ -18,7 +18,7 @@ from pkgrepo.formats.npm.signing.keys import find_public_key
 from pkgrepo.formats.npm.signing.signatures import keys_document
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pkgrepo import errors
 from pkgrepo.gateway.statuses import STATUSES, challenge
-from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
 from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 
 LOGIN_FAILED = "login_failed"

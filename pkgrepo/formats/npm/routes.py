@@ -26,8 +26,8 @@ from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.uploads import check_length
-from pkgrepo.http.answering.answers import Answer, Refusal
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
+from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
 

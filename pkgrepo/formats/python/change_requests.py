@@ -10,7 +10,7 @@ import msgspec
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.indexing import index_project
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, json_answer
+from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Actor, Repository, VersionState
 from pkgrepo.repositories.publish import remove

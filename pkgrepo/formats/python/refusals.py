@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pkgrepo import errors
 from pkgrepo.gateway.statuses import STATUSES, challenge
-from pkgrepo.http.answering.answers import Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answering.head import usual_reason
 from pkgrepo.http.answering.negotiation import names_media_type
+from pkgrepo.http.answers import Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 
 PROBLEM = b"application/problem+json"

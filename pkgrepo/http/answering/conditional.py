@@ -10,9 +10,8 @@ from functools import lru_cache
 from attrs import frozen
 from twisted.web.http import stringToDatetime
 
+from pkgrepo.http.answers import Answer
 from pkgrepo.http.reading.ranges import UnsatisfiableError, parse_range
-
-from .answers import Answer
 
 _ETAG = re.compile(rb'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 _LONGEST_DATE = 40  # characters; RFC 9110 section 5.6.7 needs 33

@@ -14,9 +14,9 @@ from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
+from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 
-from .answers import Answer, Refusal
 from .errors import ErrorTable
 from .send import send
 

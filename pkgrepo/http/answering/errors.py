@@ -9,8 +9,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pkgrepo.diagnostics.descriptors import SENTENCE, is_out_of_descriptors
-
-from .answers import Answer, Refusal
+from pkgrepo.http.answers import Answer, Refusal
 
 if TYPE_CHECKING:
     from pkgrepo.http.request import Request

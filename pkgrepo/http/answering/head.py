@@ -8,7 +8,8 @@ from http import HTTPStatus
 
 from twisted.web.http import RESPONSES
 
-from .answers import Answer
+from pkgrepo.http.answers import Answer
+
 from .conditional import render_date
 
 # RFC 9110 section 15.4.5: a 304 repeats what a cache updates, not what describes the body.

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
 
-from .answers import Answer, Content
+from pkgrepo.http.answers import Answer, Content
+
 from .conditional import Choice, choose
 from .head import render_head
 from .transfer import PIECE, SMALL, deliver, read_cached, send_bytes, send_file
 
 if TYPE_CHECKING:
-    from pkgrepo.http.reading.channel import Channel
+    from pkgrepo.http.channel import Channel
     from pkgrepo.http.request import Request
 
 

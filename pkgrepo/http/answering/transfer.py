@@ -21,12 +21,11 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from pkgrepo.http.answers import Content
 from pkgrepo.http.twisted_internals import unsent
 
-from .answers import Content
-
 if TYPE_CHECKING:
-    from pkgrepo.http.reading.channel import Channel
+    from pkgrepo.http.channel import Channel
     from pkgrepo.http.request import Request
 
 SMALL = 64 * 1024  # bytes; below this one write of head and body beats setting up a transfer

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 
 PIECE_COST = 64  # bytes that even the smallest piece takes
 HIGH_WATER = 256 * 1024  # bytes held before the client is paused; a slow sink then gets few, big chunks

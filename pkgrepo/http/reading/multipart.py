@@ -19,7 +19,7 @@ from multipart import (
     parse_options_header,
 )
 
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 
 if TYPE_CHECKING:
     from pkgrepo.http.request import Request

@@ -25,8 +25,8 @@ from pkgrepo.errors import (
 )
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.klein_app import new_app
-from pkgrepo.http.answering.answers import JSON, Answer, Refusal
 from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
+from pkgrepo.http.answers import JSON, Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pkgrepo.errors import Invalid
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 from pkgrepo.untrusted.json_errors import ERRORS, sentence
 
 BODY_LIMIT = 1024 * 1024  # bytes; the largest bodies are configurations with a page of text

@@ -9,8 +9,8 @@ from attrs import define, frozen
 
 from pkgrepo import errors
 from pkgrepo.gateway.statuses import STATUSES, challenge
-from pkgrepo.http.answering.answers import JSON, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answers import JSON, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 
 PROBLEM = b"application/problem+json"

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from pkgrepo import __version__
 from pkgrepo.errors import StorageFailed
-from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.management.api.callers import WATCHERS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import Who
 from pkgrepo.management.api.handlers import Handlers

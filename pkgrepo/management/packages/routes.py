@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.answers import Answer
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.callers import CONTENT_READERS

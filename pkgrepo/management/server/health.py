@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.http.answering.answers import Answer, json_answer
+from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.management.api.services import ManagementServices

@@ -14,7 +14,7 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answering.answers import Answer, text_answer
+from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
 from pkgrepo.http.response_cache import prepare

@@ -12,7 +12,7 @@ import pytest_twisted
 from cryptography import x509
 from twisted.internet.task import Clock
 
-from pkgrepo.http.answering.answers import Answer, text_answer
+from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from tests.support.certificates import make_certificate, write_certificate

@@ -14,7 +14,7 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.http.answering import transfer
-from pkgrepo.http.answering.answers import Answer, Content, text_answer
+from pkgrepo.http.answers import Answer, Content, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
 from pkgrepo.http.response_cache import prepare

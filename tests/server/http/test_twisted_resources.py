@@ -10,7 +10,7 @@ import pytest
 import pytest_twisted
 from twisted.web.static import File
 
-from pkgrepo.http.answering.answers import Answer, Content, text_answer
+from pkgrepo.http.answers import Answer, Content, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.http.site import make_site
 from tests.support.http import HandlerResource, parse_answers

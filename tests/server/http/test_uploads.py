@@ -11,7 +11,7 @@ import pytest
 import pytest_twisted
 import requests
 
-from pkgrepo.http.answering.answers import Answer, Refusal, text_answer
+from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
 from tests.support.http_server import Server, blocking

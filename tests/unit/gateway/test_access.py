@@ -10,7 +10,7 @@ from attrs import evolve
 
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
 from pkgrepo.gateway.access import Access, actor_of, unknown
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 from pkgrepo.model import ANONYMOUS, Action, Visibility
 from tests.support.auth import PASSWORD, Scene, basic
 

@@ -8,7 +8,7 @@ from attrs import evolve
 from pkgrepo.gateway.content import sends_all
 from pkgrepo.gateway.early_reads import EarlyReads
 from pkgrepo.gateway.hot_answers import VARIANTS, HotAnswers
-from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.answers import Answer
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.model import ANONYMOUS, Action, Identity
 from tests.support.catalog import MemoryCatalog

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.http.access_log import FLUSH_BYTES, LONGEST_PATH, LineLog
-from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.http.response_cache import prepare
 from tests.support.http import Connection

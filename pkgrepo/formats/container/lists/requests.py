@@ -15,7 +15,7 @@ from pkgrepo.formats.container.uploads.requests import parameter
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, Fields, Refusal, json_answer
+from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository

@@ -16,7 +16,7 @@ from pkgrepo.formats.container.rules import PushGate
 from pkgrepo.formats.container.trust.visibility import Trust
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, Fields, Refusal
+from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.reading.body import BodyTooLarge
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity

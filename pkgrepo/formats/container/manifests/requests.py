@@ -13,7 +13,7 @@ from pkgrepo.formats.container.trust.visibility import Trust, View
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, Fields, Refusal
+from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity
 from pkgrepo.repositories.downloads import Pull

@@ -38,7 +38,7 @@ from pkgrepo.formats.container.admission import Admission, Target
 from pkgrepo.formats.container.configuration import trust_policy
 from pkgrepo.formats.container.manifest_document import Document
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
 from pkgrepo.repositories.images.commands import Quarantine

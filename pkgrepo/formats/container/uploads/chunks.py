@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkgrepo.http.answering.answers import Fields, Refusal
+from pkgrepo.http.answers import Fields, Refusal
 from pkgrepo.http.reading.ranges import ChunkRange, parse_chunk_range
 from pkgrepo.http.request import Request
 from pkgrepo.storage.catalog.blobs.uploads import UploadSession

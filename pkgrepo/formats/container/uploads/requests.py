@@ -26,7 +26,7 @@ from pkgrepo.formats.container.rules import PushGate
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_length as check_limit
 from pkgrepo.gateway.uploads import finish_without_client, receive_body, write_body
-from pkgrepo.http.answering.answers import Answer, Fields
+from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.reading.body import BodyLost
 from pkgrepo.http.reading.ranges import render_received
 from pkgrepo.http.request import Request

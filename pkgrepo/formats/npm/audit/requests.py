@@ -13,7 +13,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.limits import AUDIT_SIZE
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.pools import Pools

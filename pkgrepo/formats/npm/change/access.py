@@ -15,7 +15,7 @@ from pkgrepo.formats.npm.packument.reading import Reading
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.content import is_private
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, Fields, json_answer
+from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Package, Repository
 from pkgrepo.untrusted.quoting import quoted

@@ -11,7 +11,7 @@ from pkgrepo.formats.npm.refusals import user_not_found
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, json_answer
+from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
 

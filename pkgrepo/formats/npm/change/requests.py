@@ -14,7 +14,7 @@ from pkgrepo.formats.npm.limits import MOST_TAGS
 from pkgrepo.formats.npm.publish.envelope import DEFAULT_TAG
 from pkgrepo.gateway.bodies import read_json
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, Fields, json_answer
+from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
 from pkgrepo.storage.gil import Yielding

@@ -17,7 +17,7 @@ from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
 from pkgrepo.gateway.access import actor_of, unknown
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository, RepositoryScope, TokenLimits, User
 from pkgrepo.storage.catalog.people.identity import UserChanges

@@ -14,7 +14,7 @@ from pkgrepo.formats.npm.packument.document import format_time
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, json_answer
+from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Token
 from pkgrepo.untrusted.quoting import quoted

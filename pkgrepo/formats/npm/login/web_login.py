@@ -28,7 +28,7 @@ from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.errors import NotFound
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, Fields, Refusal, json_answer
+from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Repository, TokenKind, TokenLimits

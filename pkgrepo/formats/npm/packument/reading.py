@@ -15,8 +15,8 @@ from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
-from pkgrepo.http.answering.answers import Answer, Fields, json_answer
 from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
+from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Package, Repository, Version

@@ -19,7 +19,7 @@ from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.packument.indexing import Publishing
 from pkgrepo.formats.npm.refusals import version_taken
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import Answer, json_answer
+from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, Identity, NewFile, Repository
 from pkgrepo.repositories.publish.publisher import Release

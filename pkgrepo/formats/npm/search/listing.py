@@ -17,7 +17,7 @@ from attrs import frozen
 
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import StorageFull
-from pkgrepo.http.answering.answers import Content
+from pkgrepo.http.answers import Content
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.packages import events

@@ -10,7 +10,7 @@ from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.admission import rights_of
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.answers import JSON, Answer, json_answer
+from pkgrepo.http.answers import JSON, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository

@@ -9,8 +9,8 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.gateway.content import document_cache_control
-from pkgrepo.http.answering.answers import Answer, Fields, json_answer
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
+from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.packages import downloads

@@ -17,7 +17,7 @@ from pkgrepo.gateway.content import (
 )
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
-from pkgrepo.http.answering.answers import Answer, Fields
+from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.model import Document, File, Identity, Package, Repository, Version
 from pkgrepo.repositories.publish.index import render

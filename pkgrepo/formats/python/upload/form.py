@@ -27,7 +27,7 @@ from attrs import frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.names import FileName, normalise, parse_version
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 
 from .metadata import CoreMetadata
 from .provenance import parse_attestations

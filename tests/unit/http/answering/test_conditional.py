@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkgrepo.http.answering.answers import Answer
 from pkgrepo.http.answering.conditional import Choice, choose, parse_date, render_date
+from pkgrepo.http.answers import Answer
 
 ANSWER = Answer(body=b"0123456789", etag=b'"a"', last_modified=1_700_000_000, ranges=True)
 WHOLE = Choice(200, 0, 10)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.http.answering.answers import Answer
 from pkgrepo.http.answering.head import render_head, status_line
+from pkgrepo.http.answers import Answer
 
 
 @pytest.mark.parametrize(

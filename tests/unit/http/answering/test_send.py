@@ -11,10 +11,10 @@ from klein import Klein
 from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.internet.interfaces import IConsumer
 
-from pkgrepo.http.answering.answers import Answer, Content, Refusal, json_answer, text_answer
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answering.send import send
+from pkgrepo.http.answers import Answer, Content, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.http.response_cache import ResponseCache, prepare
 from pkgrepo.http.site import make_site

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkgrepo.http.answering.answers import Answer, text_answer
+from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.reading.head import BadHead, parse_fields, parse_request_line
 from pkgrepo.http.request import Request

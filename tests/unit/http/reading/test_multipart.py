@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.http.answering.answers import Answer, json_answer
+from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
 from tests.support.http import Connection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.answers import Answer
 from pkgrepo.http.reading.read_scheduling import LARGE_READ, LARGE_READS, USUAL_READ, Pace, Turns
 from pkgrepo.http.request import Request
 from tests.support.http import Connection

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
-from pkgrepo.http.answering.answers import Refusal
+from pkgrepo.http.answers import Refusal
 from pkgrepo.management.api.actions import parse_action, show_actions
 from pkgrepo.management.api.etags import Record, check_unchanged, tag_of
 from pkgrepo.management.api.pages import Wanted, cursor_of

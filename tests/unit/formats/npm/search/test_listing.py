@@ -14,7 +14,7 @@ import pytest_twisted
 from pkgrepo.errors import StorageFull
 from pkgrepo.formats.npm.search.listing import Listing
 from pkgrepo.formats.npm.search.rows import LISTED
-from pkgrepo.http.answering.answers import Content
+from pkgrepo.http.answers import Content
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.packages import fragments as documents

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
-from pkgrepo.http.answering.answers import Answer, Refusal, text_answer
+from pkgrepo.http.answers import Answer, Refusal, text_answer
+from pkgrepo.http.channel import HELD_LIMIT, TURN
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.reading.body import HIGH_WATER, BodyLost
-from pkgrepo.http.reading.channel import HELD_LIMIT, TURN
 from pkgrepo.http.request import Request
 from tests.support.http import Connection
 

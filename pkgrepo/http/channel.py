@@ -30,20 +30,28 @@ from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
 
-from pkgrepo.http.answering.answers import error_answer
 from pkgrepo.http.answering.head import render_head
 from pkgrepo.http.answering.outlet import Outlet
-from pkgrepo.http.request import Request
+from pkgrepo.http.reading.body import Body, BodyLost
+from pkgrepo.http.reading.framing import BodyFraming, MalformedChunks
+from pkgrepo.http.reading.head import (
+    BadHead,
+    FieldBlock,
+    check_version,
+    find_early_fault,
+    parse_fields,
+    parse_request_line,
+)
+from pkgrepo.http.reading.read_scheduling import USUAL_READ, Pace
+from pkgrepo.http.reading.timeouts import Patience
 
-from .body import Body, BodyLost
-from .framing import BodyFraming, MalformedChunks
-from .head import BadHead, FieldBlock, check_version, find_early_fault, parse_fields, parse_request_line
-from .read_scheduling import USUAL_READ, Pace
-from .timeouts import Patience
+from .answers import error_answer
+from .request import Request
 
 if TYPE_CHECKING:
     from pkgrepo.http.answering.transfer import SendFile
-    from pkgrepo.http.site import Site
+
+    from .site import Site
 
 HELD_LIMIT = 64 * 1024  # bytes of later requests kept while one is answered; reading stops above it
 TURN = 50  # requests begun before other connections get their turn; a read may bring a thousand

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answering.answers import Answer, text_answer
+from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.http.response_cache import prepare
 from tests.support.http import Connection, Received, parse_answers

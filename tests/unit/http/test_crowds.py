@@ -9,7 +9,7 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.testing import StringTransport
 
-from pkgrepo.http.answering.answers import Answer
+from pkgrepo.http.answers import Answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
 from pkgrepo.http.site import ROOM, make_site
