@@ -1,1 +1,1 @@
-"""Who is asking, and what they may do."""
+"""Authentication and authorisation: who sends a request, and what they may do."""

@@ -9,10 +9,9 @@ from pkgrepo.storage.catalog.people.identity import add_user, has_users
 
 def ensure_admin(tx: Transaction, username: str, password_hash: str, *, now_ms: int) -> User | None:
     """
-    The admin that was just added, or None when there are users already.
+    Add the first admin. Returns it, or None if there are users already.
 
-    It is created on a server without any user and never touched again, whatever the configuration says later: a
-    password that was changed by its owner must not come back with the next restart.
+    It is never changed afterwards, whatever the configuration says: a restart must not bring back an old password.
     """
     if has_users(tx):
         return None

@@ -1,5 +1,5 @@
 """
-What an Authorization header claims, as twisted.cred credentials.
+Parses Authorization headers into twisted.cred credentials.
 
 ==========================================  ========================================================
 header value                                who sends it
@@ -7,15 +7,15 @@ header value                                who sends it
 ``Basic <base64 of name:secret>``           pip, twine, Maven, docker login; the secret is a password
                                             or an access token
 ``Bearer <access token>``                   npm, the management API
-``Bearer <signed token>``                   container clients, after they visited the token service
+``Bearer <signed token>``                   container clients, from the token service
 ``<access token>``                          gem: the whole value, no scheme word (RubyGems API)
 ``Token <access token>``                    scripts written for other registries
-``Basic <base64>, <access token>``          gem push, when the address holds credentials as well: net/http
-                                            adds them to its own field; the token counts
+``Basic <base64>, <access token>``          gem push, if the URL holds credentials too: net/http
+                                            joins both fields; the token is used
 ==========================================  ========================================================
 
-A token may also be the Basic user name, without a password (bundler: ``bundle config <address> <token>``). Scheme
-words are read in any case (RFC 9110 11.1). Secrets never appear in ``repr``.
+A token may also be the Basic user name, without a password (bundler: ``bundle config <address> <token>``). Schemes
+are case-insensitive (RFC 9110 11.1). Secrets never appear in ``repr``.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from zope.interface import Attribute, implementer
 from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed
 
-MAX_NAME = 256  # characters; failed names are remembered for a while, and nobody has one as long
-MAX_SECRET = 1024  # characters; a longer password only costs hashing time
+MAX_NAME = 256  # characters; failed names are kept in memory for a while
+MAX_SECRET = 1024  # characters; longer passwords only cost hashing time
 
 _UNNAMED = frozenset({"", "token", "__token__", "oauth2accesstoken", "00000000-0000-0000-0000-000000000000"})
 
@@ -70,7 +70,7 @@ class PasswordCredentials:
 @implementer(ITokenCredentials)
 @frozen
 class TokenCredentials:
-    """An access token, with the name that a Basic header put beside it."""
+    """An access token, and the name in the same Basic header."""
 
     text: str = field(repr=False)
     username: str = ""
@@ -89,9 +89,9 @@ Credentials = PasswordCredentials | TokenCredentials | SignedCredentials
 
 def parse_authorization(header: bytes, address: str = "") -> Credentials:
     """
-    The credentials in the value of an Authorization header that came from an address.
+    Parse the value of an Authorization header; ``address`` is the client's.
 
-    :raises AuthenticationFailed: it follows none of the forms above
+    :raises AuthenticationFailed: it has none of the forms above
     """
     try:
         value = header.decode("ascii").strip()
@@ -122,12 +122,11 @@ def is_blank(header: bytes) -> bool:
 
 def named_secret(username: str, secret: str, address: str = "") -> Credentials:
     """
-    The credentials behind a name and a secret, from Basic or from a form.
+    The credentials for a name and a secret, from Basic or from a form.
 
-    A secret in the form of an access token is one, whatever the name; of the names customary for tokens nothing is
-    made. So is a name in that form, whatever the secret.
+    A secret or a name in the form of an access token is an access token; names such as ``__token__`` have no meaning.
 
-    :raises AuthenticationFailed: there is no secret, no name for a password, or one of the two is absurdly long
+    :raises AuthenticationFailed: secret or name is missing, or too long
     """
     if token_kind(secret):
         return TokenCredentials(text=secret, username="" if username.lower() in _UNNAMED else username)
@@ -139,7 +138,7 @@ def named_secret(username: str, secret: str, address: str = "") -> Credentials:
 
 
 def _foremost(value: str) -> str:
-    """The access token among the parts of a merged field, else its first part."""
+    """The access token among the parts of a joined field, else the first part."""
     parts = [part.strip() for part in value.split(",")]
     return next((part for part in parts if token_kind(part)), parts[0])
 
@@ -151,7 +150,7 @@ def _basic(encoded: str, address: str) -> Credentials:
     except binascii.Error:
         raise AuthenticationFailed from None
     except UnicodeDecodeError:
-        # RFC 7617 leaves the charset open; Java's old clients and Python's requests send latin-1
+        # RFC 7617 does not fix the charset; old Java clients and Python's requests send latin-1
         text = raw.decode("latin-1")
     username, colon, secret = text.partition(":")
     if not colon:

@@ -1,4 +1,4 @@
-"""Passwords: which ones are taken, and argon2id (RFC 9106) in threads, a few at a time."""
+"""Password policy, and argon2id hashing (RFC 9106) in a thread pool with a bounded, fair queue."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pkgrepo.errors import Invalid, TooManyAttempts
 
 T = TypeVar("T")
 
-MAX_WAITING = 256  # verifications; at 50 ms each on two cores the last one waits some six seconds
-RETRY_S = 5  # seconds until the queue has surely moved
+MAX_WAITING = 256  # verifications; at 50 ms each on two cores the last one waits about six seconds
+RETRY_S = 5  # seconds, for Retry-After: the queue is shorter by then
 
-# What people put between digits and signs to reach the length, and the runs of keys that reach it alone.
+# Common passwords: as they are, or with digits and signs around them.
 _COMMON_TEXT = """
 admin administrator letmein welcome iloveyou monkey dragon football baseball sunshine princess master shadow
 superman batman trustno secret changeme default guest login access hello whatever starwars pokemon computer
@@ -38,27 +38,27 @@ _EDGES = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 _FEWEST_DISTINCT = 5  # characters; "aaaaaaaaaaaa" and "121212121212" have fewer
 
 
-# Who waits for a new hash, beside those who wait for verifications (see L{Throttle.queue_path}).
+# The queue path of new hashes, besides those of verifications (see L{Throttle.queue_path}).
 _HASHING = ("hash",)
 
 
 class Attempt(Protocol):
-    """A verification under way, for whoever counts them."""
+    """A verification in progress, as the throttle counts it."""
 
     def end(self, *, failed: bool) -> None:
-        """It is over; ``failed`` when the password was wrong."""
+        """End the attempt; ``failed`` if the password was wrong."""
 
 
 class _Uncounted:
-    """An attempt that nobody counts."""
+    """An attempt that is not counted."""
 
     def end(self, *, failed: bool) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @frozen
 class Verdict:
-    """The outcome of a verification; ``rehashed`` is the password under today's parameters where those differ."""
+    """The result of a verification; ``rehashed`` is a new hash if the stored one has old parameters."""
 
     correct: bool
     rehashed: str | None = field(default=None, repr=False)
@@ -68,8 +68,8 @@ class Passwords:
     """
     Hashes and verifies passwords in a thread pool.
 
-    ``run(function, *args)`` runs in a thread and gives an awaitable. At most ``parallel`` of them run at once, each
-    with the memory that ``hasher`` takes (64 MiB unless told otherwise); the others wait in a fair queue.
+    ``run(function, *args)`` runs a function in a thread and returns an awaitable. At most ``parallel`` run at once,
+    each with the memory of ``hasher`` (64 MiB by default); the others wait in a fair queue.
     """
 
     def __init__(
@@ -88,28 +88,28 @@ class Passwords:
         self._decoy = _decoy(self._hasher)
 
     def check(self, password: str, *, username: str = "") -> None:
-        """L{check_password} with the length that the settings ask for."""
+        """L{check_password} with the configured minimum length."""
         check_password(password, username=username, min_length=self._min_length)
 
     async def hash(self, password: str) -> str:
-        """The password's argon2id hash, in the PHC string form. :raises TooManyAttempts: too many wait already"""
-        text: str = await self._in_turn(_HASHING, lambda: self._run(self._hasher.hash, password))
+        """The argon2id hash as a PHC string. :raises TooManyAttempts: the queue is full"""
+        text: str = await self._with_permit(_HASHING, lambda: self._run(self._hasher.hash, password))
         return text
 
     async def verify(
         self, stored: str, password: str, *, path: Path = ("",), begin: Callable[[], Attempt] = _Uncounted
     ) -> Verdict:
         """
-        Whether the password belongs to the stored hash.
+        Verify a password against the stored hash.
 
-        An empty ``stored`` (no such user, or no password) is never right, and takes as long as any other. ``path`` is
-        the caller's place in the queue. ``begin`` is called when the turn has come, right before the work, and what it
-        raises is raised here; the attempt that it gives is ended before the next turn. So guesses that wait in the
-        queue are counted one by one. Who leaves the queue has made no attempt; who leaves later has.
+        An empty ``stored`` (no such user, or no password) always fails and takes as long as any other. ``path`` is the
+        caller's queue path. ``begin`` is called when a permit is granted, right before the verification; its errors
+        are raised here. Its attempt is ended before the next permit is granted, so that queued guesses are counted one
+        by one. A caller cancelled in the queue made no attempt; a caller cancelled later did.
 
-        :raises TooManyAttempts: too many others are waiting already
+        :raises TooManyAttempts: the queue is full
         """
-        return await self._in_turn(path, lambda: self._attempt(begin(), stored, password))
+        return await self._with_permit(path, lambda: self._attempt(begin(), stored, password))
 
     async def _attempt(self, attempt: Attempt, stored: str, password: str) -> Verdict:
         wrong = False
@@ -122,11 +122,11 @@ class Passwords:
             attempt.end(failed=wrong)
         return verdict
 
-    async def _in_turn(self, path: Path, start: Callable[[], Awaitable[T]]) -> T:
+    async def _with_permit(self, path: Path, start: Callable[[], Awaitable[T]]) -> T:
         """
-        The result of the work that is started once there is a permit; it may be refused then.
+        Call ``start`` once a permit is granted, and return the result of its work. ``start`` may raise.
 
-        The permit is kept until the work ends, also when the caller leaves: a thread cannot be broken off.
+        The permit is held until the work ends, also if the caller is cancelled: a thread cannot be interrupted.
         """
 
         async def run(work: Awaitable[T]) -> T:
@@ -158,7 +158,7 @@ class Passwords:
 
 def check_password(password: str, *, username: str = "", min_length: int) -> None:
     """
-    Whether a person may choose this password: long enough (in characters), and not one that everybody tries first.
+    Check a new password: long enough (in characters) and not a common one.
 
     :raises Invalid: with the reason
     """
@@ -173,7 +173,7 @@ def check_password(password: str, *, username: str = "", min_length: int) -> Non
 
 
 def _decoy(hasher: PasswordHasher) -> str:
-    """A hash that nobody has the password of, and that takes as long to verify as any; made without hashing."""
+    """A hash without a password that takes as long to verify as a real one; made without hashing."""
     salt, digest = (
         b64encode(secrets.token_bytes(size)).decode().rstrip("=") for size in (hasher.salt_len, hasher.hash_len)
     )

@@ -1,4 +1,4 @@
-"""The twisted.cred portal behind which every checker stands; site-specific checkers are added to it."""
+"""The twisted.cred portal with all checkers; site-specific checkers may be added."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from .checkers import identity_of
 
 
 class IIdentity(Interface):
-    """What a login gives: a L{pkgrepo.model.Identity}."""
+    """The avatar interface: a L{pkgrepo.model.Identity}."""
 
 
 @implementer(IRealm)
 class IdentityRealm:
     """
-    Avatar ids to identities.
+    Maps avatar ids to identities.
 
-    Our checkers establish identities themselves. Any other cred checker gives a user name in bytes, and its user must
-    exist here; the empty tuple is cred's word for nobody.
+    Our checkers return identities. Any other cred checker returns a user name in bytes, whose user must exist here. The
+    empty tuple is cred's id of an anonymous user.
     """
 
     def __init__(self, catalog: ICatalog) -> None:
         self._catalog = catalog
 
     def requestAvatar(self, avatarId: Any, mind: Any, *interfaces: Any) -> tuple[Any, Identity, Any]:  # noqa: ARG002 - cred asks so
-        """The identity with its interface; there is nothing to do at logout."""
+        """The identity with its interface; logout does nothing."""
         if IIdentity not in interfaces:
             raise NotImplementedError("only identities live here")
         return IIdentity, self._identity(avatarId), _nothing
@@ -51,9 +51,9 @@ class IdentityRealm:
 
 
 def make_portal(catalog: ICatalog, checkers: Iterable[ICredentialsChecker]) -> Portal:
-    """A portal with these checkers, and one for people without credentials."""
+    """A portal with these checkers and one for anonymous access."""
     return Portal(IdentityRealm(catalog), [*checkers, AllowAnonymousAccess()])
 
 
 def _nothing() -> None:
-    """Log nobody out: a request's identity ends with the request."""
+    """Logout: nothing to do, an identity ends with its request."""

@@ -1,14 +1,14 @@
 """
-How often somebody may guess passwords.
+Rate limit of password guesses.
 
-Failures are counted by address and by account. A key has some failures free within a window; the next blocks it for as
-long as the window, then twice as long for every further block, up to a bound. A quiet hour forgets it all.
+Failures are counted per address and per account. A key may have a few failures within a window. The next failure blocks
+it for the length of the window, and each further block is twice as long, up to a limit. An hour without failures resets
+the key.
 
-An attempt whose outcome is not known yet counts as a possible failure: a key never has more guesses under way than it
-may fail.
+An attempt in progress counts as a possible failure: a key never has more attempts in progress than failures left.
 
-Lest anybody could lock a user out by failing in their name, an address from which an account has logged in lately is
-counted as a pair with that account, apart from everybody else's failures.
+Nobody can lock a user out by failing in their name: an address from which the account logged in recently is counted as
+a pair with that account, separately from other failures.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from attrs import Factory, define, frozen
 from pkgrepo.errors import TooManyAttempts
 
 WINDOW_S = 60.0
-MAX_BLOCK_S = 900.0  # seconds; long enough to make guessing hopeless, short enough for the owner to wait
+MAX_BLOCK_S = 900.0  # seconds; guessing is hopeless, and the owner of the account can still wait
 FORGET_S = 3600.0
-TRUST_S = 24 * 3600.0  # seconds for which an address is known as an account's own
-MAX_KEYS = 50_000  # some 10 MB at most, whoever tries from however many addresses
-UNDER_WAY_S = 1  # seconds after which an attempt may be made anew that others under way might block
+TRUST_S = 24 * 3600.0  # seconds after a login for which the address is trusted for the account
+MAX_KEYS = 50_000  # at most about 10 MB, from however many addresses
+IN_PROGRESS_S = 1  # seconds, for Retry-After when attempts in progress use up the failures left
 
-# Prefixes that take turns with each other before the addresses below them do, and the one that an address is known
-# by. An IPv6 customer has 2**64 addresses at least (RFC 6177), often 2**80, a small provider 2**96.
+# Networks share the queue fairly at each of these prefix lengths; failures are counted for the last one. An IPv6
+# customer has at least 2**64 addresses (RFC 6177), often 2**80; a small provider has 2**96.
 IPV4_PREFIXES = (16, 24, 32)
 IPV6_PREFIXES = (32, 48, 64)
 
@@ -50,18 +50,18 @@ class _Record:
 
 @frozen(eq=False)
 class Attempt:
-    """An attempt under way; ``end`` is called once, whether its password was wrong or not, or nobody knows."""
+    """An attempt in progress; ``end`` must be called once, also if the result is not known."""
 
     keys: tuple[Key, ...]
     _throttle: Throttle
 
     def end(self, *, failed: bool) -> None:
-        """The attempt is over."""
-        self._throttle._end(self.keys, failed=failed)  # noqa: SLF001 - its other half
+        """End the attempt; ``failed`` if the password was wrong."""
+        self._throttle._end(self.keys, failed=failed)  # noqa: SLF001 - both classes are one mechanism
 
 
 class Unlock(Protocol):
-    """What somebody lifts the blocks of: an account, an address, or both; an empty one means none."""
+    """A request to lift blocks of an account, an address, or both; an empty text means neither."""
 
     @property
     def account(self) -> str:
@@ -74,9 +74,9 @@ class Unlock(Protocol):
 
 class Throttle:
     """
-    Blocks after ``limit`` failures in a window; ``clock`` tells seconds and never jumps back.
+    Blocks a key after ``limit`` failures in a window; ``clock`` returns monotonic seconds.
 
-    ``unlocks`` is asked, whenever somebody is blocked, for what was unlocked since the last time.
+    ``unlocks`` is called before a block is reported; it returns the unlocks since the last call.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class Throttle:
         self._clock = clock
         self._records: dict[Key, _Record] = {}  # ordered by last failure
         self._trusted: dict[Key, float] = {}  # (account, address) -> last login; ordered by it
-        self._under_way: Counter[Key] = Counter()
+        self._in_progress: Counter[Key] = Counter()
 
     def admit(self, account: str, address: str) -> None:
         """
-        Let an attempt pass unless it is blocked.
+        Check that an attempt is not blocked.
 
         :raises TooManyAttempts: with the time until the block ends
         """
@@ -103,34 +103,34 @@ class Throttle:
 
     def begin(self, account: str, address: str) -> Attempt:
         """
-        The same for an attempt that is made now.
+        Start an attempt.
 
-        :raises TooManyAttempts: it is blocked, or would be if those under way fail
+        :raises TooManyAttempts: it is blocked, or would be if all attempts in progress fail
         """
         keys, now = self._keys(account, address), self._clock()
         self._check(keys, now)
         for key in keys:
             record = self._records.get(key)
             failures = 0 if record is None else len(_recent(record, now))
-            if failures + self._under_way[key] >= self._limit:
-                raise TooManyAttempts(UNDER_WAY_S)
-        self._under_way.update(keys)
+            if failures + self._in_progress[key] >= self._limit:
+                raise TooManyAttempts(IN_PROGRESS_S)
+        self._in_progress.update(keys)
         return Attempt(keys, self)
 
     def queue_path(self, account: str, address: str) -> tuple[Hashable, ...]:
         """
-        Where an attempt waits for its turn (see L{pkgrepo.concurrency.permits}).
+        The queue path of an attempt (see L{pkgrepo.concurrency.permits}).
 
-        Addresses that their account is known from take turns with all others together, so that they wait for one
-        attempt of strangers at most, however many there are; networks take turns with networks.
+        Trusted addresses alternate with all other addresses together, so that they wait for at most one attempt of the
+        others, however many there are. Networks alternate with networks.
         """
-        return self._knows(account, address), *_networks(address), account
+        return self._trusts(account, address), *_networks(address), account
 
     def succeeded(self, account: str, address: str) -> None:
         """
-        Know the address as one of the account's own.
+        Trust the address for the account.
 
-        Failures stay counted: a guesser could otherwise log in to an account of their own between guesses.
+        Failures are kept: otherwise an attacker could reset them by logging in to an account of their own.
         """
         self._trusted.pop((account, address), None)
         self._trusted[account, address] = self._clock()
@@ -161,9 +161,9 @@ class Throttle:
 
     def _end(self, keys: tuple[Key, ...], *, failed: bool) -> None:
         for key in keys:
-            self._under_way[key] -= 1
-            if not self._under_way[key]:
-                del self._under_way[key]
+            self._in_progress[key] -= 1
+            if not self._in_progress[key]:
+                del self._in_progress[key]
             if failed:
                 self._count(key, self._clock())
         _bound(self._records)
@@ -181,20 +181,20 @@ class Throttle:
             record.blocks = min(record.blocks + 1, 10)  # the bound is reached long before
 
     def _keys(self, account: str, address: str) -> tuple[Key, ...]:
-        if self._knows(account, address):
+        if self._trusts(account, address):
             return ((account, address),)
-        if not address:  # that of nobody: a Unix socket, with a proxy that is not trusted
+        if not address:  # unknown: a Unix socket behind a proxy that is not trusted
             return ((account, ""),)
         return ("", str(_networks(address)[-1])), (account, "")
 
-    def _knows(self, account: str, address: str) -> bool:
+    def _trusts(self, account: str, address: str) -> bool:
         login = self._trusted.get((account, address))
         return login is not None and self._clock() - login < TRUST_S
 
 
 @lru_cache(maxsize=1024)
 def _networks(address: str) -> tuple[Hashable, ...]:
-    """The networks that an address is in, the largest first; what is no address stands alone."""
+    """The networks of an address, the largest first; text that is no address is its own network."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Blocks that were lifted in the catalog, by a command or another process, as the throttle of this one learns them."""
+"""Reads unlocks of logins from the catalog, for the throttle; a command or another process adds them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pkgrepo.storage.catalog.people.login_unlocks import LoginUnlock, newest_unl
 
 
 class NewUnlocks:
-    """Calling it gives what has been added since the last time; what was there at first is not new."""
+    """Returns the unlocks added since the last call, at first since it was created."""
 
     def __init__(self, catalog: ICatalog) -> None:
         self._catalog = catalog
         self._seen = catalog.look(newest_unlock)
 
     def __call__(self) -> Sequence[LoginUnlock]:
-        """The new ones, in their order: a look-up, for the reactor's thread."""
+        """The new unlocks, oldest first."""
         found = self._catalog.look(unlocks_after, self._seen)
         if found:
             self._seen = found[-1].id

@@ -11,10 +11,11 @@ _USERNAME = re.compile(r"[a-z0-9][a-z0-9._-]{2,31}", re.ASCII | re.IGNORECASE)
 
 def check_username(text: str) -> str:
     """
-    The name, if it may be one: 3 to 32 letters, digits, dots, underscores or hyphens, beginning with one of the
-    first two. Case is kept, and does not tell names apart.
+    Check a user name: 3 to 32 letters, digits, dots, underscores or hyphens, beginning with a letter or digit.
 
-    :raises Invalid: it may not
+    Case is kept, but names that differ only by case are equal.
+
+    :raises Invalid: it is not a user name
     """
     if not _USERNAME.fullmatch(text):
         raise Invalid(

@@ -1,9 +1,9 @@
 """
-Which actions a change of somebody's rights adds, and whether the one who makes it holds them.
+Delegation: a change of a user's rights must not add actions that the giver does not hold.
 
-Taking a grant back may add actions too, for a grant stands before those of groups, the default actions and visibility
-(see L{pkgrepo.auth.permissions.rules}). So the outcome of the rules before the change is compared with the outcome
-after it.
+Removing a grant may add actions too, because a grant takes precedence over those of groups, default actions and
+visibility (see L{pkgrepo.auth.permissions.rules}). So the results of the rules before and after the change are
+compared.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pkgrepo.model import Action, Identity, Repository, User, UserKind
 from .placeholders import make_placeholder
 from .rules import Standing, decide
 
-_NO_NAME = "\0"  # only patterns for every name match it
+_NO_NAME = "\0"  # matched only by patterns for every name
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
-# A private repository that is made later, in which default actions count at once.
+# Stands for repositories created later, in which default actions apply.
 FUTURE = make_placeholder(0, _NO_NAME, _NO_NAME)
 
-# Somebody who is to be added, and was given nothing yet.
+# A user to be added, without any rights.
 NEWCOMER = User(
     id=0,
     uid="",
@@ -47,7 +47,7 @@ NEWCOMER = User(
 
 
 def held(standing: Standing, identity: Identity, repository: Repository) -> frozenset[Action]:
-    """The actions that somebody may do in a whole repository; project roles give none, for they speak of packages."""
+    """The actions allowed on a whole repository. Project roles do not count, because they apply to packages."""
     standing = evolve(standing, roles={})
     return frozenset(
         action
@@ -60,19 +60,19 @@ def check_delegation(
     giver: Identity, own: Standing, before: Standing, after: Standing, repositories: Iterable[Repository]
 ) -> None:
     """
-    Let a change of a user's standing pass when it adds nothing that the giver, with the standing ``own``, lacks.
+    Check that a change of a user's standing adds no action that the giver, with the standing ``own``, lacks.
 
-    ``repositories`` are all that there are.
+    ``repositories`` are all repositories.
 
     :raises Forbidden: naming a repository and the actions that the giver does not hold there
     """
     if before.user is None or after.user is None:
         return
     receiver = Identity(user_id=after.user.id, via="password")
-    # who is switched off now may be switched on later
+    # an inactive user may be activated later
     before = evolve(before, user=evolve(before.user, active=True))
     after = evolve(after, user=evolve(after.user, active=True))
-    for repository in _concerned(own, before, after, repositories):
+    for repository in _affected(own, before, after, repositories):
         added = held(after, receiver, repository) - held(before, receiver, repository)
         lacking = added - held(own, giver, repository) if added else added
         if lacking:
@@ -81,13 +81,13 @@ def check_delegation(
             raise Forbidden(f"only admins give rights that they do not hold themselves: {words} in {where}")
 
 
-def _concerned(
+def _affected(
     own: Standing, before: Standing, after: Standing, repositories: Iterable[Repository]
 ) -> Iterator[Repository]:
-    """Where the change could add what the giver lacks: there may be thousands where it cannot."""
+    """The repositories where the change may add actions; there may be thousands where it cannot."""
     ids = {key for key in before.own.keys() | after.own.keys() if before.own.get(key) != after.own.get(key)}
     if before.user != after.user:
-        # where no grant says else, the giver's default actions count, as they do in a future repository
+        # the giver's default actions apply where the giver has no grant, as in FUTURE
         ids |= own.own.keys() | own.groups.keys()
         yield FUTURE
     yield from (repository for repository in repositories if repository.id in ids)

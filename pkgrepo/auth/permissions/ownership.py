@@ -1,8 +1,8 @@
 """
-Which project a package belongs to, by its name.
+Which project owns a package, by its name.
 
 ===========  ======================================================================================
-format       bindings that cover a package, the most specific first
+format       bindings that match a package, the most specific first
 ===========  ======================================================================================
 container    the image, its leading segments, its first segment; a project whose key is the first
              segment owns it without a binding
@@ -24,10 +24,10 @@ from pkgrepo.model import Repository
 @frozen
 class Ownership:
     """
-    How the owner of a package is found, and what a first pusher claims.
+    How to find the owner of a package, and what its first pusher claims.
 
-    ``patterns`` are bindings, the most specific first; ``project_key`` is the owner that the name itself states, or
-    None. A claim binds ``claim`` to a new project ``claim_key``, which no container image can name by accident.
+    ``patterns`` are bindings, the most specific first; ``project_key`` is the owner named by the package name, or None.
+    A claim binds ``claim`` to a new project ``claim_key``, which cannot be part of an image name.
     """
 
     patterns: tuple[str, ...]
@@ -37,7 +37,7 @@ class Ownership:
 
 
 def ownership(repository: Repository, package: str) -> Ownership:
-    """The owner's rule for a package key of a repository."""
+    """The ownership rule for a package key in a repository."""
     project_key = None
     match repository.format:
         case "docker":

@@ -1,4 +1,4 @@
-"""Repositories that the catalog does not have, for asking the rules about them."""
+"""Repositories that do not exist in the catalog, as input for the permission rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def make_placeholder(repository_id: int, storage: str, name: str, format: str = "") -> Repository:
-    """A private, active repository with these names and nothing in it; no id of the catalog is below 1."""
+    """A private, active, empty repository with these names. Ids in the catalog are at least 1."""
     return Repository(
         id=repository_id,
         uid="",

@@ -1,24 +1,24 @@
 """
-The rules of permission, as a pure function.
+The permission rules, as a pure function.
 
 ====  =======================  =======================================================================
-step  what                     decides
+step  input                    decision
 ====  =======================  =======================================================================
 1     the user is not active   refused
-2     token limits             refused where they do not reach; a bearer token that was asked for without a scope
-                               reaches no container repository
+2     token limits             refused outside of them; a bearer token requested without a scope reaches no
+                               container repository
 3     admin, system manager    allowed; a system manager may do all but ``admin``
-4     grant to the user        always, where there is one: its actions and no others
-5     grants to their groups   always, where there are any: the union of their actions and no others
-6     project role             allowed, where the role in the project that owns the package has the
-                               action; a guest reads what is not private
-7     default actions          allowed, where they have the action
-8     visibility               the rest: reading what is public or hidden
+4     grant to the user        final, if there is one: its actions and no others
+5     grants to their groups   final, if there are any: the union of their actions and no others
+6     project role             allowed, if the role in the project that owns the package has the
+                               action; a guest reads unless the repository is private
+7     default actions          allowed, if they have the action
+8     visibility               otherwise: reading public and hidden repositories
 ====  =======================  =======================================================================
 
-So a grant without actions is a refusal that no role and no visibility lifts, and roles only ever add. Nobody is asked
-for a password to read what is public, unless the repository's ``auth.enabled`` or the server's ``auth.anonymous``
-say otherwise. Whoever writes is somebody.
+So a grant without actions is a refusal that no role and no visibility overrides, and roles only add. Reading a public
+repository needs no credentials, unless the repository's ``auth.enabled`` or the server's ``auth.anonymous`` says
+otherwise. Writing always needs credentials.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ROLES: Mapping[ProjectRole, frozenset[Action]] = {
 
 @frozen
 class Standing:
-    """What the catalog says of a user: grants by repository (``None`` absent), and the highest role by project."""
+    """A user's rights: grants by repository id (own and of groups), and the highest role by project id."""
 
     user: User | None
     own: Mapping[int, frozenset[Action]] = Factory(dict)
@@ -60,14 +60,14 @@ class Standing:
 
 @frozen
 class Decision:
-    """Whether, and why: ``reason`` completes a sentence after a colon."""
+    """The result of the rules; ``reason`` completes a sentence after a colon."""
 
     allowed: bool
     reason: str
 
 
 def read_standing(r: Reader, user_id: int) -> Standing:
-    """A user's standing now; without a user when they are gone."""
+    """Read a user's standing; ``user`` is None if the user was removed."""
     user = find_user(r, user_id)
     if user is None:
         return Standing(user=None)
@@ -92,16 +92,16 @@ def decide(  # noqa: PLR0911 - one return for each step of the table
     anonymous: bool,
 ) -> Decision:
     """
-    The outcome of the table above.
+    Apply the table above.
 
-    ``owner`` finds the project that owns the package, and is only asked when that matters; ``anonymous`` is the
-    server's switch. Expiry of token limits is the caller's to check, since a decision may be kept.
+    ``owner`` finds the project that owns the package and is called only if needed. ``anonymous`` is the server's
+    setting. The caller checks the expiry of token limits, since a decision may be cached.
     """
-    beyond = _out_of_reach(identity, action, repository, package)
+    beyond = _refusal_by_token(identity, action, repository, package)
     if beyond:
         return Decision(allowed=False, reason=beyond)
     if identity.anonymous:
-        return _nobody(action, repository, anonymous=anonymous)
+        return _decide_anonymous(action, repository, anonymous=anonymous)
     user = standing.user
     if user is None or not user.active:
         return Decision(allowed=False, reason="the account is not active")
@@ -112,7 +112,7 @@ def decide(  # noqa: PLR0911 - one return for each step of the table
         if granted is not None:
             words = ", ".join(each for each in Action if each in granted) or "no action at all"
             return Decision(allowed=action in granted, reason=f"{whose} in this repository is for {words}")
-    if standing.roles and _by_role(standing, action, repository, package, owner):
+    if standing.roles and _role_allows(standing, action, repository, package, owner):
         return Decision(allowed=True, reason="project role")
     if action in user.default_actions:
         return Decision(allowed=True, reason="default actions")
@@ -125,9 +125,9 @@ def has_any_right(
     standing: Standing, identity: Identity, repository: Repository, *, bound: Callable[[], frozenset[int]]
 ) -> bool:
     """
-    Whether somebody may do anything at all in a repository, were it with one package only.
+    Whether the user may do anything in a repository, if only with one package.
 
-    ``bound`` finds the projects that own packages there. Expiry is the caller's to check, as above.
+    ``bound`` finds the projects that own packages there. The caller checks the expiry of token limits.
     """
     user = standing.user
     if user is None or not user.active or not reaches(identity.limits, repository.path):
@@ -141,12 +141,12 @@ def has_any_right(
     if user.default_actions or repository.visibility is not Visibility.PRIVATE:
         return True
     roles = {key for key, role in standing.roles.items() if ROLES[role]}
-    # an image's name states its project, in every repository
+    # an image's name may name its project in any repository
     return bool(roles) and (repository.format == "docker" or not roles.isdisjoint(bound()))
 
 
-def _out_of_reach(identity: Identity, action: Action, repository: Repository, package: str | None) -> str:
-    """Why this is refused whatever the caller's rights, mostly by the caller's token; empty when it is not."""
+def _refusal_by_token(identity: Identity, action: Action, repository: Repository, package: str | None) -> str:
+    """Why this is refused regardless of the user's rights (limits of the token); empty if it is not."""
     if repository.id == NO_REPOSITORY:
         return "there is no such repository"
     if identity.limits is not None and not allows(identity.limits, action, repository.path, package):
@@ -156,7 +156,7 @@ def _out_of_reach(identity: Identity, action: Action, repository: Repository, pa
     return ""
 
 
-def _nobody(action: Action, repository: Repository, *, anonymous: bool) -> Decision:
+def _decide_anonymous(action: Action, repository: Repository, *, anonymous: bool) -> Decision:
     if action is not Action.READ:
         return Decision(allowed=False, reason="this needs credentials")
     if not anonymous:
@@ -168,7 +168,7 @@ def _nobody(action: Action, repository: Repository, *, anonymous: bool) -> Decis
     return Decision(allowed=True, reason="visibility")
 
 
-def _by_role(
+def _role_allows(
     standing: Standing,
     action: Action,
     repository: Repository,
@@ -176,7 +176,7 @@ def _by_role(
     owner: Callable[[], Project | None],
 ) -> bool:
     if package is None:
-        # to be asked again with the name, so any role will do; what speaks of the whole repository is no project's
+        # checked again with the name, so any role suffices; roles do not apply to the whole repository
         held = reduce(frozenset.union, (ROLES[role] for role in standing.roles.values()), frozenset[Action]())
         return action in NAMED_LATER and action in held
     project = owner()

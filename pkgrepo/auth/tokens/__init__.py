@@ -1,1 +1,1 @@
-"""Access tokens and the short-lived signed ones: their text, what each caps, and when it was used."""
+"""Access tokens and bearer tokens: their text, their limits, and when they were used."""

@@ -1,29 +1,29 @@
 """
-Short-lived signed tokens: what the token service hands to container clients.
+Bearer tokens: short-lived signed tokens that the token service issues to container clients.
 
-A token is a JWT (RFC 7519) signed with HMAC-SHA-256 under a server secret. It says who asked (``sub``, the user's
-public id), by which means (``am``, and ``tid`` for an access token), what was granted (``access``, in the shape
-that container clients know), and the user's generation (``gen``) at that time.
+A token is a JWT (RFC 7519) signed with HMAC-SHA-256 under a server secret. It holds the user's public id
+(``sub``), the means of authentication (``am``, and ``tid`` for an access token), the granted scopes (``access``, in the
+shape that container clients know), and the user's generation at that time (``gen``).
 
 =============================  ==================================================================================
-what ends it                   how
+what invalidates it            how
 =============================  ==================================================================================
-time                           ``exp``, never after the end of the token that it was issued for
+time                           ``exp``, never later than that of the access token behind it
 password change, deactivation  the user's generation grows, ``gen`` no longer matches
 access token revoked, changed  the owner's generation grows
-server secret replaced         ``kid`` names a secret that is gone
+server secret replaced         ``kid`` names an unknown secret
 =============================  ==================================================================================
 
-What a token opens depends on whether it was asked for with a scope (``scoped``), whoever asked:
+Its rights depend on whether the client requested a scope (``scoped``):
 
 =============  ==================================  ===========================================================
-asked for      in container repositories           elsewhere
+requested      in container repositories           elsewhere
 =============  ==================================  ===========================================================
-with scopes    what ``access`` says, of a word no  packages: what ``access`` says; management API: garbage
-               action that the access token        collection and statistics of container repositories, for
-               behind it lacks (``may``)           whoever may run them (L{behind})
-without        nothing; a client asks for another  what the credentials behind it open, except making tokens
-               token then                          and changing passwords
+with scopes    ``access``, capped by the actions   packages: ``access``; management API: garbage collection
+               of the access token behind it       and statistics of container repositories, if the owner may
+               (``may``)                           run them (L{behind})
+without        nothing; the client requests        the rights of the credentials behind it, except creating
+               another token                       tokens and changing passwords
 =============  ==================================  ===========================================================
 """
 
@@ -48,11 +48,11 @@ from pkgrepo.storage.catalog.people.tokens import find_token
 from .limits import NOWHERE, SERVER_SCOPES, allows, literal
 
 ALGORITHM = "HS256"
-CATALOG_GRANT = "registry:catalog"  # among the scopes of a token that is good for the list of images
-SKEW_S = 60  # seconds that the clocks of two servers may differ
-LIFETIME_S = 900  # seconds; containers' clients fetch a new one when it ends
+CATALOG_GRANT = "registry:catalog"  # the scope of a token that may list images
+SKEW_S = 60  # seconds of clock difference between two servers
+LIFETIME_S = 900  # seconds; container clients fetch a new one then
 
-# The words of container clients' scopes, and what they cap.
+# The words of container clients' scopes, and the actions that they allow.
 WORDS: Mapping[str, frozenset[Action]] = {
     "pull": frozenset({Action.READ}),
     "push": frozenset({Action.WRITE, Action.OVERWRITE}),
@@ -64,7 +64,7 @@ _ASKED = {"pull": Action.READ, "push": Action.WRITE, "delete": Action.DELETE}
 @frozen
 class Access:
     """
-    One granted scope: ``name`` as the client wrote it, and the package that it means.
+    One granted scope: ``name`` as the client wrote it, and the package it names.
 
     ``repository`` is ``storage/name``, ``package`` the package's key (empty: the repository as a whole), ``words``
     are keys of ``WORDS``.
@@ -78,7 +78,7 @@ class Access:
 
 @frozen
 class SigningKeys:
-    """Secrets by key id; new tokens are signed with ``current``. Keep the old one for as long as a token lives."""
+    """Secrets by key id; new tokens are signed with ``current``. Keep an old one for the lifetime of a token."""
 
     current: str
     secrets: Mapping[str, bytes] = field(repr=False)
@@ -93,7 +93,7 @@ class SigningKeys:
 
 @frozen
 class IssuedToken:
-    """A new bearer token, for the answer of the token service."""
+    """A new bearer token, for the response of the token service."""
 
     text: str = field(repr=False)
     issued_at: datetime
@@ -104,9 +104,9 @@ class IssuedToken:
 @frozen
 class Claims:
     """
-    What a genuine, unexpired token says. ``user_uid`` is empty for an anonymous caller's.
+    The claims of a valid, unexpired token. ``user_uid`` is empty for an anonymous caller.
 
-    ``limits`` are those of the token alone; the access token behind it (``token_id``) narrows them.
+    ``limits`` are those of the bearer token; the limits of the access token behind it (``token_id``) apply as well.
     """
 
     user_uid: str
@@ -117,7 +117,7 @@ class Claims:
 
 
 class BearerTokens:
-    """Issues and reads bearer tokens; ``clock`` tells seconds since the epoch."""
+    """Issues and reads bearer tokens; ``clock`` returns seconds since the epoch."""
 
     def __init__(
         self,
@@ -138,19 +138,19 @@ class BearerTokens:
         self, identity: Identity, access: Sequence[Access], *, scoped: bool = True, catalog: bool = False
     ) -> IssuedToken:
         """
-        A token for an authenticated (or anonymous) caller.
+        Issue a token for an authenticated or anonymous caller.
 
-        ``access`` must be what the caller may do now (see ``allowed_words``); with ``catalog`` it is also good for the
-        list of images, which shows its bearer what its owner may see. ``scoped`` says whether the caller asked for any
-        scope. A scoped bearer token gets none that opens more than itself.
+        ``access`` must be what the caller may do now (see ``allowed_words``). With ``catalog`` the token may also list
+        images, as far as its owner may see them. ``scoped`` says whether the caller requested any scope. A caller with
+        a scoped bearer token gets no token with more rights.
 
-        :raises NotFound: the user was removed a moment ago
+        :raises NotFound: the user was removed meanwhile
         """
         now = int(self._clock())
         expires = now + self._lifetime_s
         limits = identity.limits
         if limits is not None and limits.expires_at is not None:
-            # A bearer token's own limits end later than it says, and nobody must live on that difference.
+            # The limits of a bearer token may end after its exp; the new token must not.
             grace = SKEW_S if identity.via == "bearer" else 0
             expires = min(expires, int(limits.expires_at.timestamp()) - grace)
         claims: dict[str, Any] = {
@@ -172,7 +172,7 @@ class BearerTokens:
             ],
             "am": "anonymous",
             "gen": identity.generation,
-            "jti": secrets.token_hex(8),  # two clients that ask within a second are told apart
+            "jti": secrets.token_hex(8),  # different for two requests in one second
             "scoped": scoped or identity.scoped is True,
         }
         if catalog and (identity.scoped is not True or (limits is not None and CATALOG_GRANT in limits.scopes)):
@@ -194,21 +194,21 @@ class BearerTokens:
 
     def read(self, text: str) -> Claims:
         """
-        What a token says, once its signature and its times are right; whether its user still stands is not asked.
+        Verify signature and times of a token and return its claims. It does not check the user.
 
-        :raises AuthenticationFailed: not ours, tampered with, or expired
+        :raises AuthenticationFailed: not signed by us, or expired
         """
         try:
             key = self._keys.secrets[jwt.get_unverified_header(text)["kid"]]
             claims = jwt.decode(
                 text,
                 key,
-                algorithms=[ALGORITHM],  # never what the token itself names: RFC 8725 3.1
+                algorithms=[ALGORITHM],  # RFC 8725 3.1: never the algorithm that the token names
                 audience=self._service,
                 issuer=self._service,
                 options={
                     "require": ["sub", "iat", "exp", "access", "gen"],
-                    "verify_exp": False,  # by our clock, below
+                    "verify_exp": False,  # checked below, with our clock
                     "verify_iat": False,
                 },
             )
@@ -221,7 +221,7 @@ class BearerTokens:
 
 
 def behind(catalog: ICatalog, identity: Identity) -> Identity:
-    """The caller of a bearer token without the bounds of that; those of the access token behind it stay."""
+    """The caller without the limits of a bearer token; the limits of the access token behind it stay."""
     if identity.scoped is None:
         return identity
     if not identity.scoped:
@@ -234,9 +234,9 @@ def allowed_words(
     authorizer: IAuthorizer, identity: Identity, repository: Repository, package: str, asked: Iterable[str]
 ) -> tuple[str, ...]:
     """
-    The subset of a scope's words that the caller may have, each once, in the order of ``WORDS``; ``*`` asks for all.
+    The words of a scope that the caller may have, each once, in the order of ``WORDS``; ``*`` requests all.
 
-    Never an error: docker asks for ``push,pull`` even where its user may only pull.
+    Never an error: docker requests ``push,pull`` even if the user may only pull.
     """
     wanted = set(asked)
     return tuple(
@@ -247,7 +247,7 @@ def allowed_words(
 
 
 def _capped(access: Access, limits: TokenLimits | None) -> frozenset[Action]:
-    """What the words of a scope stand for, without what the caller's own token does not let pass."""
+    """The actions of a scope's words, as far as the limits of the caller's token allow them."""
     actions = frozenset[Action]().union(*(WORDS[word] for word in access.words))
     if limits is None:
         return actions
@@ -263,7 +263,7 @@ def _claims(claims: Mapping[str, Any]) -> Claims:
         granted = [each for each in claims["access"] if each["type"] == "repository"]
         limits = TokenLimits(
             scopes=frozenset({CATALOG_GRANT}) if len(granted) < len(claims["access"]) else frozenset(),
-            repositories=tuple(map(_scope, granted)) or (NOWHERE,),  # none would mean everywhere
+            repositories=tuple(map(_scope, granted)) or (NOWHERE,),  # an empty tuple would mean everywhere
             expires_at=expires_at,
         )
     return Claims(

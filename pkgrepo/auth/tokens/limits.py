@@ -1,8 +1,8 @@
 """
-What a token caps, whoever its owner is.
+Limits of a token, independent of its owner's rights.
 
-Globs are those of ``fnmatch``: ``*`` also crosses slashes, so ``@acme/*`` and ``main/*`` mean what they look like.
-Repository globs are compared without regard to case, as repository names are; package globs with the package's key.
+Globs are those of ``fnmatch``: ``*`` also matches slashes, as in ``@acme/*`` and ``main/*``. Repository globs ignore
+case, as repository names do; package globs are matched against the package's key.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pkgrepo.model import Action, RepositoryScope, TokenLimits
 
 SERVER_SCOPES = frozenset({"api:read", "api:write", "users", "system", "metrics", "audit"})
 
-# Asked before the name is known (twine and gem send it inside the body) and asked again once it is.
+# Checked before the name is known (twine and gem send it in the body) and again when it is.
 NAMED_LATER = frozenset({Action.WRITE, Action.OVERWRITE, Action.DELETE})
 
-NOWHERE = RepositoryScope(repository="", actions=frozenset())  # a scope that no repository matches
+NOWHERE = RepositoryScope(repository="", actions=frozenset())  # matches no repository
 
 
 def in_force(limits: TokenLimits, now: datetime) -> bool:
-    """Whether the limits have not expired."""
+    """Whether the limits have not expired at ``now``."""
     return limits.expires_at is None or now < limits.expires_at
 
 
 def allows(limits: TokenLimits, action: Action, path: str, package: str | None) -> bool:
     """
-    Whether the limits let an action pass in the repository ``storage/name``.
+    Whether the limits allow an action in the repository ``storage/name``.
 
-    Without a package, limits to certain packages let pass what is asked again with the name, and nothing else: what
-    speaks of the repository as a whole, its list of names included, is more than those packages.
+    Without a package, limits to certain packages allow only actions that are checked again with the name. Actions on
+    the whole repository, including the list of names, need limits without package globs.
     """
     if not _covers(limits.packages, action, package):
         return False
@@ -51,7 +51,7 @@ def allows(limits: TokenLimits, action: Action, path: str, package: str | None) 
 
 
 def reaches(limits: TokenLimits | None, path: str) -> bool:
-    """Whether the limits let any action pass in the repository ``storage/name``, were it with one package only."""
+    """Whether the limits allow any action on any package of the repository ``storage/name``."""
     if limits is None or not limits.repositories:
         return True
     path = path.casefold()
@@ -59,7 +59,7 @@ def reaches(limits: TokenLimits | None, path: str) -> bool:
 
 
 def address_allowed(limits: TokenLimits, address: str) -> bool:
-    """Whether a client address is among the networks of the limits; an unreadable one is only where none are named."""
+    """Whether the limits allow a client address. Text that is no address is allowed only without networks."""
     if not limits.cidrs:
         return True
     found = _address(address)
@@ -68,9 +68,9 @@ def address_allowed(limits: TokenLimits, address: str) -> bool:
 
 def check_limits(limits: TokenLimits) -> TokenLimits:
     """
-    The limits, if they can be kept.
+    Check limits before they are stored.
 
-    :raises Invalid: an unknown server scope, an unreadable network, or an empty glob
+    :raises Invalid: an unknown server scope, a malformed network, or an empty glob
     """
     for scope in sorted(limits.scopes - SERVER_SCOPES):
         raise Invalid(f"unknown scope {scope!r}; there are {', '.join(sorted(SERVER_SCOPES))}", "/scopes")
@@ -120,5 +120,5 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
         address = ip_address(text.partition("%")[0])
     except ValueError:
         return None
-    # a socket that listens on both families reports IPv4 clients so
+    # a dual-stack socket reports IPv4 clients as mapped addresses
     return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address

@@ -1,9 +1,9 @@
 """
-The text of access tokens: made, recognised and hashed without asking anybody.
+The text of access tokens: create, recognise, hash. No catalog is needed.
 
-``pkgr_<kind letter>_<40 characters><6 check characters>``, all base62. The characters hold 238 random bits, so their
-plain sha256 is enough at rest; the check characters are the CRC-32 of what precedes them, so that a scanner for
-leaked secrets can tell a token from a look-alike offline.
+``pkgr_<kind letter>_<40 characters><6 check characters>``, all base62. The 40 characters hold 238 random bits, so that
+a plain sha256 at rest is safe. The check characters are the CRC-32 of all before them: a scanner for leaked secrets can
+verify a token offline.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _SECRETS = re.compile(rf"{PREFIX}[a-z]_[0-9A-Za-z]+|eyJ[\w-]+\.[\w-]+\.[\w-]*")
 
 
 def make_token(kind: TokenKind) -> str:
-    """The text of a new token. Show it once, keep its hash, and let it into no log, error or value."""
+    """The text of a new token. Show it once and store only its hash; it must not appear in logs, errors or values."""
     head = f"{PREFIX}{kind.value[0]}_" + "".join(secrets.choice(BASE62) for _ in range(RANDOM_LENGTH))
     return head + _check(head)
 
 
 def token_kind(text: str) -> TokenKind | None:
-    """The kind of a well-formed token text, or None for anything else; whether it was ever issued is not asked."""
+    """The kind of a well-formed token text, else None. It does not check whether the token exists."""
     match = _TEXT.fullmatch(text)
     if match is None or _check(text[:-CHECK_LENGTH]) != text[-CHECK_LENGTH:]:
         return None
@@ -42,17 +42,17 @@ def token_kind(text: str) -> TokenKind | None:
 
 
 def hash_token(text: str) -> bytes:
-    """What the catalog keeps of a token: the sha256 of its text."""
+    """The hash that the catalog stores: the sha256 of the text."""
     return hashlib.sha256(text.encode()).digest()
 
 
 def shown_part(text: str) -> str:
-    """Enough of a token to tell it from its owner's others, too little to use: prefix, kind and four characters."""
+    """The part of a token that may be shown: prefix, kind and four characters."""
     return f"{text[: len(PREFIX) + 2]}...{text[-4:]}"
 
 
 def hide_tokens(text: str) -> str:
-    """A text, such as the path of a request, without the access and bearer tokens in it."""
+    """Replace access and bearer tokens in a text, such as the path of a request."""
     return _SECRETS.sub("***", text)
 
 

@@ -1,4 +1,4 @@
-"""When tokens were used, written down once in a while rather than at every request."""
+"""Collects uses of tokens in memory and writes them periodically instead of at every request."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import TokenUse
 from pkgrepo.storage.catalog.people.tokens import record_use
 
-FLUSH_EVERY_S = 60  # seconds; what a crash may forget
-BATCH = 500  # rows in one transaction, so that publishes never wait long behind it
-MAX_CLIENT = 200  # characters of a User-Agent that are kept
+FLUSH_EVERY_S = 60  # seconds; a crash loses uses of this time
+BATCH = 500  # rows per transaction, so that publishes do not wait long
+MAX_CLIENT = 200  # characters of a User-Agent stored
 
 
 @define
@@ -27,9 +27,9 @@ class _Pending:
 
 class TokenUses:
     """
-    Collects uses in memory; ``flush`` writes them.
+    Collects uses; ``flush`` writes them.
 
-    Call ``flush`` every ``FLUSH_EVERY_S`` and at stop. ``clock`` tells seconds since the epoch.
+    Call ``flush`` every ``FLUSH_EVERY_S`` and at stop. ``clock`` returns seconds since the epoch.
     """
 
     def __init__(self, catalog: ICatalog, *, clock: Callable[[], float] = time.time) -> None:
@@ -38,7 +38,7 @@ class TokenUses:
         self._pending: dict[int, _Pending] = {}
 
     def note(self, token_id: int, address: str = "", client: str = "") -> None:
-        """Count one use now; an empty address or client leaves the last known one."""
+        """Record one use; an empty address or client keeps the last known one."""
         pending = self._pending.get(token_id)
         if pending is None:
             pending = self._pending[token_id] = _Pending()
@@ -50,7 +50,7 @@ class TokenUses:
             pending.client = client[:MAX_CLIENT]
 
     async def flush(self) -> None:
-        """Write what was collected; what cannot be written now is kept for the next time."""
+        """Write the collected uses; those that cannot be written are kept for the next flush."""
         while self._pending:
             batch = {token_id: self._pending.pop(token_id) for token_id in list(self._pending)[:BATCH]}
             uses = [
@@ -59,7 +59,7 @@ class TokenUses:
             ]
             try:
                 await self._catalog.write(record_use, uses)
-            except (StorageFull, StorageFailed):  # which the catalog has logged
+            except (StorageFull, StorageFailed):  # logged by the catalog
                 for token_id, use in batch.items():
                     self._keep(token_id, use)
                 return

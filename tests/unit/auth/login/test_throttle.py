@@ -172,7 +172,7 @@ def test_attempts_under_way_count_as_failures_until_they_end(throttle):
     for each in under_way:
         each.end(failed=False)
     throttle.begin("carol", "192.0.2.1").end(failed=False)
-    assert not throttle._under_way
+    assert not throttle._in_progress
 
 
 def test_an_account_has_no_more_guesses_under_way_than_it_may_fail(throttle):
