@@ -47,7 +47,7 @@ from pkgrepo.management.figures.reactor_lag import ReactorLag
 from pkgrepo.management.figures.requests import RequestFigures
 from pkgrepo.management.figures.server import ServerFigures
 from pkgrepo.repositories.images.quarantine import QuarantineWatch
-from pkgrepo.repositories.search.indexes import SearchIndexes
+from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.repositories.upkeep.daily_gc import DailyCollection
 from pkgrepo.repositories.upkeep.housekeeping import Housekeeping
 from pkgrepo.repositories.upkeep.sweep import Sweep
@@ -125,7 +125,7 @@ class Assembly:
             files=Files(registry=core.registry, stores=core.stores),
             hot=hot,
             downloads=core.downloads,
-            searches=SearchIndexes(catalog, core.clock, self._reactor),
+            searches=SearchIndexCache(catalog, core.clock, self._reactor),
             accounts=Accounts(
                 catalog=catalog,
                 authenticator=authenticator,
@@ -148,7 +148,7 @@ class Assembly:
                 formats=core.formats,
                 stores=core.stores,
                 folders=core.folders,
-                observer=core.follower.poke,
+                on_change=core.follower.notify,
                 collector=core.collector,
                 jobs=core.jobs,
                 authenticator=authenticator,
@@ -184,7 +184,7 @@ class Assembly:
             registry=core.registry,
             stores=core.stores,
             sweep=Sweep(catalog=catalog, pools=core.pools, layout_of=readable_layout),
-            alone_since=core.alone_since,
+            exclusive_since=core.exclusive_since,
             audit_kept=timedelta(days=config.audit.retention_days),
             clock=core.clock,
             reactor=self._reactor,
@@ -214,7 +214,7 @@ class Assembly:
         daily = (collection,) if config.gc.daily else ()
         for each in (core.follower, core.downloads, core.jobs, *flushers, housekeeping, *daily, quarantine, lag):
             each.setServiceParent(self._running)
-        await core.follower.begin()
+        await core.follower.mark_open()
         self._running.startService()
         return password
 
@@ -237,14 +237,14 @@ class Assembly:
         """Let transfers end, write down what is only in memory, have the readable layout show everything, close."""
         grace_s = self._config.server.shutdown_grace_s
         ends_at = self._reactor.seconds() + grace_s
-        self.core.follower.hurry()
+        self.core.follower.skip_pauses()
         await self.site.drain(grace_s)
         if self._certificate is not None:
             self._certificate.unwatch()
         if self._running.running:
             await self._running.stopService()
-            await self.core.rest()
-            await self.core.follower.finish(ends_at - self._reactor.seconds())
+            await self.core.wait_idle()
+            await self.core.follower.catch_up_and_mark_closed(ends_at - self._reactor.seconds())
         await self.core.stop()
         if self._access_log is not None:
             self._access_log.flush()

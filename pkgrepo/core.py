@@ -29,9 +29,9 @@ from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.server import settings, storages
 from pkgrepo.storage.folders import StorageFolders
+from pkgrepo.storage.layout_folder import LayoutFolder
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.process_lock import Presence
-from pkgrepo.storage.readable_layout import ReadableLayout
+from pkgrepo.storage.process_lock import ProcessLock
 
 from .interfaces import IBlobStore, IFormat
 
@@ -49,8 +49,8 @@ class Core:
         self.catalog = SqliteCatalog(config.database_path, reactor=reactor)
         self.registry = Registry(self.catalog)
         self.stores = Stores(self._open_store)
-        self.alone_since: dict[int, datetime] = {}
-        self._presences: dict[Path, Presence] = {}
+        self.exclusive_since: dict[int, datetime] = {}
+        self._process_locks: dict[Path, ProcessLock] = {}
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
         self.passwords = Passwords(self.pools.cpu, reactor, min_length=config.auth.password_min)
         self.containers = ContainerFormat(
@@ -75,10 +75,10 @@ class Core:
             registry=self.registry,
             stores=self.stores,
             clock=self.clock,
-            observer=self.follower.poke,
+            on_change=self.follower.notify,
         )
         self.collector = GarbageCollector(
-            catalog=self.catalog, stores=self.stores, clock=self.clock, observer=self.follower.poke
+            catalog=self.catalog, stores=self.stores, clock=self.clock, on_change=self.follower.notify
         )
         self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor)
 
@@ -111,20 +111,20 @@ class Core:
 
     async def stop(self) -> None:
         """Close everything; what was acknowledged stays."""
-        await self.rest()
+        await self.wait_idle()
         await self.catalog.stop()
         await self.pools.stop()
-        for presence in self._presences.values():
-            presence.leave()
+        for lock in self._process_locks.values():
+            lock.release()
 
-    async def rest(self) -> None:
+    async def wait_idle(self) -> None:
         """
         Let what clients that have left set going come to its end: uploads are kept or cleared away, publishes finished.
 
         Nobody waits for that work. But each of its steps waits for a thread or the catalog, and begins the next one
         within the reactor's turn in which it ends.
         """
-        while any([await self.catalog.rest(), await self.pools.rest()]):
+        while any([await self.catalog.wait_idle(), await self.pools.wait_idle()]):
             next_turn: Deferred[None] = Deferred()
             self.reactor.callLater(0, next_turn.callback, None)
             await next_turn
@@ -144,30 +144,30 @@ class Core:
             fsync=self.config.data.fsync,
         )
         await store.start(create=False)
-        await self._enter(storage.id, store.paths.root)
+        await self._lock_folder(storage.id, store.paths.root)
         try:
             await self.pools.disk(self.folders.claim, folder)
-            await self.pools.disk(self.folders.remember, storage)
+            await self.pools.disk(self.folders.add_to_list, storage)
         except OSError as error:
             if not is_out_of_descriptors(error):
                 log.failure("storage {storage} could not be noted as one of this catalog", storage=storage.name)
         return store
 
-    async def _enter(self, storage_id: int, root: Path) -> None:
+    async def _lock_folder(self, storage_id: int, root: Path) -> None:
         """Mark the folder of a storage as in use. The mark of an earlier opening ends once the new one holds."""
-        presence = Presence(root)
-        since = await self.pools.disk(presence.enter)
+        lock = ProcessLock(root)
+        since = await self.pools.disk(lock.acquire)
         if since is not None:
-            self.alone_since[storage_id] = since
-        earlier = self._presences.get(root)
-        if earlier is None or presence.held:
-            self._presences[root] = presence
+            self.exclusive_since[storage_id] = since
+        earlier = self._process_locks.get(root)
+        if earlier is None or lock.is_open:
+            self._process_locks[root] = lock
             if earlier is not None:
-                earlier.leave()
+                earlier.release()
 
 
-def readable_layout(store: IBlobStore) -> ReadableLayout | None:
+def readable_layout(store: IBlobStore) -> LayoutFolder | None:
     """The readable layout beside a store's blobs, where they are files."""
     if not isinstance(store, FilesystemBlobStore):
         return None
-    return ReadableLayout(store.paths.root / "repositories", store.paths.root / "blobs")
+    return LayoutFolder(store.paths.root / "repositories", store.paths.root / "blobs")

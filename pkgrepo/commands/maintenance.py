@@ -10,13 +10,13 @@ import click
 from pkgrepo.config import Config
 from pkgrepo.core import Core
 from pkgrepo.repositories.upkeep import adopt
-from pkgrepo.repositories.upkeep.gc import KIND, Wishes
+from pkgrepo.repositories.upkeep.gc import KIND, GcOptions
 from pkgrepo.repositories.upkeep.reindex import Reindexer
 from pkgrepo.repositories.upkeep.verify import Verifier
 from pkgrepo.startup import provisioning
 from pkgrepo.startup.announcements import sentence_of
 from pkgrepo.storage.blobs.paths import find_storage_id
-from pkgrepo.storage.known_storages import KnownStorages
+from pkgrepo.storage.storages_file import StoragesFile
 
 from .exits import fail
 from .offline import Unsound, check_owner, run_offline, run_on_existing
@@ -84,7 +84,7 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
     async def work(core: Core) -> None:
         now_ms = core.clock.now_ms()
         await core.catalog.write(adopt.adopt_named, core.folders, folders, now_ms)
-        problems = await core.catalog.write(adopt.adopt_known, core.folders, now_ms)
+        problems = await core.catalog.write(adopt.adopt_listed, core.folders, now_ms)
         await provisioning.ensure_storages(core, config, take_over=True)
         restored = await Reindexer(
             catalog=core.catalog,
@@ -127,13 +127,13 @@ def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_unt
 
     async def work(core: Core) -> None:
         await core.open_storages()
-        wishes = Wishes(grace_s=grace_s, untagged=delete_untagged, dry_run=dry_run)
+        options = GcOptions(grace_s=grace_s, untagged=delete_untagged, dry_run=dry_run)
         problems: list[str] = []
         for storage in core.registry.storages():
             repositories = [each for each in core.registry.all() if each.storage_id == storage.id]
-            data = {**wishes.to_json(), "on": f"storage {storage.name!r}"}
+            data = {**options.to_json(), "on": f"storage {storage.name!r}"}
             uid = await core.jobs.begin(
-                KIND, storage.uid, data, partial(core.collector.collect, storage, repositories, wishes)
+                KIND, storage.uid, data, partial(core.collector.collect, storage, repositories, options)
             )
             job = await core.jobs.wait(uid)
             problems += job.result["errors"]
@@ -159,7 +159,7 @@ def _say_where(config: Config, named: dict[str, Path]) -> None:
     """Tell which folders a reindex looks in; it ends here when there is no storage in any and no catalog either."""
     check_owner(config.data.dir)
     try:
-        known = {each.name: config.data.dir / each.path for each in KnownStorages(config.data.dir).list()}
+        known = {each.name: config.data.dir / each.path for each in StoragesFile(config.data.dir).list()}
         places = {**provisioning.declared_storages(config), **known, **named}
         for name, path in sorted(places.items()):
             click.echo(f"looking for storage {name} at {path}", err=True)

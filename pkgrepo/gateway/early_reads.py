@@ -79,5 +79,5 @@ class EarlyReads:
         request.repository = repository.path
         request.cache = "hot"
         if entry.item is not None and sends_all(request, prepared.answer):
-            self._downloads.note(entry.item, identity)
+            self._downloads.record(entry.item, identity)
         return prepared

@@ -11,7 +11,7 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
-from pkgrepo.repositories.search.indexes import SearchIndexes
+from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.storage.pools import Pools
 
 from .access import Access
@@ -32,7 +32,7 @@ class Services:
     files: Files
     hot: HotAnswers
     downloads: DownloadRecorder
-    searches: SearchIndexes
+    searches: SearchIndexCache
     accounts: Accounts
     max_upload: int
     public_url: str = ""

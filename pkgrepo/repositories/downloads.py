@@ -47,7 +47,7 @@ class Item(Protocol):
 
 
 @frozen
-class Pull:
+class ImagePull:
     """The manifest of an image: to get it is to pull the image, whatever layers the client has already."""
 
     id: int
@@ -67,13 +67,13 @@ class DownloadRecorder(Service):
         self._loop = LoopingCall(self.flush)
         self._loop.clock = reactor
 
-    def note(self, item: Item, identity: Identity) -> None:
+    def record(self, item: Item, identity: Identity) -> None:
         """One whole file, or manifest, was sent to this identity. Beside ``MOST_PENDING`` others it is not counted."""
         if len(self._pending) >= MOST_PENDING:
             return
         self._pending.append(
             downloads.Download(
-                kind="manifest" if isinstance(item, Pull) else "file",
+                kind="manifest" if isinstance(item, ImagePull) else "file",
                 item_id=item.id,
                 repository_id=item.repository_id,
                 package_id=item.package_id,

@@ -19,7 +19,7 @@ from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.repositories.formats import find_format
 from pkgrepo.storage.catalog.engine.connections import open_reader
-from pkgrepo.storage.catalog.engine.views import View
+from pkgrepo.storage.catalog.engine.transactions import SqliteReader
 from pkgrepo.storage.catalog.people.identity import find_user_by_name, has_users
 from pkgrepo.storage.catalog.server.storages import find_storage
 
@@ -111,7 +111,7 @@ def _reading(path: Path) -> Iterator[Reader | None]:
         return
     connection = open_reader(path)
     try:
-        with View(connection) as view:
-            yield view
+        with SqliteReader(connection) as reader:
+            yield reader
     finally:
         connection.close()

@@ -33,8 +33,8 @@ from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.paths import StorePaths, find_storage_id
 
 from .durable_file import replace_file
-from .known_storages import NAME as STORAGES_JSON
-from .known_storages import KnownStorage, KnownStorages
+from .storages_file import NAME as STORAGES_JSON
+from .storages_file import StorageEntry, StoragesFile
 
 OWNER = "owner.json"
 DATABASE = "pkgrepo.db"
@@ -54,7 +54,7 @@ class StorageFolders:
         self.data = data.absolute()
         self._catalog_uid = catalog_uid
         self._durability = durability
-        self._known = KnownStorages(self.data)
+        self._file = StoragesFile(self.data)
 
     def locate(self, path: str) -> Path:
         """The folder that a catalog's path of a storage means."""
@@ -173,18 +173,18 @@ class StorageFolders:
             if path == taken or path in taken.parents or taken in path.parents:
                 raise Conflict(f"the folder overlaps with that of storage {other.name!r}")
 
-    def known(self) -> list[KnownStorage]:
+    def listed(self) -> list[StorageEntry]:
         """The storages in C{storages.json}. :raises OSError: it cannot be read"""
-        return self._known.list()
+        return self._file.list()
 
-    def remember(self, storage: Storage) -> None:
+    def add_to_list(self, storage: Storage) -> None:
         """Write a storage down in C{storages.json}. :raises OSError: it could not be written"""
         path = self.spell(self.folder(storage))
-        self._known.remember(KnownStorage(uid=storage.uid, name=storage.name, path=path))
+        self._file.add(StorageEntry(uid=storage.uid, name=storage.name, path=path))
 
-    def forget(self, uid: str) -> None:
+    def remove_from_list(self, uid: str) -> None:
         """Take a storage out of C{storages.json}. :raises OSError: it could not be written"""
-        self._known.forget(uid)
+        self._file.remove(uid)
 
     def _inside(self, folder: Path) -> bool:
         return folder.resolve().is_relative_to(self.data.resolve())

@@ -17,7 +17,7 @@ the readable layout                           shown later (L{LayoutFollower})
 lines of the access log and the audit file    dropped
 statistics of the database                    left to the next start
 migration of the database                     refuses the start: nothing is changed without a kept copy
-SQLite's shared file at a start               takes the room that is set aside for it (L{Reserve})
+SQLite's shared file at a start               takes the room that is set aside for it (L{DiskReserve})
 ============================================  =====================================================================
 
 The log has one line when this begins and one when it is over (L{Trouble}).

@@ -9,13 +9,13 @@ WORK_S: Final = 0.0005  # seconds at most that somebody else waits for the inter
 PAUSE_S: Final = 0.00005  # seconds; without any, who waits would not be awake in time to get the interpreter
 
 
-class Yielding:
-    """Call C{now_and_then} in a loop of small steps; it costs a tenth of a microsecond, and 60 once in half a ms."""
+class GilReleaser:
+    """Call C{release_if_due} in a loop of small steps; it costs a tenth of a microsecond, and 60 once in half a ms."""
 
     def __init__(self) -> None:
         self._until = time.monotonic() + WORK_S
 
-    def now_and_then(self) -> None:
+    def release_if_due(self) -> None:
         """Let others have the interpreter, if it was kept for long enough."""
         if time.monotonic() >= self._until:
             time.sleep(PAUSE_S)

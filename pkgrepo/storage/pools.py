@@ -43,10 +43,10 @@ class Pool:
         self._threads: list[Thread] = []
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._results: deque[tuple[Deferred[Any], Any]] = deque()
-        self._told = False
+        self._wakeup_pending = False
         self._running = False
         self._busy = 0
-        self._resting: list[Deferred[None]] = []
+        self._idle_waiters: list[Deferred[None]] = []
 
     def start(self) -> None:
         """Take work from now on."""
@@ -57,18 +57,18 @@ class Pool:
         if not self._running:
             return
         self._running = False
-        await self.rest()
+        await self.wait_idle()
         for _ in self._threads:
             self._work.put(None)
         for thread in self._threads:
             thread.join()
 
-    async def rest(self) -> bool:
+    async def wait_idle(self) -> bool:
         """Wait until nothing of what was taken is under way; whether there was anything."""
         if not self._busy:
             return False
         idle: Deferred[None] = Deferred()
-        self._resting.append(idle)
+        self._idle_waiters.append(idle)
         await idle
         return True
 
@@ -105,13 +105,13 @@ class Pool:
         Those that come together wake the reactor once.
         """
         self._results.append((outcome, result))
-        if not self._told:
-            self._told = True
+        if not self._wakeup_pending:
+            self._wakeup_pending = True
             self.reactor.callFromThread(self._fire)
 
     def _fire(self) -> None:
         # First, so that whoever adds a result after the last look below calls again.
-        self._told = False
+        self._wakeup_pending = False
         while self._results:
             outcome, result = self._results.popleft()
             outcome.callback(result)
@@ -131,8 +131,8 @@ class Pool:
         # After the result was handed on: who waits for all of them finds each where it belongs.
         self._busy -= 1
         if not self._busy:
-            resting, self._resting = self._resting, []
-            for idle in resting:
+            waiters, self._idle_waiters = self._idle_waiters, []
+            for idle in waiters:
                 idle.callback(None)
 
 
@@ -168,6 +168,6 @@ class Pools:
         for pool in reversed(self._pools):
             await pool.stop()
 
-    async def rest(self) -> bool:
+    async def wait_idle(self) -> bool:
         """Wait for every pool to have nothing under way, one after the other; whether any had."""
-        return any([await pool.rest() for pool in self._pools])
+        return any([await pool.wait_idle() for pool in self._pools])

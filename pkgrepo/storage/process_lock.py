@@ -1,4 +1,9 @@
-"""Which processes use a folder, so that leftovers of dead ones can be told from what living ones are working on."""
+"""
+A lock file that shows which processes use a folder.
+
+Each process holds a shared ``flock`` on one file in the folder; the kernel releases it when the process ends. A process
+that could get it exclusively first knows that older temporary files have no owner.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +18,19 @@ NAME = "in-use"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Presence:
-    """
-    The mark of a process on a folder, which ends with the process however that ends.
-
-    Every process holds a shared lock on one file in the folder. Whoever could have had it alone when it came knows
-    that what is older than that belongs to nobody. Every method blocks.
-    """
+class ProcessLock:
+    """Marks a folder as used by this process. Every method blocks."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._descriptor: int | None = None
 
-    def enter(self) -> datetime | None:
+    def acquire(self) -> datetime | None:
         """
-        Mark the folder. When nobody else was there, the time of that by the file system's own clock, else None.
+        Take the shared lock. Returns since when this process was the only one, or None if others may hold it.
 
-        Whatever is written from then on has that time or a later one, however coarsely the file system keeps times.
-        Where locks are not to be had, somebody might be there.
+        The time is the file system's: any file written later has this modification time or a later one, however coarse
+        the file system's clock is. Where locks cannot be had the answer is None.
         """
         try:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
@@ -40,7 +40,7 @@ class Presence:
         with suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.utime(self._descriptor)
-            # Rounded down: whatever else is written at this very time must not look older.
+            # Rounded down: a file that is written in the same microsecond must not look older.
             since = EPOCH + timedelta(microseconds=os.fstat(self._descriptor).st_mtime_ns // 1000)
         with suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
@@ -48,12 +48,12 @@ class Presence:
         return None
 
     @property
-    def held(self) -> bool:
-        """Whether the mark is open, locked or not."""
+    def is_open(self) -> bool:
+        """Whether the lock file is open, locked or not."""
         return self._descriptor is not None
 
-    def is_shared(self) -> bool:
-        """Whether a process has marked the folder; leaves no mark, and no trace where nobody ever did."""
+    def is_locked(self) -> bool:
+        """Whether any process holds the lock. Takes no lock itself and does not create the file."""
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -66,8 +66,8 @@ class Presence:
             os.close(descriptor)
         return False
 
-    def leave(self) -> None:
-        """Take the mark away; also twice."""
+    def release(self) -> None:
+        """Release the lock; also twice."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

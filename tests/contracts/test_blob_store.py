@@ -20,7 +20,7 @@ from tests.support.blob_stores import FilesystemCase, open_descriptors
 
 CASES = {
     "filesystem": FilesystemCase,
-    "filesystem-named": lambda root: FilesystemCase(root, nameless=False),
+    "filesystem-named": lambda root: FilesystemCase(root, unnamed=False),
 }
 
 KIB = 1024

@@ -182,13 +182,13 @@ async def test_stopping_answers_every_command_that_was_taken(case, catalog):
 
 @pytest_twisted.ensureDeferred
 async def test_the_engine_tells_when_everything_is_answered(catalog):
-    assert not await catalog.rest()
+    assert not await catalog.wait_idle()
     writes = [catalog.write(settings.grow, "serial") for _ in range(20)]
     scan = catalog.scan(settings.get, "serial")
-    assert await catalog.rest()
+    assert await catalog.wait_idle()
     assert all(each.called for each in (*writes, scan))
     await gatherResults([*writes, scan])
-    assert not await catalog.rest()
+    assert not await catalog.wait_idle()
 
 
 @pytest_twisted.ensureDeferred

@@ -14,7 +14,7 @@ from zope.interface.verify import verifyObject
 from pkgrepo.core import Core
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat
-from pkgrepo.storage.readable_layout import ReadableLayout
+from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository
 from tests.support.server import server_config
@@ -101,7 +101,7 @@ def test_names_that_could_be_other_paths_are_refused(format_, name):
 
 def test_readable_paths_stay_below_their_repository(format_, tmp_path):
     place = format_.readable_path(PATHS[format_.name])
-    assert ReadableLayout(tmp_path, tmp_path).file(place).is_relative_to(tmp_path)
+    assert LayoutFolder(tmp_path, tmp_path).file(place).is_relative_to(tmp_path)
 
 
 def test_clients_are_told_the_address_and_no_secret(format_, repository):

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.faults
 FUTURE = datetime(2200, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture(params=["nameless", "named"])
+@pytest.fixture(params=["unnamed", "named"])
 def case(request, tmp_path):
-    return FilesystemCase(tmp_path / "store", nameless=request.param == "nameless")
+    return FilesystemCase(tmp_path / "store", unnamed=request.param == "unnamed")
 
 
 @pytest_twisted.async_yield_fixture
@@ -124,9 +124,9 @@ async def test_drained_tells_of_a_full_disk_and_takes_no_more_memory(case, store
 
         with pytest.raises(StorageFull):
             await write_for_ever()
-        held = upload._flow.held
+        buffered = upload._pressure.buffered
         upload.write(piece)
-        assert upload._flow.held == held
+        assert upload._pressure.buffered == buffered
         with pytest.raises(StorageFull):
             await upload.commit()
     await assert_clean(case, store)
@@ -250,7 +250,7 @@ def can_trace() -> bool:
 async def test_with_faults_from_the_kernel_every_promise_is_kept(case, store, fault):
     call = fault.partition(":")[0]
     prefix = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", f"inject={fault}"]
-    child = start_child(case.root, "nameless" if case.nameless else "named", "40", prefix=prefix)
+    child = start_child(case.root, "unnamed" if case.unnamed else "named", "40", prefix=prefix)
     out, err = child.communicate()
     assert child.returncode == 0, err
     promises = read_promises(out.splitlines(keepends=True))

@@ -30,13 +30,13 @@ def mount(*arguments: str) -> None:
         pytest.skip(f"this machine does not mount: {done.stderr.strip()}")
 
 
-@pytest.fixture(params=["nameless", "named"])
+@pytest.fixture(params=["unnamed", "named"])
 def case(request, tmp_path):
     """A store on a file system of 4 MiB."""
     place = tmp_path / "small"
     place.mkdir()
     mount("-t", "tmpfs", "-o", "size=4m", "pkgrepo-test", str(place))
-    yield FilesystemCase(place / "store", nameless=request.param == "nameless")
+    yield FilesystemCase(place / "store", unnamed=request.param == "unnamed")
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
@@ -77,7 +77,7 @@ async def test_a_body_announced_too_big_is_refused_before_its_first_byte(store):
 async def test_announced_room_is_reserved_so_that_the_second_upload_fails_early(case, store):
     first = store.begin(expect_size=3 * MIB)
     first.write(bytes(300_000))
-    await first._lane.run(int)  # its file is made, with the room it was promised
+    await first._queue.run(int)  # its file is made, with the room it was promised
     second = store.begin(expect_size=3 * MIB)
     second.write(bytes(300_000))
     with pytest.raises(StorageFull):
@@ -119,11 +119,11 @@ def disk(tmp_path):
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-@pytest.mark.parametrize("kind", ["nameless", "named"])
+@pytest.mark.parametrize("kind", ["unnamed", "named"])
 @pytest_twisted.ensureDeferred
 async def test_after_a_power_cut_every_promise_is_kept(disk, kind):
     place, cut = disk
-    case = FilesystemCase(Path(place) / "store", nameless=kind == "nameless")
+    case = FilesystemCase(Path(place) / "store", unnamed=kind == "unnamed")
     store = await case.start()
     promises, unfinished = [], []
     for n, size in enumerate([10, 20_000, 300_000, 1_500_000] * 5):

@@ -30,7 +30,7 @@ async def store(case):
     await case.stop()
 
 
-@pytest.mark.parametrize("kind", ["nameless", "named"])
+@pytest.mark.parametrize("kind", ["unnamed", "named"])
 @pytest.mark.parametrize("acknowledged", [1, 23, 60])
 @pytest_twisted.ensureDeferred
 async def test_a_killed_process_keeps_its_promises_and_leaves_no_temporary(case, store, kind, acknowledged):

@@ -44,8 +44,8 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     assert "Traceback" not in process.output, process.output
 
 
-def collect(wire: Wire, **wishes: Any) -> Any:
-    reply = wire.post_json(GC, wishes)
+def collect(wire: Wire, **options: Any) -> Any:
+    reply = wire.post_json(GC, options)
     assert reply.status == 200, reply.text
     assert reply.json["errors"] == []
     return reply.json

@@ -5,7 +5,7 @@ import shutil
 import pytest
 import requests
 
-from pkgrepo.storage.known_storages import NAME
+from pkgrepo.storage.storages_file import NAME
 from tests.support.audit import Data, pkgrepo
 from tests.support.index import PASSWORD, USER
 from tests.support.patience import PATIENCE_S

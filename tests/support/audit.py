@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import requests
 
-from pkgrepo.repositories.layout.mark import MARK
+from pkgrepo.repositories.layout.marker import MARK
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import ROOT, ServerProcess, clean_environment
 

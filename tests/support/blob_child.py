@@ -1,7 +1,7 @@
 """
 A process that fills a store until it is killed, and says what it was promised.
 
-``python -m tests.support.blob_child ROOT nameless|named`` writes one JSON line to standard output for every ``commit``
+``python -m tests.support.blob_child ROOT unnamed|named`` writes one JSON line to standard output for every ``commit``
 or ``suspend`` that returned, and ends by itself after as many as a third argument says.
 """
 
@@ -44,7 +44,7 @@ async def fill(store, numbers) -> None:
 
 
 async def main(_) -> None:
-    case = FilesystemCase(Path(sys.argv[1]), nameless=sys.argv[2] == "nameless")
+    case = FilesystemCase(Path(sys.argv[1]), unnamed=sys.argv[2] == "unnamed")
     store = await case.start()
     numbers = iter(range(int(sys.argv[3]))) if len(sys.argv) > 3 else itertools.count()
     say(started=os.getpid())

@@ -13,11 +13,11 @@ from pkgrepo.storage.pools import Pools
 
 
 class FilesystemCase:
-    """Filesystem stores over one directory, as several workers would have them; ``nameless`` is about temporaries."""
+    """Filesystem stores over one directory, as several workers would have them; ``unnamed`` is about temporaries."""
 
-    def __init__(self, root: Path, *, nameless: bool = True) -> None:
+    def __init__(self, root: Path, *, unnamed: bool = True) -> None:
         self.root = root
-        self.nameless = nameless
+        self.unnamed = unnamed
         self.pools = Pools(reactor)
 
     async def start(self) -> FilesystemBlobStore:
@@ -28,7 +28,7 @@ class FilesystemCase:
         """A further store object on the same storage: another worker."""
         store = FilesystemBlobStore(self.root, name="main", pools=self.pools, low_water=0)
         await store.start()
-        store._nameless = store._nameless and self.nameless
+        store._unnamed = store._unnamed and self.unnamed
         return store
 
     async def stop(self) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pkgrepo.repositories.upkeep.progress import Silent
-from pkgrepo.repositories.upkeep.reindex import Reindexer, Restored
-from pkgrepo.repositories.upkeep.verify import Report, Verifier
+from pkgrepo.repositories.upkeep.progress import NoProgress
+from pkgrepo.repositories.upkeep.reindex import Reindexer, ReindexReport
+from pkgrepo.repositories.upkeep.verify import Verifier, VerifyReport
 from tests.support.images import Registry
 
 REF_NAME = "org.opencontainers.image.ref.name"
@@ -30,7 +30,7 @@ def untagged(folder: Path) -> set[str]:
     return {each["digest"] for each in found if "annotations" not in each}
 
 
-async def verify(registry: Registry, *, repair: bool = False) -> Report:
+async def verify(registry: Registry, *, repair: bool = False) -> VerifyReport:
     """Hold the layout against the catalog."""
     core = registry.stack.assembly.core
     return await Verifier(
@@ -40,7 +40,7 @@ async def verify(registry: Registry, *, repair: bool = False) -> Report:
         pools=core.pools,
         follower=core.follower,
         clock=core.clock,
-        progress=Silent(),
+        progress=NoProgress(),
         repair=repair,
     ).run()
 
@@ -51,7 +51,7 @@ def lose_catalog(data: Path) -> None:
         path.unlink()
 
 
-async def reindex(registry: Registry) -> Restored:
+async def reindex(registry: Registry) -> ReindexReport:
     """Bring the catalog back from the layout."""
     core = registry.stack.assembly.core
     return await Reindexer(
@@ -62,5 +62,5 @@ async def reindex(registry: Registry) -> Restored:
         follower=core.follower,
         formats=core.formats,
         clock=core.clock,
-        progress=Silent(),
+        progress=NoProgress(),
     ).run()

@@ -132,7 +132,7 @@ class Registry:
     async def catch_up(self) -> None:
         """Have the readable layout show what the catalog has."""
         follower = self.stack.assembly.core.follower
-        follower.poke()
+        follower.notify()
         while follower._following is not None:
             await follower._following
 

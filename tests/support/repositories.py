@@ -19,19 +19,19 @@ from pkgrepo.formats.python.upload.inspection import inspect
 from pkgrepo.formats.python.upload.metadata import meta_json
 from pkgrepo.model import SYSTEM, Actor, NewFile, Repository, Storage
 from pkgrepo.repositories.layout.follower import LayoutFollower
-from pkgrepo.repositories.layout.mark import MARK, LayoutMark, Statement
+from pkgrepo.repositories.layout.marker import MARK, CatalogStatus, LayoutMarker
 from pkgrepo.repositories.layout.sidecars import encode
 from pkgrepo.repositories.publish.publisher import Published, Publisher, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
-from pkgrepo.repositories.upkeep.progress import Silent
-from pkgrepo.repositories.upkeep.reindex import Reindexer, Restored
-from pkgrepo.repositories.upkeep.verify import Report, Verifier
+from pkgrepo.repositories.upkeep.progress import NoProgress
+from pkgrepo.repositories.upkeep.reindex import Reindexer, ReindexReport
+from pkgrepo.repositories.upkeep.verify import Verifier, VerifyReport
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog.server import repositories, storages
+from pkgrepo.storage.layout_folder import LayoutFolder
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.readable_layout import ReadableLayout
 from tests.support.catalog import MemoryCatalog
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class World:
             registry=self.registry,
             stores=self.stores,
             clock=self.clock,
-            observer=self.poked.append,
+            on_change=self.poked.append,
         )
 
     async def start(self, *, repository: bool = True) -> None:
@@ -110,13 +110,13 @@ class World:
         return found
 
     @property
-    def layout(self) -> ReadableLayout:
+    def layout(self) -> LayoutFolder:
         found = self.layout_of(self.store)
         assert found is not None
         return found
 
-    def layout_of(self, store: Any) -> ReadableLayout:
-        return ReadableLayout(store.paths.root / "repositories", store.paths.root / "blobs")
+    def layout_of(self, store: Any) -> LayoutFolder:
+        return LayoutFolder(store.paths.root / "repositories", store.paths.root / "blobs")
 
     async def release(self, staged: Staged, filename: str, data: bytes, **changes: Any) -> Release:
         """A distribution as the Python format would publish it, staged."""
@@ -156,12 +156,12 @@ class World:
         if not self.follower.running:
             self.follower.startService()
         else:
-            self.follower.poke()
+            self.follower.notify()
         following = self.follower._following
         if following is not None:
             await following
 
-    async def verify(self, *, repair: bool = False) -> Report:
+    async def verify(self, *, repair: bool = False) -> VerifyReport:
         return await Verifier(
             catalog=self.catalog,
             registry=self.registry,
@@ -169,15 +169,15 @@ class World:
             pools=self.pools,
             follower=self.follower,
             clock=self.clock,
-            progress=Silent(),
+            progress=NoProgress(),
             repair=repair,
         ).run()
 
-    async def reindex(self, *, stopped: bool = True) -> Restored:
+    async def reindex(self, *, stopped: bool = True) -> ReindexReport:
         """Build the catalog again; ``stopped`` as after a clean stop of the server whose catalog was lost."""
         if stopped:
-            statement = Statement(at=datetime.now(UTC), missing=0)
-            self.layout.write(MARK, encode(LayoutMark(catalogs={"lost": statement})))
+            statement = CatalogStatus(at=datetime.now(UTC), missing=0)
+            self.layout.write(MARK, encode(LayoutMarker(catalogs={"lost": statement})))
         return await Reindexer(
             catalog=self.catalog,
             registry=self.registry,
@@ -186,7 +186,7 @@ class World:
             follower=self.follower,
             formats={"python": self.format},
             clock=self.clock,
-            progress=Silent(),
+            progress=NoProgress(),
         ).run()
 
     def copies(self) -> list[str]:

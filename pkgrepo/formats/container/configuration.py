@@ -12,7 +12,7 @@ import msgspec
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.trust.signatures import KeyInvalid, parse_key
 from pkgrepo.model import Repository
-from pkgrepo.repositories.hosted import Auth, parse_hosted
+from pkgrepo.repositories.hosted_config import Auth, parse_hosted_config
 
 # cosign and oras write these anew with each signature or referrer.
 EXEMPT = re.compile(r"sha256-[0-9a-f]{64}(\.(sig|att|sbom))?")
@@ -78,7 +78,7 @@ def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str,
 
     :raises Invalid: an unknown key, a wrong value or what is not available, with its JSON pointer
     """
-    parsed, settings = parse_hosted(
+    parsed, settings = parse_hosted_config(
         config, HostedConfig, ("policy", "trust", "default", "auth", "page"), "container images"
     )
     _check_trust(parsed)

@@ -13,7 +13,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Actor, Repository, VersionState
-from pkgrepo.repositories.publish import remove
+from pkgrepo.repositories.publish import package_changes
 from pkgrepo.untrusted.json_errors import ERRORS, sentence
 
 from .layout import COMPANIONS
@@ -56,10 +56,10 @@ class ChangeRequests:
         paths = None
         if path is not None:
             companions = [path + suffix for suffix in COMPANIONS]
-            paths = [path, *self._services.catalog.look(remove.present, self._repository.id, companions)]
+            paths = [path, *self._services.catalog.look(package_changes.present, self._repository.id, companions)]
         burn = not self._repository.settings.get("policy", {}).get("reuse_deleted_names", False)
         gone = await self._services.publisher.change(
-            remove.remove_files, self._repository, project, version, paths, actor, index_project, burn
+            package_changes.remove_files, self._repository, project, version, paths, actor, index_project, burn
         )
         return json_answer({"deleted": gone})
 
@@ -75,13 +75,13 @@ class ChangeRequests:
             raise Invalid(f"status must be one of {', '.join(STATUSES)}", "/status")
         meta = {"status": status, "status_reason": _reason(value.get("reason", ""))}
         await self._services.publisher.change(
-            remove.set_package_meta, self._repository, project, meta, actor, index_project
+            package_changes.set_package_meta, self._repository, project, meta, actor, index_project
         )
         return json_answer({"name": project, "status": status})
 
     async def _set_state(self, project: str, version: str, state: VersionState, reason: str, actor: Actor) -> Answer:
         changed = await self._services.publisher.change(
-            remove.set_version_state, self._repository, project, version, state, reason, actor, index_project
+            package_changes.set_version_state, self._repository, project, version, state, reason, actor, index_project
         )
         return json_answer({"name": project, "version": changed.text, "state": changed.state, "reason": changed.reason})
 

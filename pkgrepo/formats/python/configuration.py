@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pkgrepo.repositories.hosted import Auth, parse_hosted
+from pkgrepo.repositories.hosted_config import Auth, parse_hosted_config
 
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -37,7 +37,7 @@ def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str,
 
     :raises Invalid: an unknown key or a wrong value, with its JSON pointer
     """
-    _, settings = parse_hosted(config, HostedConfig, ("policy", "auth", "page"), "the Python format")
+    _, settings = parse_hosted_config(config, HostedConfig, ("policy", "auth", "page"), "the Python format")
     return {"type": "Hosted"}, settings
 
 

@@ -15,7 +15,7 @@ from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
-from pkgrepo.repositories.publish.publisher import Observer
+from pkgrepo.repositories.publish.publisher import ChangeListener
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.jobs import Jobs
@@ -32,7 +32,7 @@ class ManagementServices:
 
     ``formats`` are by name. ``images`` finds the repository that the name of an image belongs to. ``image_keys`` has
     the formats whose packages are images, each with a function that returns the keys whose signatures readers of a
-    repository need. ``observer`` is called with each repository that was added, changed or removed.
+    repository need. ``on_change`` is called with each repository that was added, changed or removed.
 
     With ``open_install`` anyone may make the first admin. The server is degraded while the disk of a storage, or of
     ``database_dir``, has fewer than ``low_water`` free bytes (None: see L{low_water}).
@@ -42,7 +42,7 @@ class ManagementServices:
     formats: Mapping[str, IFormat]
     stores: Stores
     folders: StorageFolders
-    observer: Observer
+    on_change: ChangeListener
     collector: GarbageCollector
     jobs: Jobs
     authenticator: Authenticator

@@ -11,7 +11,7 @@ from pkgrepo.management.api.problems import Fault
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.storages.routes import DRY_RUN
 from pkgrepo.model import Action, Repository, Storage
-from pkgrepo.repositories.upkeep.gc import KIND, Wishes
+from pkgrepo.repositories.upkeep.gc import KIND, GcOptions
 from pkgrepo.storage.catalog.server.jobs import Job, JobRunning
 
 from .records import collection, job_record
@@ -51,13 +51,13 @@ class GarbageCollection(Handlers):
         seconds = _wait_s(call)
         repository = call.repository
         storage = self._registry.storage(repository.storage_id)
-        wishes = Wishes(
+        options = GcOptions(
             grace_s=body.grace_seconds,
             untagged=body.delete_untagged or call.flag("untagged"),
             dry_run=body.dry_run or call.flag("dry_run"),
             actor=call.actor,
         )
-        uid = await self._begin(repository, storage, wishes)
+        uid = await self._begin(repository, storage, options)
         job = await self._services.jobs.wait(uid, seconds)
         if job.state == "done":
             return collection(job)
@@ -82,11 +82,11 @@ class GarbageCollection(Handlers):
             raise NotFound("garbage collection", call.repository.path)
         return job_record(job)
 
-    async def _begin(self, repository: Repository, storage: Storage, wishes: Wishes) -> str:
-        data = {**wishes.to_json(), "repository": repository.uid, "on": f"storage {storage.name!r}"}
+    async def _begin(self, repository: Repository, storage: Storage, options: GcOptions) -> str:
+        data = {**options.to_json(), "repository": repository.uid, "on": f"storage {storage.name!r}"}
         try:
             return await self._services.jobs.begin(
-                KIND, storage.uid, data, lambda: self._services.collector.collect(storage, [repository], wishes)
+                KIND, storage.uid, data, lambda: self._services.collector.collect(storage, [repository], options)
             )
         except JobRunning as error:
             raise Refusal(

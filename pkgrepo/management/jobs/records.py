@@ -30,7 +30,7 @@ def job_record(job: Job) -> JobRecord:
 
 
 def collection(job: Job) -> Collection:
-    """What a garbage collection came to; the keys of its result are the fields of L{Collected}."""
+    """What a garbage collection came to; the keys of its result are the fields of L{GcReport}."""
     found = job.result
     return Collection(
         job_id=job.uid,

@@ -10,7 +10,7 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.storages.routes import DRY_RUN
 from pkgrepo.model import Action, File, Package, Repository, VersionState
-from pkgrepo.repositories.publish import remove
+from pkgrepo.repositories.publish import package_changes
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.summaries import place_of_file
 
@@ -133,7 +133,7 @@ class Removal(Handlers):
         reason = " ".join(reason.split())
         entry = call.entry(detail={"reason": reason})
         changed = await call.change_content(
-            entry, remove.set_version_state, package.key, found.key, state, reason, call.actor, indexer
+            entry, package_changes.set_version_state, package.key, found.key, state, reason, call.actor, indexer
         )
         return schemas.VersionState(
             package=package.name, version=changed.text, state=changed.state, reason=changed.reason
@@ -190,7 +190,7 @@ class Removal(Handlers):
         entry = call.entry(f"{repository.path}/{package}@{version}", {"paths": paths} if paths else {})
         indexer = self._services.formats[repository.format].index
         gone: list[str] = await call.change_content(
-            entry, remove.remove_files, package, version, paths, call.actor, indexer, burn
+            entry, package_changes.remove_files, package, version, paths, call.actor, indexer, burn
         )
         return gone
 

@@ -150,7 +150,7 @@ class Configuration(Handlers):
             settings=settings,
             now_ms=call.now_ms,
         )
-        self._services.observer(changed)
+        self._services.on_change(changed)
         return changed
 
 

@@ -115,7 +115,7 @@ class Repositories(Handlers):
             settings=settings,
             now_ms=call.now_ms,
         )
-        self._services.observer(repository)
+        self._services.on_change(repository)
         return Created(self._shown(call, repository), f"/api/repository/{repository.uid}")
 
     @table.route(
@@ -182,7 +182,7 @@ class Repositories(Handlers):
             repository = await call.write(
                 entry, repositories.update_repository, repository.id, now_ms=call.now_ms, **changes
             )
-            self._services.observer(repository)
+            self._services.on_change(repository)
         return self._shown(call, repository)
 
     @table.route(
@@ -212,7 +212,7 @@ class Repositories(Handlers):
                 purge=purge,
                 actor=call.actor,
             )
-            self._services.observer(repository)
+            self._services.on_change(repository)
             while purge and await self._catalog.write(purge_repository, repository.id):
                 pass
         return DeletedRepository(

@@ -22,7 +22,7 @@ from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Storage
-from pkgrepo.repositories.layout.mark import NO_LAYOUT
+from pkgrepo.repositories.layout.marker import NO_LAYOUT
 from pkgrepo.storage.catalog.blobs.blobs import usage
 from pkgrepo.storage.catalog.server import storages
 
@@ -137,7 +137,7 @@ class Storages(Handlers):
                 self._services.stores.forget(storage.id)
             for repository in self._registry.all():
                 if repository.storage_id == storage.id:
-                    self._services.observer(repository)
+                    self._services.on_change(repository)
         return await self._shown(storage)
 
     @table.route(
@@ -263,7 +263,7 @@ class Storages(Handlers):
     async def _forget(self, storage: Storage) -> None:
         self._services.stores.forget(storage.id)
         try:
-            await self._services.shared.pools.disk(self._folders.forget, storage.uid)
+            await self._services.shared.pools.disk(self._folders.remove_from_list, storage.uid)
         except OSError as error:
             if not is_out_of_descriptors(error):
                 log.failure("storage {storage} is gone, and stays noted in storages.json", storage=storage.name)

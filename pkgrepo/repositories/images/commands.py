@@ -13,7 +13,7 @@ from attrs import Factory, define, frozen
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository
-from pkgrepo.repositories.publish.events import tell, touch
+from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.blobs import blobs, uploads
 from pkgrepo.storage.catalog.images import linked_blobs as package_blobs
 from pkgrepo.storage.catalog.images import manifests, promises, signatures, trust
@@ -256,9 +256,9 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     if waiting is not None:
         trust.await_signature(tx, package.id, new.digest, waiting.expires_ms, new=added)
     if added or moved:
-        touch(tx, repository, package, now_ms)
+        bump_package_serial(tx, repository, package, now_ms)
         data = {"digest": new.digest, "media_type": new.media_type, "tags": list(moved)}
-        tell(tx, package, "published" if added else "tagged", data, actor, now_ms)
+        append_package_event(tx, package, "published" if added else "tagged", data, actor, now_ms)
     tell_change(tx, repository, package, new.digest, change, actor, now_ms)
     derive_all(tx, repository, package, signed, trusted, actor, now_ms)
     if push.client is not None:
@@ -281,10 +281,10 @@ def delete_manifest(
     depending = signatures.depending_on(tx, package.id, digest)
     untagged = manifests.remove_manifest(tx, package.id, digest)
     repositories.add_usage(tx, repository.id, -size, 0)
-    touch(tx, repository, package, now_ms)
+    bump_package_serial(tx, repository, package, now_ms)
     others = {"hidden": untagged.hidden, "released": untagged.released}
     data = {"digest": digest, "tags": untagged.gone, **{kind: names for kind, names in others.items() if names}}
-    tell(tx, package, "deleted", data, actor, now_ms)
+    append_package_event(tx, package, "deleted", data, actor, now_ms)
     derive_all(tx, repository, package, depending, (), actor, now_ms)
     _remove_if_empty(tx, repository, package)
 
@@ -302,8 +302,8 @@ def delete_tag(tx: Transaction, repository: Repository, image: str, tag: str, ac
     tags.remove_tag(tx, package.id, tag)
     if found.digest is not None:
         manifests.touch_manifest(tx, package.id, found.digest, now_ms)  # the gc's grace time begins now
-    touch(tx, repository, package, now_ms)
-    tell(tx, package, "untagged", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
+    bump_package_serial(tx, repository, package, now_ms)
+    append_package_event(tx, package, "untagged", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
     derive_all(tx, repository, package, signatures.signed_by(None, None, [tag]), (), actor, now_ms)
 
 
@@ -318,8 +318,8 @@ def release_tag(tx: Transaction, repository: Repository, image: str, tag: str, a
     if found is None or not trust.release_tag(tx, package.id, tag):
         delete_tag(tx, repository, image, tag, actor, now_ms)
         return
-    touch(tx, repository, package, now_ms)
-    tell(tx, package, "released", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
+    bump_package_serial(tx, repository, package, now_ms)
+    append_package_event(tx, package, "released", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
 
 
 def delete_blob(tx: Transaction, repository: Repository, image: str, digest: str, _now_ms: int) -> None:
@@ -438,7 +438,7 @@ def _completed(tx: Transaction, package: Package, sha256: str, now_ms: int) -> N
     """Tell of a blob that came after the manifest that refers to it, which sparse images allow."""
     if package_blobs.is_needed(tx, package.id, sha256):
         signatures.mark_unverified(tx, package.id)
-        tell(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
+        append_package_event(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
 
 
 def _get(tx: Transaction, repository: Repository, image: str) -> Package:

@@ -17,7 +17,7 @@ from pkgrepo.errors import PkgrepoError, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.publish.events import tell
+from pkgrepo.repositories.publish.events import append_package_event
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.images import trust
@@ -57,7 +57,7 @@ def accept_waiting(tx: Transaction, repository: Repository, now_ms: int) -> None
     for key in trust.waiting_images(tx, repository.id):
         package = packages.find_package(tx, repository.id, key)
         if package is not None:
-            tell(tx, package, "accepted", {}, SYSTEM, now_ms)
+            append_package_event(tx, package, "accepted", {}, SYSTEM, now_ms)
     trust.stop_waiting(tx, repository.id)
     repositories.bump_serial(tx, repository.id)
 

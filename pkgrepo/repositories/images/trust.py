@@ -8,7 +8,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Package, Repository
-from pkgrepo.repositories.publish.events import tell, touch
+from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.images.signatures import TrustChange, derive_trust, note_signature
 from pkgrepo.storage.catalog.packages import packages
 
@@ -70,8 +70,8 @@ def tell_change(
     """Add the events of a change of the trust in a manifest, if there is any."""
     if change == TrustChange():
         return
-    package = touch(tx, repository, package, now_ms)
+    package = bump_package_serial(tx, repository, package, now_ms)
     if change.gained or change.settled:
-        tell(tx, package, "trusted", {"digest": digest, "keys": sorted(change.gained)}, actor, now_ms)
+        append_package_event(tx, package, "trusted", {"digest": digest, "keys": sorted(change.gained)}, actor, now_ms)
     if change.lost:
-        tell(tx, package, "untrusted", {"digest": digest, "keys": sorted(change.lost)}, actor, now_ms)
+        append_package_event(tx, package, "untrusted", {"digest": digest, "keys": sorted(change.lost)}, actor, now_ms)

@@ -42,10 +42,10 @@ from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.packages.events import Event
 from pkgrepo.storage.catalog.server import layout_pending, settings
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, Entry
+from pkgrepo.storage.layout_folder import LayoutFolder
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.readable_layout import ReadableLayout
 
-from .mark import MARK, Statement, end_layout, read_mark, write_statement
+from .marker import MARK, CatalogStatus, discard_layout, read_marker, write_status
 from .removed_folders import discard_folder
 from .updater import FAILURES, LayoutUpdater, reason_of
 
@@ -91,7 +91,7 @@ class LayoutFollower(Service):
         stores: Stores,
         pools: Pools,
         formats: Mapping[str, IFormat],
-        layout_of: Callable[[IBlobStore], ReadableLayout | None],
+        layout_of: Callable[[IBlobStore], LayoutFolder | None],
         image_formats: Collection[str] = (),
     ) -> None:
         self._catalog = catalog
@@ -128,25 +128,25 @@ class LayoutFollower(Service):
         self._open = True
         self._hurrying = False
         self._retry = _Retry()
-        self.poke()
+        self.notify()
 
     def stopService(self) -> Deferred[None] | None:
-        """End with the batch in hand; L{finish} is for what is left."""
+        """End with the batch in hand; L{catch_up_and_mark_closed} is for what is left."""
         super().stopService()  # type: ignore[no-untyped-call]
         self._close()
         return self._following
 
-    async def begin(self) -> None:
+    async def mark_open(self) -> None:
         """Mark every layout as one that may be behind; to be called before anything changes."""
         await self._mark(None)
 
-    def hurry(self) -> None:
+    def skip_pauses(self) -> None:
         """Make no more pauses."""
         self._hurrying = True
         if self._pausing is not None:
             self._pausing.cancel()
 
-    async def finish(self, limit_s: float) -> None:
+    async def catch_up_and_mark_closed(self, limit_s: float) -> None:
         """
         After the stop: show all that has happened, and mark the layouts accordingly.
 
@@ -168,14 +168,14 @@ class LayoutFollower(Service):
         The marks stay as they are: they are those of a server that runs, or was the last that ran.
         """
         self._open = True
-        self.hurry()
+        self.skip_pauses()
         self._retry = _Retry()
-        self.poke()
+        self.notify()
         while self._following is not None:
             await self._following
         self._close()
 
-    def poke(self, _repository: Repository | None = None) -> None:
+    def notify(self, _repository: Repository | None = None) -> None:
         """Something changed: follow soon."""
         self._again = True
         if self._following is None and self._open:
@@ -218,8 +218,8 @@ class LayoutFollower(Service):
             try:
                 layout = self.layout_of(await self._stores.of(storage))
                 if layout is not None:
-                    statement = Statement(at=at, missing=missing, begun=begun)
-                    await self._pools.disk(write_statement, layout, catalog, statement, known)
+                    statement = CatalogStatus(at=at, missing=missing, begun=begun)
+                    await self._pools.disk(write_status, layout, catalog, statement, known)
             except FAILURES as error:
                 log.warn(
                     "the readable layout of {storage} could not be marked: {reason}",
@@ -303,14 +303,14 @@ class LayoutFollower(Service):
         """See that a storage without a readable layout has none, and that the mark of another does not say so."""
         try:
             layout = self.layout_of(await self._stores.of(storage))
-            mark = None if layout is None else await self._pools.disk(read_mark, layout)
+            mark = None if layout is None else await self._pools.disk(read_marker, layout)
             if layout is None or storage.readable_layout == (mark is None or mark.kept):
                 return
             known = {each.uid for each in self._registry.all() if each.storage_id == storage.id}
             if storage.readable_layout:
                 await self._pools.disk(layout.remove, MARK)
             else:
-                await self._pools.disk(end_layout, layout, known)
+                await self._pools.disk(discard_layout, layout, known)
         except FAILURES as error:
             log.warn(
                 "the readable layout of {storage} could not be switched on or off, which the next start tries again: "
@@ -417,7 +417,7 @@ class LayoutFollower(Service):
     def _retry_now(self) -> None:
         self._retry_call = None
         self._retry = self._retry or _Retry()
-        self.poke()
+        self.notify()
 
     def _cancel_retry(self) -> None:
         call, self._retry_call = self._retry_call, None

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pkgrepo.errors import Invalid
-from pkgrepo.storage.readable_layout import ReadableLayout
+from pkgrepo.storage.layout_folder import LayoutFolder
 
 from .sidecars import REPOSITORY, RepositorySidecar, decode
 
 
-def owner_of(layout: ReadableLayout, folder: str) -> str | None:
+def owner_of(layout: LayoutFolder, folder: str) -> str | None:
     """The public id of the repository that a folder shows, or None where it does not tell."""
     place = f"{folder}/{REPOSITORY}"
     data = layout.read(place)
@@ -25,7 +25,7 @@ def owner_of(layout: ReadableLayout, folder: str) -> str | None:
         return None
 
 
-def discard_folder(layout: ReadableLayout, folder: str, uids: Collection[str]) -> None:
+def discard_folder(layout: LayoutFolder, folder: str, uids: Collection[str]) -> None:
     """
     Take away the folder of a removed repository.
 
@@ -39,6 +39,6 @@ def discard_folder(layout: ReadableLayout, folder: str, uids: Collection[str]) -
         layout.discard(folder)
 
 
-def folders_of(layout: ReadableLayout, uids: Collection[str]) -> list[str]:
+def folders_of(layout: LayoutFolder, uids: Collection[str]) -> list[str]:
     """The folders that show one of the repositories with these public ids."""
     return [folder for folder in layout.folders() if owner_of(layout, folder) in uids]

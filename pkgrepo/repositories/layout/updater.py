@@ -12,15 +12,15 @@ from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.layout.images.changes import ImageChanges
 from pkgrepo.repositories.layout.images.directory import ImageLayoutWriter
-from pkgrepo.repositories.layout.images.parts import ImageParts
+from pkgrepo.repositories.layout.images.large_images import LargeImages
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.events import Event
 from pkgrepo.storage.catalog.server.layout_pending import Entry
-from pkgrepo.storage.gil import Yielding
+from pkgrepo.storage.gil import GilReleaser
+from pkgrepo.storage.layout_folder import LayoutFolder
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.readable_layout import ReadableLayout
 
 from .writer import FileLayoutWriter, LayoutWriter
 
@@ -54,7 +54,7 @@ class LayoutUpdater:
         stores: Stores,
         pools: Pools,
         formats: Mapping[str, IFormat],
-        layout_of: Callable[[IBlobStore], ReadableLayout | None],
+        layout_of: Callable[[IBlobStore], LayoutFolder | None],
         image_formats: Collection[str],
     ) -> None:
         self._catalog = catalog
@@ -64,7 +64,7 @@ class LayoutUpdater:
         self._formats = formats
         self._layout_of = layout_of
         self._image_formats = image_formats
-        self.parts = ImageParts(catalog, pools)
+        self.parts = LargeImages(catalog, pools)
 
     async def show(self, touched: Mapping[Entry, Sequence[Event]]) -> dict[Entry, str]:
         """
@@ -85,7 +85,7 @@ class LayoutUpdater:
             if isinstance(writer, str):
                 failed[each] = writer
                 continue
-            if each.version and not writer.shows_packages:
+            if each.version and not writer.whole_packages:
                 tasks.setdefault(_Task(writer, each), [])
             tasks.setdefault(_Task(writer, evolve(each, version_key="", version="")), []).extend(told)
         waiting = list(tasks)
@@ -208,9 +208,9 @@ def _is_in_parts(task: _Task, shown: object) -> bool:
 def _show(tasks: Sequence[tuple[_Task, object]]) -> list[tuple[_Task, object, str]]:
     """Have the layout show each; those that it could not, and why."""
     failed = []
-    yielding = Yielding()
+    gil = GilReleaser()
     for task, shown in tasks:
-        yielding.now_and_then()
+        gil.release_if_due()
         try:
             task.writer.show(task.entry.package_key, task.entry.version, shown)
         except FAILURES as error:

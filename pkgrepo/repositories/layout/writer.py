@@ -12,7 +12,7 @@ from pkgrepo.interfaces import IFormat, Reader
 from pkgrepo.model import File, Package, Repository, Version
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
 from pkgrepo.storage.catalog.packages.tombstones import Tombstone, tombstones_of_package
-from pkgrepo.storage.readable_layout import ReadableLayout, shorten
+from pkgrepo.storage.layout_folder import LayoutFolder, shorten
 
 from .sidecars import (
     BURNED,
@@ -30,7 +30,7 @@ S = TypeVar("S")
 
 
 @frozen
-class Shown:
+class EntrySnapshot:
     """
     A version, or a package beside its versions, as it is now.
 
@@ -45,22 +45,22 @@ class Shown:
     burned: tuple[Tombstone, ...] = ()
 
 
-def read_package(reader: Reader, repository_id: int, package_key: str) -> Shown:
+def read_package(reader: Reader, repository_id: int, package_key: str) -> EntrySnapshot:
     """What the directory of a package has to show beside its versions."""
     burned = tuple(tombstones_of_package(reader, repository_id, package_key))
     package = packages.find_package(reader, repository_id, package_key)
     if package is None:
-        return Shown(package=None, burned=burned)
-    return Shown(package=package, tags=tags.tagged_versions(reader, package.id), burned=burned)
+        return EntrySnapshot(package=None, burned=burned)
+    return EntrySnapshot(package=package, tags=tags.tagged_versions(reader, package.id), burned=burned)
 
 
-def read_version(reader: Reader, repository_id: int, package_key: str, version_key: str) -> Shown:
+def read_version(reader: Reader, repository_id: int, package_key: str, version_key: str) -> EntrySnapshot:
     """What the directory of a version has to show."""
     package = packages.find_package(reader, repository_id, package_key)
     version = None if package is None else versions.find_version(reader, package.id, version_key)
     if version is None:
-        return Shown(package=package)
-    return Shown(package=package, version=version, files=tuple(files.files_of_version(reader, version.id)))
+        return EntrySnapshot(package=package)
+    return EntrySnapshot(package=package, version=version, files=tuple(files.files_of_version(reader, version.id)))
 
 
 @frozen
@@ -93,9 +93,9 @@ class LayoutWriter(ABC, Generic[S]):
     Every method blocks, so call it in a thread: ``read`` and ``entries`` in one that reads the catalog.
     """
 
-    shows_packages = False  # whether a package is shown as a whole, whatever of it changed
+    whole_packages = False  # whether a package is shown as a whole, whatever of it changed
 
-    def __init__(self, layout: ReadableLayout, repository: Repository) -> None:
+    def __init__(self, layout: LayoutFolder, repository: Repository) -> None:
         self._layout = layout
         self._repository = repository
 
@@ -162,7 +162,7 @@ class LayoutWriter(ABC, Generic[S]):
         return tuple(place for place in places if place not in kept)
 
 
-class FileLayoutWriter(LayoutWriter[Shown]):
+class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
     """
     Shows the files of versions, each version in a directory of its own.
 
@@ -170,11 +170,11 @@ class FileLayoutWriter(LayoutWriter[Shown]):
     would each write anew what is left of all others.
     """
 
-    def __init__(self, layout: ReadableLayout, repository: Repository, format_: IFormat) -> None:
+    def __init__(self, layout: LayoutFolder, repository: Repository, format_: IFormat) -> None:
         super().__init__(layout, repository)
         self._format = format_
 
-    def read(self, reader: Reader, package_key: str, version_key: str) -> Shown:
+    def read(self, reader: Reader, package_key: str, version_key: str) -> EntrySnapshot:
         """See L{LayoutWriter.read}."""
         if not version_key:
             return read_package(reader, self._repository.id, package_key)
@@ -189,7 +189,7 @@ class FileLayoutWriter(LayoutWriter[Shown]):
         """See L{LayoutWriter.place_of}."""
         return shorten(f"{self._repository.name}/{self._format.readable_path(path)}")
 
-    def plan(self, package_key: str, version: str, shown: Shown) -> Plan:
+    def plan(self, package_key: str, version: str, shown: EntrySnapshot) -> Plan:
         """See L{LayoutWriter.plan}."""
         top = shorten(f"{self._repository.name}/{package_key}")
         return (
@@ -198,7 +198,7 @@ class FileLayoutWriter(LayoutWriter[Shown]):
             else self._plan_package(top, package_key, shown)
         )
 
-    def _plan_package(self, top: str, package_key: str, shown: Shown) -> Plan:
+    def _plan_package(self, top: str, package_key: str, shown: EntrySnapshot) -> Plan:
         documents: dict[str, bytes] = {}
         doomed: tuple[str, ...] = ()
         if shown.burned:
@@ -211,7 +211,7 @@ class FileLayoutWriter(LayoutWriter[Shown]):
             documents[f"{top}/{PACKAGE}"] = encode(PackageSidecar.of(shown.package, shown.tags))
         return Plan(documents=self._different(documents), doomed=doomed)
 
-    def _plan_version(self, top: str, package_key: str, version: str, shown: Shown) -> Plan:
+    def _plan_version(self, top: str, package_key: str, version: str, shown: EntrySnapshot) -> Plan:
         directory = shorten(f"{top}/{version}")
         if shown.package is None or shown.version is None:
             return Plan(doomed=self._others(directory, frozenset()))

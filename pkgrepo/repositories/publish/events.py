@@ -13,14 +13,14 @@ from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.server import repositories
 
 
-def touch(tx: Transaction, repository: Repository, package: Package, now_ms: int) -> Package:
+def bump_package_serial(tx: Transaction, repository: Repository, package: Package, now_ms: int) -> Package:
     """Note that a package changed: the package with the repository's new serial."""
     serial = repositories.bump_serial(tx, repository.id)
     packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms)
     return evolve(package, serial=serial)
 
 
-def tell(
+def append_package_event(
     tx: Transaction,
     package: Package,
     kind: str,

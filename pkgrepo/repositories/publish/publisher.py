@@ -42,7 +42,7 @@ from .staged import Claim, Staged
 log = Logger()
 
 T = TypeVar("T")
-C = TypeVar("C", bound="Claiming")
+C = TypeVar("C", bound="CommandResult")
 
 
 @frozen
@@ -79,7 +79,7 @@ class Published:
     surplus: tuple[str, ...] = ()
 
 
-class Claiming(Protocol):
+class CommandResult(Protocol):
     """What a command says that took staged blobs into the catalog."""
 
     @property
@@ -87,7 +87,7 @@ class Claiming(Protocol):
         """Locators of copies that the catalog did not take."""
 
 
-class Observer(Protocol):
+class ChangeListener(Protocol):
     """Told, in the reactor thread, that something in a repository changed."""
 
     def __call__(self, repository: Repository, /) -> None:
@@ -98,13 +98,13 @@ class Publisher:
     """The one upload path of every format."""
 
     def __init__(
-        self, *, catalog: ICatalog, registry: Registry, stores: Stores, clock: Clock, observer: Observer
+        self, *, catalog: ICatalog, registry: Registry, stores: Stores, clock: Clock, on_change: ChangeListener
     ) -> None:
         self._catalog = catalog
         self._registry = registry
         self._stores = stores
         self._clock = clock
-        self._observer = observer
+        self._on_change = on_change
 
     @asynccontextmanager
     async def stage(self, repository: Repository) -> AsyncIterator[Staged]:
@@ -139,31 +139,31 @@ class Publisher:
     ) -> Published:
         published = await self._claim(mine, publish_release, repository, release, actor, indexer)
         if published.changed:
-            self._observer(repository)
+            self._on_change(repository)
             log_published(repository, release.package_key, release.version_text, actor)
         return published
 
     async def take(
         self,
-        command: Callable[..., Claiming],
+        command: Callable[..., CommandResult],
         repository: Repository,
         staged: Staged,
         blobs: Sequence[BlobInfo],
         *args: Any,
     ) -> None:
         """
-        Run a write command that claims staged blobs, and tell the observer.
+        Run a write command that claims staged blobs, and tell the on_change.
 
         As with ``publish`` it is finished once begun, and removes the copies that the catalog did not take.
         """
         mine = staged.claim([each.locator for each in blobs])
         await shield(self._claim(mine, command, repository, *args))
-        self._observer(repository)
+        self._on_change(repository)
 
     async def _claim(self, mine: Claim, command: Callable[..., C], repository: Repository, *args: Any) -> C:
         await mine.commit()
         try:
-            result: C = await self._catalog.write(_where_open(command), repository, *args, self._clock.now_ms())
+            result: C = await self._catalog.write(_if_active(command), repository, *args, self._clock.now_ms())
         except (StorageFull, StorageFailed):
             # Nobody knows whether the transaction will be there after a restart: the copies stay, and are swept when
             # nothing names them.
@@ -175,9 +175,9 @@ class Publisher:
         return result
 
     async def change(self, command: Callable[..., T], repository: Repository, *args: Any) -> T:
-        """Run a write command that changes a repository's content (see L{remove}), and tell the observer."""
-        result: T = await shield(self._catalog.write(_where_open(command), repository, *args, self._clock.now_ms()))
-        self._observer(repository)
+        """Run a write command that changes a repository's content (see L{remove}), and tell the on_change."""
+        result: T = await shield(self._catalog.write(_if_active(command), repository, *args, self._clock.now_ms()))
+        self._on_change(repository)
         return result
 
 
@@ -193,7 +193,7 @@ def log_published(repository: Repository, package: str, version: str, actor: Act
     )
 
 
-def _where_open(command: Callable[..., T]) -> Callable[..., T]:
+def _if_active(command: Callable[..., T]) -> Callable[..., T]:
     """
     The command, unless the repository was switched off or removed meanwhile: an upload may take hours.
 

@@ -4,7 +4,7 @@ Blobs between their arrival and the catalog.
 =========  ==================================================================  ======================================
 state      what is true                                                        left by
 =========  ==================================================================  ======================================
-sealed     the bytes are here; a crash leaves nothing of them                  ``hasten``, ``claim``, ``clear``
+sealed     the bytes are here; a crash leaves nothing of them                  ``commit_early``, ``claim``, ``clear``
 hastened   they are being made durable, while a format looks into them         ``claim``, ``clear``
 claimed    they belong to one write command, which commits or deletes them     ``Claim.commit``, ``Claim.delete``
 =========  ==================================================================  ======================================
@@ -39,7 +39,7 @@ class Staged:
     def __init__(self, store: IBlobStore) -> None:
         self._store = store
         self._sealed: dict[str, IBlobUpload] = {}
-        self._hastened: dict[str, Deferred[None]] = {}
+        self._committing: dict[str, Deferred[None]] = {}
         self._locators: list[str] = []
 
     async def receive(
@@ -108,29 +108,29 @@ class Staged:
         data: bytes | None = upload.data
         descriptor = upload.descriptor() if data is None else None
         if alone or data is None:
-            self.hasten(info)
+            self.commit_early(info)
         if data is not None:
             return await pool(look, data)
         if descriptor is None:
             raise Invalid("this storage cannot look into uploaded files")
         return await pool(_look_and_close, descriptor, look)
 
-    def hasten(self, info: BlobInfo) -> None:
+    def commit_early(self, info: BlobInfo) -> None:
         """Begin to make a sealed blob durable, although it may still be refused; ``claim`` then waits less."""
-        self._hastened[info.locator] = Deferred.fromCoroutine(_commit(self._store, [self._sealed[info.locator]]))
+        self._committing[info.locator] = Deferred.fromCoroutine(_commit(self._store, [self._sealed[info.locator]]))
 
     def claim(self, locators: Sequence[str]) -> Claim:
         """Let go of blobs, which are the taker's business from here on."""
         self._locators = [each for each in self._locators if each not in locators]
         uploads = {each: upload for each in locators if (upload := self._sealed.pop(each, None)) is not None}
-        hastened = {each: under_way for each in locators if (under_way := self._hastened.pop(each, None)) is not None}
+        hastened = {each: under_way for each in locators if (under_way := self._committing.pop(each, None)) is not None}
         waiting = [upload for each, upload in uploads.items() if each not in hastened]
         return Claim(self._store, locators, waiting, list(hastened.values()))
 
     async def clear(self) -> None:
         """Remove what was not claimed."""
         sealed, self._sealed = self._sealed, {}
-        hastened, self._hastened = self._hastened, {}
+        hastened, self._committing = self._committing, {}
         leaving, self._locators = self._locators, []
         for upload in sealed.values():
             await upload.abort()

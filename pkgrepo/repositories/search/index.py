@@ -27,7 +27,7 @@ from typing import Final
 
 from attrs import frozen
 
-from pkgrepo.storage.gil import Yielding
+from pkgrepo.storage.gil import GilReleaser
 
 # How well a word fits, best first.
 SAME_NAME: Final = 100.0
@@ -208,16 +208,16 @@ class SearchIndex:
         words = sorted(set(query.words), key=len, reverse=True)
         words = [word for at, word in enumerate(words) if not any(word in other for other in words[:at])]
         slots: list[int] = []
-        yielding = Yielding()
+        gil = GilReleaser()
         first = words[0] if words else "\n"  # which is in every text
         for at in range(0, len(texts), STRIDE):
             slots += [slot for slot, text in enumerate(texts[at : at + STRIDE], at) if first in text]
-            yielding.now_and_then()
+            gil.release_if_due()
         for word in words[1:]:
             fitting: list[int] = []
             for at in range(0, len(slots), STRIDE):
                 fitting += [slot for slot in slots[at : at + STRIDE] if word in texts[slot]]
-                yielding.now_and_then()
+                gil.release_if_due()
             slots = fitting
         for group in query.facets:
             slots = _only(slots, facets, partial(_contains_any, group))
@@ -259,23 +259,23 @@ class SearchIndex:
 
     def _joined_names(self) -> Iterator[tuple[int, str]]:
         """The names of all packages in long strings, a line each, with the slot of the first."""
-        yielding = Yielding()
+        gil = GilReleaser()
         for at in range(0, len(self._texts), STRIDE):
             names = self._names.get(at)
             if names is None:
                 lines = [text.partition("\n")[0] for text in self._texts[at : at + STRIDE]]
                 names = self._names[at] = "\n".join(["", *lines, ""])
             yield at, names
-            yielding.now_and_then()
+            gil.release_if_due()
 
     def _scored(self, words: Sequence[str], slots: Sequence[int]) -> list[tuple[int, float]]:
-        texts, downloads, keys, yielding = self._texts, self._downloads, self._keys, Yielding()
+        texts, downloads, keys, gil = self._texts, self._downloads, self._keys, GilReleaser()
         scored: list[tuple[float, int, str, int]] = []
         for slot in slots:
             fit = 1.0 + _fits(words, texts[slot])
             fit *= DEPRECATED if slot in self._deprecated else 1.0
             scored.append((-fit, -downloads[slot], keys[slot], slot))
-            yielding.now_and_then()
+            gil.release_if_due()
         scored.sort()
         return [(slot, -fit) for fit, _, _, slot in scored]
 
@@ -283,10 +283,10 @@ class SearchIndex:
 def _only(slots: Sequence[int], texts: Sequence[str], fits: Callable[[str], object]) -> list[int]:
     """Those of the slots whose text fits, with pauses in between."""
     kept: list[int] = []
-    yielding = Yielding()
+    gil = GilReleaser()
     for at in range(0, len(slots), STRIDE):
         kept += [slot for slot in slots[at : at + STRIDE] if fits(texts[slot])]
-        yielding.now_and_then()
+        gil.release_if_due()
     return kept
 
 

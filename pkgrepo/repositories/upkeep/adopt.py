@@ -8,12 +8,12 @@ from typing import Any
 
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.interfaces import Transaction
-from pkgrepo.repositories.layout.mark import read_mark
+from pkgrepo.repositories.layout.marker import read_marker
 from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.catalog.server import storages
 from pkgrepo.storage.folders import StorageFolders
-from pkgrepo.storage.process_lock import Presence
-from pkgrepo.storage.readable_layout import ReadableLayout
+from pkgrepo.storage.layout_folder import LayoutFolder
+from pkgrepo.storage.process_lock import ProcessLock
 
 
 def adopt_named(tx: Transaction, folders: StorageFolders, named: Mapping[str, Path], now_ms: int) -> None:
@@ -37,10 +37,10 @@ def adopt_named(tx: Transaction, folders: StorageFolders, named: Mapping[str, Pa
             )
 
 
-def adopt_known(tx: Transaction, folders: StorageFolders, now_ms: int) -> list[str]:
+def adopt_listed(tx: Transaction, folders: StorageFolders, now_ms: int) -> list[str]:
     """Take in what is where it is known to be; sentences about what cannot be."""
     problems = []
-    for each in folders.known():
+    for each in folders.listed():
         if storages.find_storage(tx, each.uid) is not None:
             continue
         path = folders.locate(each.path)
@@ -109,14 +109,14 @@ def move_storage(
 
 
 def _check_unused(folder: Path) -> None:
-    if Presence(folder).is_shared():
+    if ProcessLock(folder).is_locked():
         raise Conflict(f"a server works in {folder}; stop it before")
 
 
 def _add(tx: Transaction, folders: StorageFolders, name: str, path: Path, uid: str, now_ms: int) -> None:
     folders.take_over(name, path)
     settings: dict[str, Any] = {"path": folders.spell(path)}
-    mark = read_mark(ReadableLayout(path / "repositories", path / "blobs"))
+    mark = read_marker(LayoutFolder(path / "repositories", path / "blobs"))
     if mark is not None and not mark.kept:
         settings["readable_layout"] = False
     storages.add_storage(tx, name=name, kind="Local", settings=settings, now_ms=now_ms, uid=uid)

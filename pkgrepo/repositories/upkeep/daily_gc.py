@@ -15,14 +15,14 @@ from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.jobs import JobRunning
 
-from .gc import KIND, GarbageCollector, Wishes
+from .gc import KIND, GarbageCollector, GcOptions
 from .jobs import Jobs
 
 log = Logger()
 
 EVERY_S = 3600.0
 DAY_MS = 24 * 3600 * 1000
-WISHES = Wishes(grace_s=24 * 3600)
+OPTIONS = GcOptions(grace_s=24 * 3600)
 
 
 class DailyCollection(Rounds):
@@ -65,8 +65,8 @@ class DailyCollection(Rounds):
 
     async def _collect(self, storage: Storage) -> None:
         repositories = [each for each in self._registry.all() if each.storage_id == storage.id]
-        data = {**WISHES.to_json(), "on": f"storage {storage.name!r}"}
-        work = partial(self._collector.collect, storage, repositories, WISHES)
+        data = {**OPTIONS.to_json(), "on": f"storage {storage.name!r}"}
+        work = partial(self._collector.collect, storage, repositories, OPTIONS)
         try:
             job = await self._jobs.wait(await self._jobs.begin(KIND, storage.uid, data, work))
         except JobRunning:

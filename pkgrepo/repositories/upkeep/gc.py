@@ -36,7 +36,7 @@ from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, loose_blob, plan_
 from pkgrepo.storage.catalog.images.promises import forget_promises
 from pkgrepo.storage.catalog.packages import packages
 
-from .sweep import UPLOAD_REST
+from .sweep import UPLOAD_GRACE
 
 log = Logger()
 
@@ -49,7 +49,7 @@ BATCH = 50  # rows that go in one transaction: some milliseconds of the writer
 
 
 @frozen
-class Wishes:
+class GcOptions:
     """How to collect: ``grace_s`` in seconds; ``untagged`` also removes manifests; a ``dry_run`` removes nothing."""
 
     grace_s: int = GRACE_S
@@ -63,7 +63,7 @@ class Wishes:
 
 
 @define
-class Collected:
+class GcReport:
     """
     What was looked at, and what went or, in a dry run, would go; ``freed`` in bytes.
 
@@ -121,87 +121,87 @@ class Collected:
 
 
 class GarbageCollector:
-    """Collects in repositories and in the storage below them; ``observer`` is told of what changed."""
+    """Collects in repositories and in the storage below them; ``on_change`` is told of what changed."""
 
     def __init__(
-        self, *, catalog: ICatalog, stores: Stores, clock: Clock, observer: Callable[[Repository], None]
+        self, *, catalog: ICatalog, stores: Stores, clock: Clock, on_change: Callable[[Repository], None]
     ) -> None:
         self._catalog = catalog
         self._stores = stores
         self._clock = clock
-        self._observer = observer
+        self._on_change = on_change
 
-    async def collect(self, storage: Storage, repositories: Sequence[Repository], wishes: Wishes) -> dict[str, Any]:
+    async def collect(self, storage: Storage, repositories: Sequence[Repository], options: GcOptions) -> dict[str, Any]:
         """The same as ``run``, with the outcome in the form in which a job keeps it."""
-        return (await self.run(storage, repositories, wishes)).to_json()
+        return (await self.run(storage, repositories, options)).to_json()
 
-    async def run(self, storage: Storage, repositories: Sequence[Repository], wishes: Wishes) -> Collected:
+    async def run(self, storage: Storage, repositories: Sequence[Repository], options: GcOptions) -> GcReport:
         """
         Collect in some repositories of a storage, and then what the whole storage holds for nobody.
 
         :raises StorageFailed: the storage cannot be opened; what fails later is told in ``errors``
         """
         started_ms = self._clock.now_ms()
-        before_ms = started_ms - wishes.grace_s * 1000
-        collected = Collected()
+        before_ms = started_ms - options.grace_s * 1000
+        report = GcReport()
         store = await self._stores.of(storage)
-        if not wishes.dry_run:
-            await self._finish(storage, store, collected)
+        if not options.dry_run:
+            await self._finish(storage, store, report)
             while await self._catalog.write(forget_promises, started_ms, PAGE):
                 pass
         going: Counter[str] = Counter()
         for repository in repositories:
-            await self._uploads(repository, wishes, collected)
-            await self._images(repository, wishes, before_ms, collected, going)
-        if not wishes.dry_run and collected.uploads:
-            await self._sweep_uploads(storage, store, collected)
-        await self._blobs(storage, store, wishes, before_ms, collected, going)
-        collected.duration_ms = self._clock.now_ms() - started_ms
-        return collected
+            await self._uploads(repository, options, report)
+            await self._images(repository, options, before_ms, report, going)
+        if not options.dry_run and report.uploads:
+            await self._sweep_uploads(storage, store, report)
+        await self._blobs(storage, store, options, before_ms, report, going)
+        report.duration_ms = self._clock.now_ms() - started_ms
+        return report
 
-    async def _finish(self, storage: Storage, store: IBlobStore, collected: Collected) -> None:
+    async def _finish(self, storage: Storage, store: IBlobStore, report: GcReport) -> None:
         """What a crash interrupted."""
         while condemned := await self._catalog.scan(gc.list_deleting, storage.id, BATCH):
-            before = collected.failures
-            await self._remove(storage, store, condemned, collected)
-            if collected.failures > before:
+            before = report.failures
+            await self._remove(storage, store, condemned, report)
+            if report.failures > before:
                 return
 
-    async def _uploads(self, repository: Repository, wishes: Wishes, collected: Collected) -> None:
+    async def _uploads(self, repository: Repository, options: GcOptions, report: GcReport) -> None:
         now_ms = self._clock.now_ms()
         before_ms = now_ms - EXPIRES_MS
-        collected.keep_uploads(Kept(*await self._catalog.scan(unfinished_uploads, repository.id, now_ms)))
-        if wishes.dry_run:
-            collected.uploads += await self._catalog.scan(gc.count_expired_uploads, repository.id, before_ms, now_ms)
+        report.keep_uploads(Kept(*await self._catalog.scan(unfinished_uploads, repository.id, now_ms)))
+        if options.dry_run:
+            report.uploads += await self._catalog.scan(gc.count_expired_uploads, repository.id, before_ms, now_ms)
             return
         while gone := await self._catalog.write(gc.remove_expired_uploads, repository.id, before_ms, now_ms, BATCH):
-            collected.uploads += gone
+            report.uploads += gone
 
-    async def _sweep_uploads(self, storage: Storage, store: IBlobStore, collected: Collected) -> None:
+    async def _sweep_uploads(self, storage: Storage, store: IBlobStore, report: GcReport) -> None:
         keep = await self._catalog.scan(blobs.claimed_uploads, storage.id)
         try:
-            await store.sweep_uploads(from_ms(self._clock.now_ms()) - UPLOAD_REST, keep)
+            await store.sweep_uploads(from_ms(self._clock.now_ms()) - UPLOAD_GRACE, keep)
         except StorageFailed as error:
-            collected.fail(str(error))
+            report.fail(str(error))
 
     async def _images(
-        self, repository: Repository, wishes: Wishes, before_ms: int, collected: Collected, going: Counter[str]
+        self, repository: Repository, options: GcOptions, before_ms: int, report: GcReport, going: Counter[str]
     ) -> None:
         after = ""
         while page := await self._catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE):
             for package in page:
                 now_ms = self._clock.now_ms()
-                plan = await self._catalog.scan(plan_image, package.id, before_ms, now_ms, untagged=wishes.untagged)
-                collected.manifests_seen += plan.manifests_seen
-                collected.keep_young(plan.young, wishes.grace_s * 1000)
-                collected.keep_promised(plan.promised)
-                collected.untagged += plan.untagged
-                if wishes.dry_run:
-                    collected.manifests += len(plan.manifests)
+                plan = await self._catalog.scan(plan_image, package.id, before_ms, now_ms, untagged=options.untagged)
+                report.manifests_seen += plan.manifests_seen
+                report.keep_young(plan.young, options.grace_s * 1000)
+                report.keep_promised(plan.promised)
+                report.untagged += plan.untagged
+                if options.dry_run:
+                    report.manifests += len(plan.manifests)
                     going.update(plan.contents)
                     going.update(plan.blobs)
                 elif plan.manifests or plan.blobs:
-                    collected.manifests += await self._carry_out(repository, package, plan, before_ms, wishes.actor)
+                    report.manifests += await self._carry_out(repository, package, plan, before_ms, options.actor)
             after = page[-1].key
 
     async def _carry_out(
@@ -215,36 +215,36 @@ class GarbageCollector:
             )
         for sha256s in _batches(plan.blobs):
             await self._catalog.write(remove_links, repository, package, sha256s, before_ms, self._clock.now_ms())
-        self._observer(repository)
+        self._on_change(repository)
         return removed
 
     async def _blobs(
         self,
         storage: Storage,
         store: IBlobStore,
-        wishes: Wishes,
+        options: GcOptions,
         before_ms: int,
-        collected: Collected,
+        report: GcReport,
         going: Mapping[str, int],
     ) -> None:
-        collected.blobs_seen = await self._catalog.scan(blobs.count_blobs, storage.id)
+        report.blobs_seen = await self._catalog.scan(blobs.count_blobs, storage.id)
         cursor: gc.Cursor | None = gc.Cursor()
         while cursor is not None:
             found, cursor = await self._catalog.scan(gc.candidates, storage.id, before_ms, PAGE, cursor)
-            if wishes.dry_run:
-                _count(found, collected)
+            if options.dry_run:
+                _count(found, report)
                 continue
             for batch in _batches(found):
                 sha256s = [each.sha256 for each in batch]
                 condemned = await self._catalog.write(gc.mark_deleting, storage.id, sha256s, before_ms)
-                await self._remove(storage, store, condemned, collected)
+                await self._remove(storage, store, condemned, report)
         if going:
-            _count(await self._catalog.scan(gc.freed_with, storage.id, going, before_ms), collected)
+            _count(await self._catalog.scan(gc.freed_with, storage.id, going, before_ms), report)
         count, _, latest_ms = await self._catalog.scan(gc.unreferenced, storage.id, before_ms)
-        collected.keep_young(Kept(count, latest_ms), wishes.grace_s * 1000)
+        report.keep_young(Kept(count, latest_ms), options.grace_s * 1000)
 
     async def _remove(
-        self, storage: Storage, store: IBlobStore, condemned: Sequence[BlobInfo], collected: Collected
+        self, storage: Storage, store: IBlobStore, condemned: Sequence[BlobInfo], report: GcReport
     ) -> None:
         """Remove the bytes of condemned blobs, then their rows; where bytes resist, the row stays for the next run."""
         gone = []
@@ -252,13 +252,13 @@ class GarbageCollector:
             try:
                 await store.delete(info.locator)
             except StorageFailed as error:
-                collected.fail(f"blob {info.sha256}: {error}")
+                report.fail(f"blob {info.sha256}: {error}")
                 log.warn("blob {sha256} cannot be removed: {error}", sha256=info.sha256, error=str(error))
             else:
                 gone.append(info)
         if gone:
             await self._catalog.write(forget_blobs, storage.id, gone)
-        _count(gone, collected)
+        _count(gone, report)
 
 
 def remove_manifests(
@@ -299,9 +299,9 @@ def forget_blobs(tx: Transaction, storage_id: int, gone: Sequence[BlobInfo]) -> 
         gc.forget_blob(tx, storage_id, info.sha256, info.locator)
 
 
-def _count(gone: Sequence[BlobInfo], collected: Collected) -> None:
-    collected.blobs += len(gone)
-    collected.freed += sum(info.size for info in gone)
+def _count(gone: Sequence[BlobInfo], report: GcReport) -> None:
+    report.blobs += len(gone)
+    report.freed += sum(info.size for info in gone)
 
 
 def _is_gone(tx: Transaction, repository: Repository, package: Package) -> bool:

@@ -29,10 +29,10 @@ REMOVED_KEPT = timedelta(days=7)  # a removed repository can be brought back for
 
 class Housekeeping(Rounds):
     """
-    Tidies up at the start and every hour.
+    Cleans up at the start and every hour.
 
-    ``alone_since`` is, by storage, when this process found itself alone on it. ``audit_kept`` is how long rows of the
-    audit log are kept.
+    ``exclusive_since`` has, for each storage id, the time at which no other process used the storage. ``audit_kept`` is
+    the retention time of rows in the audit log.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Housekeeping(Rounds):
         registry: Registry,
         stores: Stores,
         sweep: Sweep,
-        alone_since: Mapping[int, datetime],
+        exclusive_since: Mapping[int, datetime],
         audit_kept: timedelta,
         clock: Clock,
         reactor: IReactorTime,
@@ -50,7 +50,7 @@ class Housekeeping(Rounds):
         super().__init__(reactor, every_s=EVERY_S, what="tidying up")
         self._catalog = catalog
         self._sweep = sweep
-        self._alone_since = alone_since
+        self._alone_since = exclusive_since
         self._audit_kept = audit_kept
         self._registry = registry
         self._stores = stores
@@ -61,8 +61,8 @@ class Housekeeping(Rounds):
         for storage in self._registry.storages():
             try:
                 store = await self._stores.of(storage)
-                now, alone_since = from_ms(self._clock.now_ms()), self._alone_since.get(storage.id)
-                swept = await self._sweep.run(storage, store, now, alone_since)
+                now, exclusive_since = from_ms(self._clock.now_ms()), self._alone_since.get(storage.id)
+                swept = await self._sweep.run(storage, store, now, exclusive_since)
             except PkgrepoError:
                 log.failure("storage {storage} could not be tidied up", storage=storage.name)
                 continue

@@ -18,7 +18,7 @@ class Progress(Protocol):
         """The part is over."""
 
 
-class Silent:
+class NoProgress:
     """Shows nothing."""
 
     def begin(self, label: str, total: int) -> None:

@@ -15,7 +15,7 @@ from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.layout.images.directory import INDEX, ImagePlaces
 from pkgrepo.repositories.layout.images.restore import BATCH, restore_manifests, restore_tags
 from pkgrepo.repositories.layout.images.sidecars import IMAGE, MANIFESTS, BlobEntry, ImageSidecar, ManifestSidecar
-from pkgrepo.repositories.layout.mark import NO_LAYOUT, LayoutMark, read_mark
+from pkgrepo.repositories.layout.marker import NO_LAYOUT, LayoutMarker, read_marker
 from pkgrepo.repositories.layout.sidecars import (
     BURNED,
     PACKAGE,
@@ -29,16 +29,16 @@ from pkgrepo.repositories.layout.sidecars import (
 )
 from pkgrepo.repositories.layout.updater import FAILURES, reason_of
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.package_changes import set_package_meta, set_version_state
 from pkgrepo.repositories.publish.publisher import Release, publish_release
-from pkgrepo.repositories.publish.remove import set_package_meta, set_version_state
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import packages, tags, versions
 from pkgrepo.storage.catalog.packages.tombstones import restore_tombstone
 from pkgrepo.storage.catalog.server import repositories, settings
+from pkgrepo.storage.layout_folder import LayoutFolder
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.readable_layout import ReadableLayout
 
 from .blob_copies import copy_file
 from .progress import Progress
@@ -48,7 +48,7 @@ PAGE = 500
 
 
 @define
-class Restored:
+class ReindexReport:
     """
     What was found and taken in.
 
@@ -93,9 +93,9 @@ class Reindexer:
         self._formats = formats
         self._clock = clock
         self._progress = progress
-        self._restored = Restored()
+        self._restored = ReindexReport()
 
-    async def run(self) -> Restored:
+    async def run(self) -> ReindexReport:
         """Take in everything found below every storage."""
         for storage in self._registry.storages():
             try:
@@ -106,10 +106,10 @@ class Reindexer:
             layout = self._follower.layout_of(store)
             if layout is not None:
                 await self._storage(storage, store, layout)
-                await self._judge(storage, store, await self._pools.disk(read_mark, layout))
+                await self._judge(storage, store, await self._pools.disk(read_marker, layout))
         return self._restored
 
-    async def _storage(self, storage: Storage, store: IBlobStore, layout: ReadableLayout) -> None:
+    async def _storage(self, storage: Storage, store: IBlobStore, layout: LayoutFolder) -> None:
         def unreadable(place: str, error: Exception) -> None:
             self._restored.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
 
@@ -141,7 +141,7 @@ class Reindexer:
                 await self._package(repository, sidecar)
         self._progress.end()
 
-    async def _judge(self, storage: Storage, store: IBlobStore, mark: LayoutMark | None) -> None:
+    async def _judge(self, storage: Storage, store: IBlobStore, mark: LayoutMarker | None) -> None:
         """Say what may be missing: by the layout's mark, and by the bytes that nothing names."""
         count, size = await self._nameless(storage, store)
         bytes_ = f"{count} blobs of {size} bytes in storage {storage.name} belong to nothing that was taken in"
@@ -176,7 +176,7 @@ class Reindexer:
         self,
         storage: Storage,
         store: IBlobStore,
-        layout: ReadableLayout,
+        layout: LayoutFolder,
         place: str,
         found: list[tuple[Repository, PackageSidecar | BurnedSidecar | ImageSidecar]],
     ) -> None:
@@ -216,7 +216,7 @@ class Reindexer:
         self._restored.repositories += 1
 
     async def _version(
-        self, repository: Repository, store: IBlobStore, layout: ReadableLayout, sidecar: VersionSidecar
+        self, repository: Repository, store: IBlobStore, layout: LayoutFolder, sidecar: VersionSidecar
     ) -> None:
         format_ = self._formats[repository.format]
         actor = Actor(name=sidecar.publisher)
@@ -259,7 +259,7 @@ class Reindexer:
             )
 
     async def _manifests(
-        self, storage: Storage, store: IBlobStore, layout: ReadableLayout, places: Sequence[str]
+        self, storage: Storage, store: IBlobStore, layout: LayoutFolder, places: Sequence[str]
     ) -> None:
         """Take in some manifests of one image, with their blobs."""
         found: dict[str, BlobInfo] = {}
@@ -292,7 +292,7 @@ class Reindexer:
         self,
         repository: Repository,
         store: IBlobStore,
-        layout: ReadableLayout,
+        layout: LayoutFolder,
         image: str,
         entry: BlobEntry | ManifestSidecar,
     ) -> BlobInfo:
@@ -315,13 +315,13 @@ class Reindexer:
         except PkgrepoError as error:
             self._restored.problems.append(f"{repository.path}: {sidecar.key}: {error}")
 
-    async def _blob(self, store: IBlobStore, layout: ReadableLayout, file: FileSidecar) -> BlobInfo:
+    async def _blob(self, store: IBlobStore, layout: LayoutFolder, file: FileSidecar) -> BlobInfo:
         return await self._bytes(store, layout, file.place, file.locator, file.sha256, file.size, file.digests)
 
     async def _bytes(
         self,
         store: IBlobStore,
-        layout: ReadableLayout,
+        layout: LayoutFolder,
         place: str,
         locator: str,
         sha256: str,
@@ -335,7 +335,7 @@ class Reindexer:
         return await copy_file(self._pools, store, layout.file(place), sha256, size, digests)
 
 
-def _doubts(mark: LayoutMark | None, catalog: str | None) -> list[str]:
+def _doubts(mark: LayoutMarker | None, catalog: str | None) -> list[str]:
     """Why a layout may not have had everything that other catalogs than this one had."""
     if mark is None:
         return [

@@ -26,11 +26,11 @@ from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.server import settings
+from pkgrepo.storage.layout_folder import LayoutFolder
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.readable_layout import ReadableLayout
 
-UPLOAD_REST = timedelta(hours=1)  # without a byte; a slower client has been cut off long before
-COPY_REST = timedelta(days=1)  # a copy of that age has either been published or given up
+UPLOAD_GRACE = timedelta(hours=1)  # without a byte; a slower client has been cut off long before
+COPY_GRACE = timedelta(days=1)  # a copy of that age has either been published or given up
 UNCLAIMED_KEPT = timedelta(days=30)  # time to find a copy of the database
 PAGE = 500
 
@@ -51,24 +51,24 @@ class Sweep:
     """What is left over on storages, and its removal."""
 
     def __init__(
-        self, *, catalog: ICatalog, pools: Pools, layout_of: Callable[[IBlobStore], ReadableLayout | None]
+        self, *, catalog: ICatalog, pools: Pools, layout_of: Callable[[IBlobStore], LayoutFolder | None]
     ) -> None:
         self._catalog = catalog
         self._pools = pools
         self._layout_of = layout_of
 
-    async def run(self, storage: Storage, store: IBlobStore, now: datetime, alone_since: datetime | None) -> Swept:
+    async def run(self, storage: Storage, store: IBlobStore, now: datetime, exclusive_since: datetime | None) -> Swept:
         """
         Remove the leftovers of a storage; what went.
 
-        All of those from before ``alone_since``, if this process was alone on the storage then.
+        All of those from before ``exclusive_since``, if this process was alone on the storage then.
 
         :raises StorageFailed: the storage does not let itself be looked through
         """
         swept = Swept()
-        uploads_before, copies_before = now - UPLOAD_REST, now - COPY_REST
-        if alone_since is not None:
-            uploads_before, copies_before = max(uploads_before, alone_since), max(copies_before, alone_since)
+        uploads_before, copies_before = now - UPLOAD_GRACE, now - COPY_GRACE
+        if exclusive_since is not None:
+            uploads_before, copies_before = max(uploads_before, exclusive_since), max(copies_before, exclusive_since)
         keep = await self._catalog.scan(blobs.claimed_uploads, storage.id)
         swept.uploads = await store.sweep_uploads(uploads_before, keep)
         layout = self._layout_of(store)

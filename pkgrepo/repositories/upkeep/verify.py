@@ -18,7 +18,7 @@ from pkgrepo.model import BlobInfo, Repository, Storage
 from pkgrepo.repositories.clock import Clock, from_ms
 from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.layout.images.directory import ImageLayoutWriter
-from pkgrepo.repositories.layout.mark import NO_LAYOUT
+from pkgrepo.repositories.layout.marker import NO_LAYOUT
 from pkgrepo.repositories.layout.removed_folders import folders_of
 from pkgrepo.repositories.layout.updater import FAILURES, reason_of
 from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
@@ -32,7 +32,7 @@ from pkgrepo.storage.pools import Pools
 
 from .blob_copies import BlobRepair
 from .progress import Progress
-from .sweep import COPY_REST, Sweep
+from .sweep import COPY_GRACE, Sweep
 
 log = Logger()
 
@@ -44,7 +44,7 @@ USERS = 20  # files, and images, that are asked for the bytes of a blob
 
 
 @define
-class Report:
+class VerifyReport:
     """
     What was found. ``problems`` are sentences, one for each thing that is wrong and was not mended; ``notes`` are about
     what is as it was wanted, and is a risk.
@@ -94,9 +94,9 @@ class Verifier:
         self._blob_repair = BlobRepair(
             catalog=catalog, registry=registry, stores=stores, pools=pools, follower=follower, clock=clock
         )
-        self._report = Report()
+        self._report = VerifyReport()
 
-    async def run(self) -> Report:
+    async def run(self) -> VerifyReport:
         """Everything that was found, storage by storage and repository by repository."""
         for storage in self._registry.storages():
             if not storage.readable_layout:
@@ -182,7 +182,7 @@ class Verifier:
     async def _find_unnamed(self, storage: Storage, store: IBlobStore) -> None:
         self._progress.begin(f"copies in {storage.name}", 0)
         now = from_ms(self._clock.now_ms())
-        async for locator in self._sweep.forgotten(storage, store, now - COPY_REST, now):
+        async for locator in self._sweep.forgotten(storage, store, now - COPY_GRACE, now):
             self._report.unnamed += 1
             if self._repair:
                 await store.delete(locator)

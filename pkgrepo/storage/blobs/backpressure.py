@@ -8,15 +8,15 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IPullProducer, IPushProducer
 
 
-class Flow:
+class BackPressure:
     """
-    Counts bytes between ``took`` and ``released``; from ``high`` on, it holds the producer until ``low`` is reached.
+    Counts bytes between ``add`` and ``remove``; from ``high`` on, it holds the producer until ``low`` is reached.
 
     Both kinds of producer work: a push producer is paused and resumed, a pull producer is asked while there is room.
     """
 
     def __init__(self, *, high: int, low: int) -> None:
-        self.held = 0
+        self.buffered = 0
         self._high = high
         self._low = low
         self._taken = 0
@@ -45,34 +45,34 @@ class Flow:
             return
         if not streaming:
             self._pull = cast("IPullProducer", producer)
-            self._ask()
+            self._pull_more()
             return
         self._push = cast("IPushProducer", producer)
         self._paused = False
-        self._hold()
+        self._pause()
 
     def unregister(self) -> None:
         """Let the producer go; it has given everything."""
         self._push = None
         self._pull = None
 
-    def took(self, count: int) -> None:
+    def add(self, count: int) -> None:
         """Note bytes that are in memory now."""
-        self.held += count
+        self.buffered += count
         self._taken += count
-        self._hold()
-        self._ask()
+        self._pause()
+        self._pull_more()
 
-    def released(self, count: int) -> None:
+    def remove(self, count: int) -> None:
         """Note bytes that are out of memory again."""
-        self.held -= count
-        if self.held > self._low:
+        self.buffered -= count
+        if self.buffered > self._low:
             return
         self._wake()
         if self._push is not None and self._paused:
             self._paused = False
             self._push.resumeProducing()
-        self._ask()
+        self._pull_more()
 
     def fail(self, error: Exception) -> None:
         """Take nothing more: stop the producer, and raise ``error`` from ``drained``. The first error stays."""
@@ -87,7 +87,7 @@ class Flow:
 
     async def drained(self) -> None:
         """Wait until there is room."""
-        if self._error is None and self.held >= self._high:
+        if self._error is None and self.buffered >= self._high:
             waiter: Deferred[None] = Deferred()
             self._waiting.append(waiter)
             await waiter
@@ -99,18 +99,18 @@ class Flow:
         for waiter in waiting:
             waiter.callback(None)
 
-    def _hold(self) -> None:
-        if self._push is not None and not self._paused and self.held >= self._high:
+    def _pause(self) -> None:
+        if self._push is not None and not self._paused and self.buffered >= self._high:
             self._paused = True
             self._push.pauseProducing()
 
-    def _ask(self) -> None:
+    def _pull_more(self) -> None:
         """Ask a pull producer for more while there is room; its write may come at once or later."""
         if self._pulling:
             return
         self._pulling = True
         try:
-            while self._pull is not None and self.held < self._high:
+            while self._pull is not None and self.buffered < self._high:
                 before = self._taken
                 self._pull.resumeProducing()
                 if self._taken == before:

@@ -18,11 +18,11 @@ P = ParamSpec("P")
 TURN = 8  # calls a thread makes before others' uploads get it: at 256 KiB each about 2 ms of a fast disk
 
 
-class Lane:
+class DiskQueue:
     """
     Calls made one after the other, by at most one thread of the pool at a time.
 
-    What follows in the lane may therefore use, close or remove what came before used. A thread stays while there is
+    What follows in the queue may therefore use, close or remove what came before used. A thread stays while there is
     work, so that a busy upload does not pay a hop for every slice. A call that fails does not stop those behind it.
     """
 
@@ -59,7 +59,7 @@ class Lane:
             del outcome, call, result
 
     def _turned(self, _: None) -> None:
-        # Whatever was added after the thread saw an empty lane is still there.
+        # Whatever was added after the thread saw an empty queue is still there.
         if self._calls:
             self._next_turn()
         else:

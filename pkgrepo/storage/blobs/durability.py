@@ -16,7 +16,7 @@ from typing import Literal
 from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull, TooManyOpenFiles
 
-from .linux_files import begin_writing
+from .syscalls import start_writeback
 
 Fsync = Literal["always", "never"]
 
@@ -52,10 +52,10 @@ class Durability:
         if self._always:
             os.fdatasync(fd)
 
-    def begin_data(self, fd: int) -> None:
+    def start_writeback(self, fd: int) -> None:
         """Have the disk begin to write a file's bytes, to wait for them later; only a hint."""
         if self._always:
-            begin_writing(fd)
+            start_writeback(fd)
 
     def sync_directory(self, path: Path) -> None:
         """

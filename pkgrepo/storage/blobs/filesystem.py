@@ -25,14 +25,14 @@ from pkgrepo.storage.free_space import free_and_total, low_water
 from pkgrepo.storage.pools import Pools
 
 from .digester import Digester
-from .disk_queue import Lane
+from .disk_queue import DiskQueue
 from .durability import Durability, Fsync, storage_error
 from .listing import scan_blobs, sweep_uploads
 from .paths import StorePaths, is_locator, is_upload_id, new_upload_id
 from .reading import FilesystemBlob
-from .state import UploadState
-from .temporary import Temporary
 from .upload import SLICE, FilesystemUpload, commit_together
+from .upload_file import UploadFile
+from .upload_state import UploadState
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -40,7 +40,7 @@ P = ParamSpec("P")
 log = Logger()
 
 CAPACITY_AGE_S = 1.0  # seconds for which the free space is believed
-WARM_UPLOADS = 1024  # suspended uploads whose hash state is kept, about 1 KiB each
+CACHED_DIGESTERS = 1024  # suspended uploads whose hash state is kept, about 1 KiB each
 
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
@@ -73,9 +73,9 @@ class FilesystemBlobStore:
         self._durability = Durability(fsync)
         self._clock = clock
         self._capacity: tuple[float, tuple[int, int]] | None = None
-        self._nameless = False
+        self._unnamed = False
         self._active: set[str] = set()
-        self._warm: OrderedDict[str, Digester] = OrderedDict()
+        self._digesters: OrderedDict[str, Digester] = OrderedDict()
 
     async def start(self, *, create: bool = True) -> None:
         """
@@ -85,7 +85,7 @@ class FilesystemBlobStore:
         :raises StorageFailed: it cannot be written, or is missing; :raises StorageFull: it is full
         """
         self.uid = await self._on_disk(self.paths.prepare, self._durability, self.uid, create=create)
-        self._nameless = await self._on_disk(self.paths.nameless_files)
+        self._unnamed = await self._on_disk(self.paths.supports_unnamed_files)
 
     def begin(
         self, expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None
@@ -107,8 +107,8 @@ class FilesystemBlobStore:
         reserve = expect_size if expect_size is not None and expect_size > SLICE else 0
         upload_id = new_upload_id()
         temporary = self._temporary(upload_id, reserve)
-        lane = Lane(self._pools.disk)
-        return self._upload(upload_id, lane=lane, temporary=temporary, digester=Digester(algorithms), limit=limit)
+        queue = DiskQueue(self._pools.disk)
+        return self._upload(upload_id, queue=queue, temporary=temporary, digester=Digester(algorithms), limit=limit)
 
     async def resume(self, upload_id: str, state: bytes) -> FilesystemUpload:
         """
@@ -127,25 +127,25 @@ class FilesystemBlobStore:
         if not is_upload_id(upload_id):
             raise BlobMissing(upload_id)
         temporary = self._temporary(upload_id)
-        lane = Lane(self._pools.disk)
+        queue = DiskQueue(self._pools.disk)
         self._active.add(upload_id)
         try:
-            await lane.run(temporary.reopen, known.offset)
+            await queue.run(temporary.reopen, known.offset)
         except BaseException as error:
             self._active.discard(upload_id)
             if isinstance(error, OSError):
                 raise self._explain(error, upload_id) from error
             # Cancelled: the thread may be about to open the file. The suspended upload itself stays.
-            lane.run(temporary.release)
+            queue.run(temporary.release)
             raise
-        warm = self._warm.pop(upload_id, None)
+        warm = self._digesters.pop(upload_id, None)
         recorded: Mapping[str, str] | None = None
         if warm is not None and warm.digests() == known.digests:
             digester = warm
         elif known.offset:
             recorded = known.digests
         return self._upload(
-            upload_id, lane=lane, temporary=temporary, digester=digester, limit=known.limit, recorded=recorded
+            upload_id, queue=queue, temporary=temporary, digester=digester, limit=known.limit, recorded=recorded
         )
 
     async def commit_together(self, uploads: Sequence[IBlobUpload]) -> None:
@@ -224,22 +224,22 @@ class FilesystemBlobStore:
             self._capacity = now, found
         return self._capacity[1]
 
-    def _temporary(self, upload_id: str, reserve: int = 0) -> Temporary:
-        return Temporary(self.paths, self._durability, upload_id, nameless=self._nameless, reserve=reserve)
+    def _temporary(self, upload_id: str, reserve: int = 0) -> UploadFile:
+        return UploadFile(self.paths, self._durability, upload_id, unnamed=self._unnamed, reserve=reserve)
 
-    def _ended(self, upload_id: str, digester: Digester | None) -> None:
+    def _on_end(self, upload_id: str, digester: Digester | None) -> None:
         self._active.discard(upload_id)
         if digester is not None:
-            self._warm[upload_id] = digester
-            if len(self._warm) > WARM_UPLOADS:
-                self._warm.popitem(last=False)
+            self._digesters[upload_id] = digester
+            if len(self._digesters) > CACHED_DIGESTERS:
+                self._digesters.popitem(last=False)
 
     def _upload(
         self,
         upload_id: str,
         *,
-        lane: Lane,
-        temporary: Temporary,
+        queue: DiskQueue,
+        temporary: UploadFile,
         digester: Digester,
         limit: int | None,
         recorded: Mapping[str, str] | None = None,
@@ -248,11 +248,11 @@ class FilesystemBlobStore:
         return FilesystemUpload(
             upload_id,
             storage=self.name,
-            lane=lane,
+            queue=queue,
             temporary=temporary,
             digester=digester,
             limit=limit,
-            ended=self._ended,
+            on_end=self._on_end,
             recorded=recorded,
         )
 

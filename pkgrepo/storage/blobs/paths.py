@@ -4,7 +4,7 @@ Where a filesystem store keeps what, and which names may become paths.
 ==================================  ====================================================================
 ``format``                          version of this layout and the storage's id, one line each
 ``blobs/ab/<sha256>.<generation>``  a committed copy, mode 0444, never written again
-``uploads/<id>/data``               an upload that has a name: suspended, or where nameless files are not to be had
+``uploads/<id>/data``               an upload that has a name: suspended, or where unnamed files are not to be had
 ==================================  ====================================================================
 
 A locator is ``ab/<sha256>.<generation>``. The generation is random, so no two commits share a locator, not even of
@@ -23,7 +23,7 @@ from uuid import uuid4
 from pkgrepo.errors import Conflict
 
 from .durability import Durability
-from .linux_files import link_descriptor
+from .syscalls import link_descriptor
 
 VERSION = 1
 FAN_OUT = tuple(f"{n:02x}" for n in range(256))
@@ -108,7 +108,7 @@ class StorePaths:
         durability.sync_directory(self.root)
         return found
 
-    def nameless_files(self) -> bool:
+    def supports_unnamed_files(self) -> bool:
         """Whether a file can be written without a name and get one when it is whole (Linux, most file systems)."""
         probe = self.uploads / f"probe-{secrets.token_hex(8)}"
         try:

@@ -14,7 +14,7 @@ from pkgrepo.interfaces import IBlob
 from pkgrepo.storage.pools import Pool
 
 from .durability import storage_error
-from .linux_files import read_cached
+from .syscalls import read_cached
 
 PIECE = 256 * 1024  # bytes read at once
 INLINE = 4  # cached pieces delivered in a row before other connections get a turn
@@ -55,26 +55,26 @@ class FilesystemBlob:
         """
         if not 0 <= start <= end <= self.size:
             raise ValueError(f"no bytes {start} to {end} in a blob of {self.size}")
-        gate = _Gate()
-        consumer.registerProducer(gate, True)
+        producer = _PausableProducer()
+        consumer.registerProducer(producer, True)
         inline = 0
         try:
             while start < end:
-                await gate.passed()
+                await producer.wait_while_paused()
                 count = min(PIECE, end - start)
                 data = read_cached(self._fd, start, count) if inline < INLINE else None
                 inline += 1
                 if data is None:
                     inline = 0
                     data = await self._read_waiting(start, count)
-                    await gate.passed()
+                    await producer.wait_while_paused()
                 if not data:
                     raise StorageFailed(self._storage)
                 consumer.write(data)
                 start += len(data)
         finally:
             # A consumer that stopped the producer has let go of it already.
-            if not gate.stopped:
+            if not producer.stopped:
                 consumer.unregisterProducer()
 
     async def read(self, start: int, count: int) -> bytes:
@@ -104,7 +104,7 @@ class FilesystemBlob:
 
 
 @implementer(IPushProducer)
-class _Gate:
+class _PausableProducer:
     """The consumer's say over a delivery."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class _Gate:
         self.stopped = True
         self._wake()
 
-    async def passed(self) -> None:
+    async def wait_while_paused(self) -> None:
         """Wait while held. :raises CancelledError: ended"""
         while self._paused and not self.stopped:
             self._waiting = Deferred()

@@ -11,8 +11,8 @@ done       refuse                                      nothing; ``abort`` does n
 gone       drop the bytes                              nothing; the disk holds no trace once ``abort`` returned
 =========  ==========================================  ========================================================
 
-The reactor's thread only moves references. Everything that blocks goes through the upload's ``Lane``, in order, so that
-``abort`` needs no lock: its clean-up runs after whatever was under way, a commit included, and undoes that too.
+The reactor's thread only moves references. Everything that blocks goes through the upload's ``DiskQueue``, in order.
+``abort`` therefore needs no lock: its clean-up runs after every call queued before it, and also undoes a commit.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from pkgrepo.errors import PkgrepoError, SizeMismatch, StorageFailed, TooLarge, 
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo
 
-from .backpressure import Flow
+from .backpressure import BackPressure
 from .digester import Digester, check_digests
-from .disk_queue import Lane
+from .disk_queue import DiskQueue
 from .durability import storage_error
-from .linux_files import memory_file
 from .paths import new_locator
-from .state import UploadState
-from .temporary import Temporary, place_together
+from .syscalls import memory_file
+from .upload_file import UploadFile, place_together
+from .upload_state import UploadState
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -56,11 +56,11 @@ REREAD = 4 * 1024 * 1024  # bytes read again at once when an upload has moved; o
 class Phase(Enum):
     """Where an upload is in its life."""
 
-    TAKING = "taking"
+    RECEIVING = "receiving"
     ENDING = "ending"
     SEALED = "sealed"
     DONE = "done"
-    GONE = "gone"
+    ABORTED = "aborted"
 
 
 @implementer(IBlobUpload)
@@ -69,7 +69,7 @@ class FilesystemUpload:
     One upload; ``FilesystemBlobStore`` makes them.
 
     ``recorded`` are the digests of what a resumed file holds, given when ``digester`` has not seen those bytes.
-    ``ended`` is called once, with the digester when the upload was suspended and None otherwise.
+    ``on_end`` is called once, with the digester when the upload was suspended and None otherwise.
     """
 
     def __init__(
@@ -77,29 +77,29 @@ class FilesystemUpload:
         upload_id: str,
         *,
         storage: str,
-        lane: Lane,
-        temporary: Temporary,
+        queue: DiskQueue,
+        temporary: UploadFile,
         digester: Digester,
         limit: int | None,
-        ended: Callable[[str, Digester | None], None],
+        on_end: Callable[[str, Digester | None], None],
         recorded: Mapping[str, str] | None = None,
     ) -> None:
         self.id = upload_id
         self.offset = temporary.size
         self._storage = storage
-        self._lane = lane
+        self._queue = queue
         self._temporary = temporary
         self._digester = digester
         self._limit = limit
-        self._ended = ended
+        self._on_end = on_end
         self._recorded = recorded
-        self._flow = Flow(high=HIGH_WATER, low=LOW_WATER)
+        self._pressure = BackPressure(high=HIGH_WATER, low=LOW_WATER)
         self._gathered: list[bytes] = []
         self._gathered_size = 0
-        self._spoiled: OSError | None = None
+        self._corrupt: OSError | None = None
         self._sealed: BlobInfo | None = None
         self.data: bytes | None = None
-        self._phase = Phase.TAKING
+        self._phase = Phase.RECEIVING
 
     async def __aenter__(self) -> FilesystemUpload:
         return self
@@ -111,32 +111,32 @@ class FilesystemUpload:
 
     def registerProducer(self, producer: object, streaming: bool) -> None:
         """Govern the producer that feeds ``write``; it is stopped when the upload fails or is aborted."""
-        self._flow.register(producer, streaming)
+        self._pressure.register(producer, streaming)
 
     def unregisterProducer(self) -> None:
         """Let the producer go; it has given everything."""
-        self._flow.unregister()
+        self._pressure.unregister()
 
     def write(self, data: bytes) -> None:
         """Take the next bytes. :raises TooLarge: past the limit"""
-        if self._phase is Phase.GONE or not data:
+        if self._phase is Phase.ABORTED or not data:
             return
-        if self._phase is not Phase.TAKING:
+        if self._phase is not Phase.RECEIVING:
             raise RuntimeError("the upload was ended already")
         if self._limit is not None and self.offset + len(data) > self._limit:
             raise TooLarge(self._limit)
         self.offset += len(data)
-        if self._flow.error is not None:
+        if self._pressure.error is not None:
             return  # commit will raise it; what comes until then must not fill the memory
         self._gathered.append(data)
         self._gathered_size += len(data)
         if self._gathered_size >= SLICE:
             self._hand_over()
-        self._flow.took(len(data))
+        self._pressure.add(len(data))
 
     def drained(self) -> Awaitable[None]:
         """Wait until few enough bytes are in flight to take more. :raises StorageFull: or ``StorageFailed``"""
-        return self._flow.drained()
+        return self._pressure.drained()
 
     async def seal(self, expected: Mapping[str, str] | None = None, size: int | None = None) -> BlobInfo:
         """
@@ -205,21 +205,21 @@ class FilesystemUpload:
             await self.abort()
             raise
         self._phase = Phase.DONE
-        self._ended(self.id, self._digester if self._recorded is None else None)
+        self._on_end(self.id, self._digester if self._recorded is None else None)
         return state.encode()
 
     async def abort(self) -> None:
         """Remove every trace; safe to call at any time, also twice, and without effect after success."""
         if self._phase is Phase.DONE:
             return
-        if self._phase is not Phase.GONE:
-            self._phase = Phase.GONE
+        if self._phase is not Phase.ABORTED:
+            self._phase = Phase.ABORTED
             self._gathered.clear()
             self.data = None
-            self._flow.fail(CancelledError())
-        await self._lane.run(self._temporary.discard)
+            self._pressure.fail(CancelledError())
+        await self._queue.run(self._temporary.discard)
         # After the clean-up: while it waits its turn, a sweep must take the file for one in use.
-        self._ended(self.id, None)
+        self._on_end(self.id, None)
 
     # What follows is for ``commit_together``.
 
@@ -229,38 +229,38 @@ class FilesystemUpload:
         return self._phase is Phase.SEALED
 
     @property
-    def is_gone(self) -> bool:
+    def is_aborted(self) -> bool:
         """Whether it was aborted."""
-        return self._phase is Phase.GONE
+        return self._phase is Phase.ABORTED
 
-    def enter(self, lane: Lane | None = None) -> Lane:
+    def begin_commit(self, queue: DiskQueue | None = None) -> DiskQueue:
         """
-        Begin to be committed in a lane, another's or its own.
+        Begin to be committed in a queue, another's or its own.
 
-        Nothing is under way in the lane of a sealed upload, and what comes from now on waits for the commit.
+        Nothing is under way in the queue of a sealed upload, and what comes from now on waits for the commit.
         """
         self._phase = Phase.ENDING
-        self._lane = lane or self._lane
-        return self._lane
+        self._queue = queue or self._queue
+        return self._queue
 
-    def leave(self) -> None:
+    def end_commit(self) -> None:
         """It was committed."""
         self._phase = Phase.DONE
         self.data = None
-        self._ended(self.id, None)
+        self._on_end(self.id, None)
 
     def explain(self, error: OSError) -> PkgrepoError:
         """The domain's word for what happened to it."""
         explained = storage_error(self._storage, error)
         told = isinstance(explained, TooManyOpenFiles)
-        if not told and self._flow.error is None and self._phase is not Phase.GONE:
+        if not told and self._pressure.error is None and self._phase is not Phase.ABORTED:
             log.error("storage {storage} failed an upload: {error}", storage=self._storage, error=str(error))
         return explained
 
-    def prepare(self) -> tuple[Temporary, str]:
+    def prepare(self) -> tuple[UploadFile, str]:
         """The file with all its bytes, and the locator that it is to get. Runs on a disk thread."""
         data, sealed = self.data, self._sealed
-        if self.is_gone or sealed is None:
+        if self.is_aborted or sealed is None:
             raise CancelledError
         if data is not None:
             self._temporary.append(data)
@@ -270,21 +270,21 @@ class FilesystemUpload:
     # Below
 
     def _begin_end(self) -> None:
-        if self._phase is not Phase.TAKING:
+        if self._phase is not Phase.RECEIVING:
             raise RuntimeError("the upload was ended already")
         self._phase = Phase.ENDING
 
     async def _end(self, func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the last call of the upload after everything that was written."""
-        if self._flow.error is not None:
-            raise self._flow.error
+        if self._pressure.error is not None:
+            raise self._pressure.error
         if self._gathered:
             self._hand_over()
         try:
-            result = await self._lane.run(func, *args, **kwargs)
+            result = await self._queue.run(func, *args, **kwargs)
         except OSError as error:
             raise self.explain(error) from error
-        if self.is_gone:
+        if self.is_aborted:
             raise CancelledError
         return result
 
@@ -296,14 +296,14 @@ class FilesystemUpload:
         size = self._gathered_size
         self._gathered.clear()
         self._gathered_size = 0
-        self._lane.run(self._take, data).addCallbacks(lambda _: self._flow.released(size), self._fail)
+        self._queue.run(self._take, data).addCallbacks(lambda _: self._pressure.remove(size), self._fail)
 
     def _hand_over_rereading(self, recorded: Mapping[str, str]) -> None:
         """Let the digester see what another process wrote, before what is written now."""
         end = self._temporary.size
         for start in range(0, end, REREAD):
-            self._lane.run(self._reread, start, min(start + REREAD, end)).addErrback(self._fail)
-        self._lane.run(self._compare, recorded).addErrback(self._fail)
+            self._queue.run(self._reread, start, min(start + REREAD, end)).addErrback(self._fail)
+        self._queue.run(self._compare, recorded).addErrback(self._fail)
 
     def _fail(self, failure: Failure) -> None:
         error = failure.value
@@ -311,35 +311,35 @@ class FilesystemUpload:
             error = self.explain(error)
         elif not isinstance(error, PkgrepoError):
             log.failure("upload to storage {storage} failed", failure, storage=self._storage)
-        self._flow.fail(error if isinstance(error, Exception) else StorageFailed(self._storage))
+        self._pressure.fail(error if isinstance(error, Exception) else StorageFailed(self._storage))
 
     # What follows runs on a disk thread.
 
     def _take(self, data: bytes) -> None:
-        if self.is_gone:
+        if self.is_aborted:
             return
         self._temporary.append(data)
         self._digester.update(data)
 
     def _reread(self, start: int, end: int) -> None:
-        while start < end and not self.is_gone:
+        while start < end and not self.is_aborted:
             data = self._temporary.read(start, min(SLICE, end - start))
             if not data:
-                raise self._spoil("an unfinished upload has become shorter")
+                raise self._mark_corrupt("an unfinished upload has become shorter")
             self._digester.update(data)
             start += len(data)
 
     def _compare(self, recorded: Mapping[str, str]) -> None:
-        if not self.is_gone and self._digester.digests() != recorded:
-            raise self._spoil("an unfinished upload does not hold what was written")
+        if not self.is_aborted and self._digester.digests() != recorded:
+            raise self._mark_corrupt("an unfinished upload does not hold what was written")
 
-    def _spoil(self, reason: str) -> OSError:
-        """The error, kept so that a commit already in the lane raises it too."""
-        self._spoiled = OSError(EIO, reason)
-        return self._spoiled
+    def _mark_corrupt(self, reason: str) -> OSError:
+        """The error, kept so that a commit already in the queue raises it too."""
+        self._corrupt = OSError(EIO, reason)
+        return self._corrupt
 
     def _seal(self, expected: Mapping[str, str]) -> BlobInfo:
-        if self.is_gone:
+        if self.is_aborted:
             raise CancelledError
         return self._info(self._digests(), expected)
 
@@ -356,8 +356,8 @@ class FilesystemUpload:
     def _digests(self) -> dict[str, str]:
         """Of everything that was written; an error if something could not be."""
         self._temporary.check()
-        if self._spoiled is not None:
-            raise self._spoiled
+        if self._corrupt is not None:
+            raise self._corrupt
         if self._recorded is not None:
             return dict(self._recorded)
         return self._digester.digests()
@@ -372,12 +372,12 @@ async def commit_together(uploads: Sequence[FilesystemUpload]) -> None:
     """
     if not all(each.is_sealed for each in uploads):
         raise RuntimeError("only sealed uploads are committed together")
-    lane = uploads[0].enter()
+    queue = uploads[0].begin_commit()
     for each in uploads[1:]:
-        each.enter(lane)
+        each.begin_commit(queue)
     try:
-        await lane.run(_place, uploads)
-        if any(each.is_gone for each in uploads):
+        await queue.run(_place, uploads)
+        if any(each.is_aborted for each in uploads):
             raise CancelledError
     except OSError as error:
         explained = uploads[0].explain(error)
@@ -387,7 +387,7 @@ async def commit_together(uploads: Sequence[FilesystemUpload]) -> None:
         await _abort(uploads)
         raise
     for each in uploads:
-        each.leave()
+        each.end_commit()
 
 
 async def _abort(uploads: Sequence[FilesystemUpload]) -> None:

@@ -4,11 +4,11 @@ import pytest
 from twisted.internet.task import Clock
 
 from pkgrepo.model import ANONYMOUS
-from pkgrepo.repositories.downloads import FLUSH_S, DownloadRecorder, Pull
+from pkgrepo.repositories.downloads import FLUSH_S, DownloadRecorder, ImagePull
 from tests.support.catalog import HeldCatalog
 from tests.support.repositories import FixedClock
 
-PULL = Pull(id=1, repository_id=1, package_id=1, path="x")
+PULL = ImagePull(id=1, repository_id=1, package_id=1, path="x")
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ def counted(catalog):
 
 def test_they_are_written_now_and_then_and_at_the_stop(recorder, catalog, clock):
     recorder.startService()
-    recorder.note(PULL, ANONYMOUS)
+    recorder.record(PULL, ANONYMOUS)
     assert counted(catalog) == 0
     clock.advance(FLUSH_S)
     assert counted(catalog) == 1
-    recorder.note(PULL, ANONYMOUS)
+    recorder.record(PULL, ANONYMOUS)
     assert recorder.stopService().called
     assert counted(catalog) == 2
     assert clock.getDelayedCalls() == []
@@ -44,7 +44,7 @@ def test_they_are_written_now_and_then_and_at_the_stop(recorder, catalog, clock)
 
 def test_a_flush_waits_for_the_one_that_is_under_way(recorder, catalog):
     catalog.holds = True
-    recorder.note(PULL, ANONYMOUS)
+    recorder.record(PULL, ANONYMOUS)
     first, second = recorder.flush(), recorder.flush()
     assert not second.called
     catalog.let_go()

@@ -111,14 +111,14 @@ async def test_cancelling_drops_the_result_and_stop_still_waits_for_the_work():
 
 @pytest_twisted.ensureDeferred
 async def test_a_pool_tells_when_it_has_nothing_to_do(pools):
-    assert not await pools.rest()
+    assert not await pools.wait_idle()
     gate = threading.Event()
     work = pools.disk(gate.wait, PATIENCE_S)
-    resting = [ensureDeferred(pools.rest()) for _ in range(2)]
-    assert not any(each.called for each in resting)
+    waiters = [ensureDeferred(pools.wait_idle()) for _ in range(2)]
+    assert not any(each.called for each in waiters)
     gate.set()
-    assert [await each for each in resting] == [True, True]
-    assert not await pools.rest()
+    assert [await each for each in waiters] == [True, True]
+    assert not await pools.wait_idle()
     assert await work
 
 
@@ -126,9 +126,9 @@ async def test_a_pool_tells_when_it_has_nothing_to_do(pools):
 async def test_whoever_waits_until_a_pool_has_nothing_to_do_finds_every_result(pools):
     gate = threading.Event()
     result = pools.cpu(gate.wait, PATIENCE_S)
-    resting = ensureDeferred(pools.cpu.rest()).addCallback(lambda _: result.called)
+    waiters = ensureDeferred(pools.cpu.wait_idle()).addCallback(lambda _: result.called)
     gate.set()
-    assert await resting
+    assert await waiters
 
 
 @pytest_twisted.ensureDeferred

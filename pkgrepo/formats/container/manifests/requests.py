@@ -16,7 +16,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity
-from pkgrepo.repositories.downloads import Pull
+from pkgrepo.repositories.downloads import ImagePull
 from pkgrepo.repositories.images import commands as images
 from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, is_part
@@ -68,9 +68,9 @@ class Manifests:
 
         # the parts of an index are fetched after it, and that was one pull already
         part = services.catalog.look(is_part, found.package_id, found.digest)
-        item = None if part else Pull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
+        item = None if part else ImagePull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
         if item is not None and sends_all(request, answer):
-            services.downloads.note(item, identity)
+            services.downloads.record(item, identity)
 
         def fresh() -> bool:
             return self._is_for_all(target, reference, view, found)

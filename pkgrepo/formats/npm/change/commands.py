@@ -22,11 +22,10 @@ from pkgrepo.formats.npm.packument.indexing import deprecation, index_package, i
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Package, Repository, VersionState
-from pkgrepo.repositories.publish import remove
-from pkgrepo.repositories.publish.events import tell, touch
+from pkgrepo.repositories.publish import package_changes
+from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.packages import packages, tags, versions
-from pkgrepo.storage.catalog.packages import version_batches as many_versions
+from pkgrepo.storage.catalog.packages import packages, tags, version_batches, versions
 
 
 @frozen
@@ -57,12 +56,12 @@ def deprecate(
     """
     package = get_package(tx, repository, name)
     changed = []
-    for row in many_versions.version_rows(tx, package.id, messages):
+    for row in version_batches.version_rows(tx, package.id, messages):
         message = messages[row.key]
         if deprecation(row) != message:
             state = VersionState.DEPRECATED if message else VersionState.LIVE
             changed.append(evolve(row, state=state, reason=message))
-    remove.set_version_states(tx, repository, package, changed, actor, index_states, now_ms)
+    package_changes.set_version_states(tx, repository, package, changed, actor, index_states, now_ms)
     return _revision_now(tx, repository, name)
 
 
@@ -78,7 +77,7 @@ def apply_document(
     check_revision(package, change.revision)
     meta = _changed_meta(package, change, actor)
     if meta:
-        remove.set_package_meta(tx, repository, name, meta, actor, index_package, now_ms)
+        package_changes.set_package_meta(tx, repository, name, meta, actor, index_package, now_ms)
     if change.kept is not None:
         doomed = [key for key in versions.version_keys(tx, package.id) if key not in change.kept]
         _remove_versions(tx, repository, name, doomed, actor, burn, now_ms)
@@ -177,7 +176,7 @@ def _changed_meta(package: Package, change: DocumentChange, actor: Actor) -> dic
 def _remove_versions(
     tx: Transaction, repository: Repository, name: str, keys: Sequence[str], actor: Actor, burn: bool, now_ms: int
 ) -> None:
-    remove.remove_versions(tx, repository, name, keys, actor, index_removed, burn, now_ms)
+    package_changes.remove_versions(tx, repository, name, keys, actor, index_removed, burn, now_ms)
 
 
 def _set_tags(
@@ -214,9 +213,9 @@ def _tell(
     now_ms: int,
 ) -> None:
     """Let readers, and who follows events, see a change of the package."""
-    package = touch(tx, repository, package, now_ms)
+    package = bump_package_serial(tx, repository, package, now_ms)
     index_package(PackageIndex(tx, package, now_ms), Change())
-    tell(tx, package, kind, data, actor, now_ms)
+    append_package_event(tx, package, kind, data, actor, now_ms)
 
 
 def _revision_now(tx: Transaction, repository: Repository, name: str) -> str:

@@ -17,7 +17,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
-from pkgrepo.storage.gil import Yielding
+from pkgrepo.storage.gil import GilReleaser
 from pkgrepo.untrusted.quoting import quoted
 
 from . import commands as changes
@@ -136,12 +136,12 @@ def read_change(written: Written, revision: str, username: str) -> DocumentChang
 
 
 def _keys(sent: Mapping[str, Any]) -> Iterator[str]:
-    yielding = Yielding()
+    gil = GilReleaser()
     for text in sent:
         version = semver.find_version(text)
         if version is not None:
             yield version.key
-        yielding.now_and_then()
+        gil.release_if_due()
 
 
 def _tags(sent: Mapping[str, Any]) -> dict[str, str]:
@@ -157,9 +157,9 @@ def _tags(sent: Mapping[str, Any]) -> dict[str, str]:
 def _messages(sent: Mapping[str, Any]) -> dict[str, str]:
     """The message of each version that has one; an empty one takes an older one back."""
     messages: dict[str, str] = {}
-    yielding = Yielding()
+    gil = GilReleaser()
     for text, message in sent.items():
-        yielding.now_and_then()
+        gil.release_if_due()
         if message is None:
             continue
         version = semver.find_version(text)

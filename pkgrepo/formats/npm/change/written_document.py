@@ -16,7 +16,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.limits import MOST_VERSIONS
 from pkgrepo.formats.npm.publish.scanned import Scanned
-from pkgrepo.storage.gil import Yielding
+from pkgrepo.storage.gil import GilReleaser
 
 from .members import ObjectReader, Piece
 
@@ -65,12 +65,12 @@ def read_written(scanned: Scanned) -> Written:
 
 def _read_versions(reader: ObjectReader) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
-    yielding = Yielding()
+    gil = GilReleaser()
     for text in reader.names():
         if len(found) == MOST_VERSIONS:
             raise Invalid(f"the document has more than {MOST_VERSIONS} versions", "versions")
         found[text] = _deprecation(reader.piece())
-        yielding.now_and_then()
+        gil.release_if_due()
     return found
 
 

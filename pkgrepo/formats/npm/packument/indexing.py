@@ -19,8 +19,7 @@ from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_listed
 from pkgrepo.formats.npm.signing.keys import ensure_signer
 from pkgrepo.model import SYSTEM, Actor, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.packages import packages, tags, versions
-from pkgrepo.storage.catalog.packages import version_batches as many_versions
+from pkgrepo.storage.catalog.packages import packages, tags, version_batches, versions
 from pkgrepo.storage.catalog.packages.version_batches import VersionRow
 
 from . import document as packument
@@ -48,18 +47,18 @@ def index_package(index: PackageIndex, change: Change) -> None:
 def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
     """Bring the fragments of many versions up to date whose states have changed, and nothing else of them."""
     for kind in (packument.FULL, packument.SHORT):
-        bodies = many_versions.find_fragments(index.tx, index.package.id, kind, rows)
+        bodies = version_batches.find_fragments(index.tx, index.package.id, kind, rows)
         parts = [
             (row, packument.with_deprecation(bodies[row.key], deprecation(row))) for row in rows if row.key in bodies
         ]
-        many_versions.put_fragments(index.tx, index.package.id, kind, parts)
+        version_batches.put_fragments(index.tx, index.package.id, kind, parts)
     index_package(index, Change())
 
 
 def index_removed(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
     """Take the fragments of many versions away that were removed, and see to it that ``latest`` stands for another."""
     for kind in (packument.FULL, packument.SHORT, packument.TIME):
-        many_versions.remove_fragments(index.tx, index.package.id, kind, rows)
+        version_batches.remove_fragments(index.tx, index.package.id, kind, rows)
     index_package(index, Change())
 
 

@@ -201,7 +201,7 @@ class Reading:
 
     def _count(self, request: Request, identity: Identity, file: File, answer: Answer) -> None:
         if sends_all(request, answer):
-            self._services.downloads.note(file, identity)
+            self._services.downloads.record(file, identity)
 
     def _document_answer(self, request: Request, document: Document) -> Answer:
         headers: Fields = (

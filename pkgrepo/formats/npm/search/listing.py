@@ -22,7 +22,7 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.packages import fragments as documents
-from pkgrepo.storage.gil import Yielding
+from pkgrepo.storage.gil import GilReleaser
 
 from .rows import LISTED, ROW, make_listed, read_row
 
@@ -75,7 +75,7 @@ class Listing:
 def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str] | None) -> _File:
     seq = events.last_seq_of(reader, repository_id)
     file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed when nobody sends it any more
-    yielding, after = Yielding(), ""
+    gil, after = GilReleaser(), ""
     file.write(b'{"_updated":%d' % now_ms)
     while page := documents.parts_after(reader, repository_id, LISTED, after, PAGE):
         for key, body in page:
@@ -83,7 +83,7 @@ def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str]
             if listed is not None and (keys is None or key in keys):
                 file.write(b",\n" + listed)
         after = page[-1][0]
-        yielding.now_and_then()
+        gil.release_if_due()
     file.write(b"}")
     file.flush()
     return _File(seq, file, file.tell())

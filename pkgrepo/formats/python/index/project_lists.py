@@ -27,7 +27,7 @@ from pkgrepo.model import Document, Repository
 from pkgrepo.repositories.publish.splicing import Renderer
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.gil import Yielding
+from pkgrepo.storage.gil import GilReleaser
 from pkgrepo.storage.pools import Pools
 
 from . import pages
@@ -84,11 +84,11 @@ class NameList:
     def fragments(self, kind: str) -> list[bytes]:
         """The rendered chunks for a document of this kind; only changed chunks are rendered again."""
         found: list[bytes] = []
-        yielding = Yielding()
+        gil = GilReleaser()
         for chunk in self._chunks:
             if kind not in chunk.rendered:
                 chunk.rendered[kind] = _RENDER[kind](chunk.names.values())
-                yielding.now_and_then()
+                gil.release_if_due()
             if chunk.names:
                 found.append(chunk.rendered[kind])
         return found
@@ -155,14 +155,14 @@ def _apply_events(reader: Reader, repository_id: int, kept: _List | None) -> _Li
     if kept is None or seq < events.last_seq_of(reader, repository_id):
         names = _all_names(reader, repository_id)
         return _List(NameList(names), events.last_seq_of(reader, repository_id), serial)
-    yielding = Yielding()
+    gil = GilReleaser()
     for key in changed:
         package = packages.find_package(reader, repository_id, key)
         if package is None or is_quarantined(package):
             kept.names.remove(key)
         else:
             kept.names.put(key, package.name)
-        yielding.now_and_then()
+        gil.release_if_due()
     kept.seq, kept.serial = seq, serial
     return kept
 

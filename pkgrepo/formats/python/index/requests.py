@@ -242,7 +242,7 @@ class IndexRequests:
 
     def _count(self, request: Request, identity: Identity, file: File, answer: Answer) -> None:
         if companion_of(file) is None and sends_all(request, answer):
-            self._services.downloads.note(file, identity)
+            self._services.downloads.record(file, identity)
 
     def _address(self, request: Request) -> str:
         return f"{self._services.base_url(request)}/repositories/{self._repository.path}"

@@ -23,7 +23,7 @@ from pkgrepo.storage.catalog.images import contents as image_contents
 from pkgrepo.storage.catalog.images.contents import Named, StoredManifest, StoredTag
 from pkgrepo.storage.catalog.images.manifests import has_manifests
 from pkgrepo.storage.catalog.packages import packages
-from pkgrepo.storage.readable_layout import ReadableLayout
+from pkgrepo.storage.layout_folder import LayoutFolder
 
 from .sidecars import IMAGE, MANIFESTS, ManifestSidecar, tag_entry, tags_form
 
@@ -111,13 +111,13 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
     """
     Holds what an image is against its directory.
 
-    None for an image is one with more in it than should be read at once, or with nothing left: see L{ImageParts}.
+    None for an image is one with more in it than should be read at once, or with nothing left: see L{LargeImages}.
     """
 
-    shows_packages = True
+    whole_packages = True
 
     @property
-    def layout(self) -> ReadableLayout:
+    def layout(self) -> LayoutFolder:
         """Where it is shown."""
         return self._layout
 

@@ -17,13 +17,13 @@ from pkgrepo.storage.private_files import private_opener
 SIZE = 64 * 1024  # bytes: the shared file has 32 KiB until the log has 4,096 pages
 
 
-class Reserve:
+class DiskReserve:
     """The file beside the database at ``path``. Both methods block."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(f"{path.name}-reserve")
 
-    def keep(self) -> None:
+    def allocate(self) -> None:
         """Set the room aside, where there is some."""
         with suppress(OSError):
             if self._path.exists():

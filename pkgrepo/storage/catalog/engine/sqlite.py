@@ -17,11 +17,11 @@ from pkgrepo.storage.pools import Pool
 from pkgrepo.storage.private_files import ensure_private, tighten
 
 from .connections import CatalogUnusable, check_library, open_reader, open_writer
-from .disk_reserve import Reserve
+from .disk_reserve import DiskReserve
 from .failures import STORAGE_ERRORS, explain
 from .schema import Migration, load_migrations, upgrade
-from .views import View
-from .write_lock import Turns
+from .transactions import SqliteReader
+from .write_lock import WriteLock
 from .writer import Writer
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ P = ParamSpec("P")
 SCANS = 3  # reader threads; each has a connection with its own cache
 
 
-class Moment:
+class GenerationPin:
     """Holds the generation still for the length of a ``with`` block in the reactor thread."""
 
     def __init__(self, generation: Callable[[], int]) -> None:
@@ -61,10 +61,10 @@ class SqliteCatalog:
         self._migrations = migrations
         self._writer = Writer(path, reactor)
         self._scanners = Pool(reactor, "catalog", SCANS)
-        self._idle: list[View] = []
-        self._view: View | None = None
-        self._moment = Moment(self.generation)
-        self._reserve = Reserve(path)
+        self._idle: list[SqliteReader] = []
+        self._reader: SqliteReader | None = None
+        self._moment = GenerationPin(self.generation)
+        self._reserve = DiskReserve(path)
 
     async def start(self) -> None:
         """
@@ -76,32 +76,32 @@ class SqliteCatalog:
         check_library()
         self._scanners.start()
         try:
-            self._view = View(await self._scanners(self._open))
+            self._reader = SqliteReader(await self._scanners(self._open))
         except BaseException:
             await self._scanners.stop()
             raise
         self._writer.start()
 
-    async def rest(self) -> bool:
+    async def wait_idle(self) -> bool:
         """Wait until every command and query that was taken is answered; whether there was any."""
-        return any([await self._writer.rest(), await self._scanners.rest()])
+        return any([await self._writer.wait_idle(), await self._scanners.wait_idle()])
 
     async def stop(self) -> None:
         """Answer every command that was taken, then close the database."""
-        view = self._view
-        if view is None:
+        reader = self._reader
+        if reader is None:
             return
         await self._writer.drain()
         await self._scanners.stop()
-        for each in (view, *self._idle):
+        for each in (reader, *self._idle):
             each.connection.close()
         self._idle.clear()
-        self._view = None
+        self._reader = None
         # The last connection to close copies the log back, which only the writer's can.
         await self._writer.close()
-        self._reserve.keep()
+        self._reserve.allocate()
 
-    def moment(self) -> Moment:
+    def moment(self) -> GenerationPin:
         """Within this context manager, which must not wait, ``generation`` is asked of the database once."""
         return self._moment
 
@@ -115,14 +115,14 @@ class SqliteCatalog:
     def look(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query of a few indexed look-ups now, in the calling (reactor) thread."""
         try:
-            with self._reading() as view:
-                return query(view, *args, **kwargs)
+            with self._reading() as reader:
+                return query(reader, *args, **kwargs)
         except STORAGE_ERRORS as error:
             raise explain(error) from error
 
     def scan(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Run a longer query on a reader thread."""
-        return self._scanners(self._scan, lambda view: query(view, *args, **kwargs))
+        return self._scanners(self._scan, lambda reader: query(reader, *args, **kwargs))
 
     def write(
         self, command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -130,17 +130,17 @@ class SqliteCatalog:
         """Run a command in a transaction; its result, once that is durable. Cancelling only drops the result."""
         return self._writer.submit(command, *args, **kwargs)
 
-    def _reading(self) -> View:
-        if self._view is None:
+    def _reading(self) -> SqliteReader:
+        if self._reader is None:
             raise RuntimeError("the catalog does not run")
-        return self._view
+        return self._reader
 
     def _open(self) -> apsw.Connection:
-        turns = Turns(self._path)
+        lock = WriteLock(self._path)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._close_to_others()
-            with turns.turn():
+            with lock.hold():
                 try:
                     return self._prepare()
                 except STORAGE_ERRORS:
@@ -154,7 +154,7 @@ class SqliteCatalog:
         except OSError as error:
             raise CatalogUnusable(f"{self._path} cannot be used: {error.strerror}") from error
         finally:
-            turns.close()
+            lock.close()
 
     def _prepare(self) -> apsw.Connection:
         connection = open_writer(self._path)
@@ -163,7 +163,7 @@ class SqliteCatalog:
             with suppress(apsw.FullError):  # what follows can wait for room
                 # Statistics for the query planner: 0x10002 looks at tables that changed much, within bounds.
                 connection.execute("PRAGMA optimize = 0x10002")
-            self._reserve.keep()
+            self._reserve.allocate()
             return open_reader(self._path)
         finally:
             connection.close()
@@ -180,17 +180,17 @@ class SqliteCatalog:
 
     def _scan(self, query: Callable[[Reader], T]) -> T:
         try:
-            view = self._idle_view()
+            reader = self._idle_reader()
             try:
-                with view:
-                    return query(view)
+                with reader:
+                    return query(reader)
             finally:
-                self._idle.append(view)
+                self._idle.append(reader)
         except STORAGE_ERRORS as error:
             raise explain(error) from error
 
-    def _idle_view(self) -> View:
+    def _idle_reader(self) -> SqliteReader:
         try:
             return self._idle.pop()  # no check before it: another thread could come in between
         except IndexError:
-            return View(open_reader(self._path))
+            return SqliteReader(open_reader(self._path))

@@ -1,8 +1,8 @@
 """
-Turns at writing, between the processes that share a database.
+The lock that lets one process at a time write to a database that several share.
 
-SQLite's own way of waiting for another writer is to sleep and look again, which cost six times the throughput with
-sixteen writers; a file lock wakes the next one at once. Who dies gives it back.
+SQLite waits for another writer by sleeping and trying again, which cost six times the throughput with sixteen writers.
+A ``flock`` wakes the next writer at once, and the kernel releases it when a process dies.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-class Turns:
-    """The lock beside the database at ``path``, for one thread."""
+class WriteLock:
+    """The lock file beside the database at ``path``. Each thread needs an object of its own."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(f"{path.name}-turns")
         self._descriptor: int | None = None
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Wait for a turn, and keep it for the block."""
+    def hold(self) -> Iterator[None]:
+        """Hold the lock during the block; waits for other writers first."""
         if self._descriptor is None:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
@@ -33,7 +33,7 @@ class Turns:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the lock file; also twice."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

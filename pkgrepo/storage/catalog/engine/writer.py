@@ -38,8 +38,8 @@ from pkgrepo.storage.catalog.server.settings import grow
 
 from .connections import open_writer
 from .failures import STORAGE_ERRORS, explain
-from .views import WriteView
-from .write_lock import Turns
+from .transactions import SqliteTransaction
+from .write_lock import WriteLock
 
 log = Logger()
 
@@ -47,7 +47,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 BATCH = 256  # commands; bounds what one failing commit takes with it
-BATCH_S = 0.02  # seconds of commands; writers of other processes wait that long for their turn
+BATCH_S = 0.02  # seconds of commands; writers of other processes wait that long for their hold
 CHECKPOINT_IDLE = 1000  # pages in the log from which it is copied back in a quiet moment; 8 MiB
 CHECKPOINT_BUSY = 8000  # pages from which it is copied back although commands wait; 64 MiB
 FAILED_COMMITS = "failed_commits"  # the setting that counts them
@@ -69,7 +69,7 @@ class _Command:
 
 
 @define(eq=False)
-class _Finish:
+class _Shutdown:
     """End of the queue: ``drained`` fires when everything before it was answered, ``closed`` after ``close`` is set."""
 
     drained: Deferred[None] = field(factory=Deferred)
@@ -83,17 +83,17 @@ class Writer:
     def __init__(self, path: Path, reactor: IReactorFromThreads) -> None:
         self._path = path
         self._reactor = reactor
-        self._queue: SimpleQueue[_Command | _Finish] = SimpleQueue()
-        self._finish = _Finish()
+        self._queue: SimpleQueue[_Command | _Shutdown] = SimpleQueue()
+        self._shutdown = _Shutdown()
         self._running = False
-        self._thread = threading.Thread(target=self._work, name="pkgrepo-catalog-writer", daemon=True)
-        self._turns = Turns(path)
-        self._view: WriteView | None = None
+        self._thread = threading.Thread(target=self._run_thread, name="pkgrepo-catalog-writer", daemon=True)
+        self._lock = WriteLock(path)
+        self._reader: SqliteTransaction | None = None
         self._log_pages = 0
         self._trouble = Trouble(log, "the catalog cannot be written")
         # of the reactor's thread:
         self._unanswered = 0
-        self._resting: list[Deferred[None]] = []
+        self._idle_waiters: list[Deferred[None]] = []
 
     def start(self) -> None:
         """Begin to work; the database has been made and upgraded before."""
@@ -115,41 +115,41 @@ class Writer:
         self._queue.put(_Command(lambda tx: command(tx, *args, **kwargs), outcome))
         return outcome
 
-    async def rest(self) -> bool:
+    async def wait_idle(self) -> bool:
         """Wait until every command that was taken is answered; whether there was any."""
         if not self._unanswered:
             return False
         idle: Deferred[None] = Deferred()
-        self._resting.append(idle)
+        self._idle_waiters.append(idle)
         await idle
         return True
 
     def drain(self) -> Deferred[None]:
         """Take nothing more; fires when everything taken was answered."""
         self._running = False
-        self._queue.put(self._finish)
-        return self._finish.drained
+        self._queue.put(self._shutdown)
+        return self._shutdown.drained
 
     def close(self) -> Deferred[None]:
         """Close the connection and end the thread, after ``drain``; fires when that is done."""
-        self._finish.close.set()
-        return self._finish.closed
+        self._shutdown.close.set()
+        return self._shutdown.closed
 
-    def _work(self) -> None:
+    def _run_thread(self) -> None:
         try:
-            while not isinstance(first := self._await(), _Finish):
+            while not isinstance(first := self._next_or_idle(), _Shutdown):
                 if first is None:
-                    self._tidy()
+                    self._checkpoint_when_idle()
                 else:
                     self._batch(first)
-            self._reactor.callFromThread(self._finish.drained.callback, None)
-            self._finish.close.wait()
+            self._reactor.callFromThread(self._shutdown.drained.callback, None)
+            self._shutdown.close.wait()
         finally:
             self._disconnect()
-            self._turns.close()
-        self._reactor.callFromThread(self._finish.closed.callback, None)
+            self._lock.close()
+        self._reactor.callFromThread(self._shutdown.closed.callback, None)
 
-    def _await(self) -> _Command | _Finish | None:
+    def _next_or_idle(self) -> _Command | _Shutdown | None:
         """What comes next, or None when it is time to use a quiet moment."""
         try:
             return self._queue.get(timeout=QUIET_S if self._log_pages >= CHECKPOINT_IDLE else None)
@@ -159,15 +159,15 @@ class Writer:
     def _batch(self, first: _Command) -> None:
         taken: list[_Command] = []
         try:
-            with self._turns.turn():
+            with self._lock.hold():
                 self._transaction(first, taken)
                 self._reactor.callFromThread(self._answer, taken)
                 if self._log_pages >= CHECKPOINT_BUSY:
-                    self._copy_log_back()
+                    self._checkpoint()
         except (apsw.Error, OSError) as error:
             self._trouble.failed(error, full=isinstance(error, apsw.FullError))
             self._disconnect()
-            self._seal()
+            self._overwrite_failed_commit()
             explained = explain(error)
             for command in taken or [first]:
                 command.error = command.error or explained
@@ -178,23 +178,23 @@ class Writer:
             command.answer()
         self._unanswered -= len(commands)
         if not self._unanswered:
-            resting, self._resting = self._resting, []
-            for idle in resting:
+            waiters, self._idle_waiters = self._idle_waiters, []
+            for idle in waiters:
                 idle.callback(None)
 
     def _transaction(self, first: _Command, taken: list[_Command]) -> None:
-        view = self._connect()
-        view.execute("BEGIN IMMEDIATE")
+        reader = self._connect()
+        reader.execute("BEGIN IMMEDIATE")
         until = time.monotonic() + BATCH_S
         command: _Command | None = first
         while command is not None:
             taken.append(command)
-            _run(view, command)
+            _run(reader, command)
             more = len(taken) < BATCH and time.monotonic() < until
-            command = self._next() if more else None
-        view.execute("COMMIT")
+            command = self._next_waiting() if more else None
+        reader.execute("COMMIT")
 
-    def _next(self) -> _Command | None:
+    def _next_waiting(self) -> _Command | None:
         try:
             found = self._queue.get_nowait()
         except Empty:
@@ -204,7 +204,7 @@ class Writer:
         self._queue.put(found)  # the end of the queue stays its end, since nothing is taken after it
         return None
 
-    def _seal(self) -> None:
+    def _overwrite_failed_commit(self) -> None:
         """
         Write over what a failed commit may have left in the log.
 
@@ -212,22 +212,22 @@ class Writer:
         bring back what everybody was told had failed, and whose blobs are removed by then.
         """
         try:
-            with self._turns.turn():
-                view = self._connect()
-                view.execute("BEGIN IMMEDIATE")
-                grow(view, FAILED_COMMITS)
-                view.execute("COMMIT")
+            with self._lock.hold():
+                reader = self._connect()
+                reader.execute("BEGIN IMMEDIATE")
+                grow(reader, FAILED_COMMITS)
+                reader.execute("COMMIT")
         except (apsw.Error, OSError):
             self._disconnect()
 
-    def _tidy(self) -> None:
+    def _checkpoint_when_idle(self) -> None:
         try:
-            with self._turns.turn():
-                self._copy_log_back()
+            with self._lock.hold():
+                self._checkpoint()
         except OSError:
             log.failure("the catalog's log could not be copied back")
 
-    def _copy_log_back(self) -> None:
+    def _checkpoint(self) -> None:
         self._log_pages = 0  # until the next commit tells anew how long the log is
         try:
             self._connect().connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -235,12 +235,12 @@ class Writer:
             # Nothing is lost: what was committed stays in the log, and there will be another time.
             self._trouble.failed(error, full=isinstance(error, apsw.FullError))
 
-    def _connect(self) -> WriteView:
-        if self._view is None:
+    def _connect(self) -> SqliteTransaction:
+        if self._reader is None:
             connection = open_writer(self._path)
             connection.set_wal_hook(self._committed)
-            self._view = WriteView(connection)
-        return self._view
+            self._reader = SqliteTransaction(connection)
+        return self._reader
 
     def _committed(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
@@ -248,18 +248,18 @@ class Writer:
         return apsw.SQLITE_OK
 
     def _disconnect(self) -> None:
-        view, self._view = self._view, None
-        if view is not None:
-            view.connection.close(force=True)
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.connection.close(force=True)
 
 
-def _run(view: WriteView, command: _Command) -> None:
-    view.execute("SAVEPOINT command")
+def _run(reader: SqliteTransaction, command: _Command) -> None:
+    reader.execute("SAVEPOINT command")
     try:
-        command.result = command.run(view)
+        command.result = command.run(reader)
     except STORAGE_ERRORS:
         raise
     except Exception as error:  # noqa: BLE001 - a command is somebody else's code, and its error is somebody else's news
         command.error = error
-        view.execute("ROLLBACK TO command")
-    view.execute("RELEASE command")
+        reader.execute("ROLLBACK TO command")
+    reader.execute("RELEASE command")

@@ -36,8 +36,8 @@ def go_on(stack: Stack, ms: int) -> None:
     clock.now_ms = lambda: now() + ms  # type: ignore[method-assign]
 
 
-async def collect(registry: Registry, **wishes: Any) -> Any:
-    return await registry.stack.ok("POST", GC, {"grace_seconds": 0, **wishes})
+async def collect(registry: Registry, **options: Any) -> Any:
+    return await registry.stack.ok("POST", GC, {"grace_seconds": 0, **options})
 
 
 async def stored(stack: Stack) -> set[str]:
@@ -269,10 +269,10 @@ async def test_the_grace_time_of_a_manifest_begins_when_it_loses_its_tag(registr
     await registry.push(image, "v1")
     go_on(registry.stack, LATER_MS)
     assert (await registry.below("DELETE", "manifests/v1")).status == 202
-    wishes = {"delete_untagged": True}
-    assert (await registry.stack.ok("POST", GC, wishes))["removed"]["manifests"] == 0
+    options = {"delete_untagged": True}
+    assert (await registry.stack.ok("POST", GC, options))["removed"]["manifests"] == 0
     go_on(registry.stack, LATER_MS)
-    assert (await registry.stack.ok("POST", GC, wishes))["removed"]["manifests"] == 1
+    assert (await registry.stack.ok("POST", GC, options))["removed"]["manifests"] == 1
     assert await stored(registry.stack) == set()
 
 

@@ -12,8 +12,8 @@ import pytest_twisted
 from pkgrepo.errors import StorageFull
 from pkgrepo.storage.catalog.server import storages
 from pkgrepo.storage.folders import OWNER
-from pkgrepo.storage.known_storages import KnownStorages
 from pkgrepo.storage.process_lock import NAME
+from pkgrepo.storage.storages_file import StoragesFile
 from tests.support.management import Stack
 from tests.support.pyprojects import make_wheel
 
@@ -144,7 +144,7 @@ async def test_a_storage_does_not_move_to_where_it_cannot_be(stack: Stack) -> No
         assert (refused.status, refused.pointer) == (422, "/settings/path")
     taken = await stack.api("PATCH", "/storage/second", {"path": str(stack.folder / "free"), "name": "main"})
     assert taken.status == 409
-    known = KnownStorages(stack.folder / "data")
+    known = StoragesFile(stack.folder / "data")
     assert (await stack.ok("POST", "/storage/second/check"))["ok"]
     assert [each.path for each in known.list() if each.uid == made["id"]] == ["storages/second"]
 

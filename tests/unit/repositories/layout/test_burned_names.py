@@ -6,10 +6,10 @@ import pytest_twisted
 from pkgrepo.errors import FileBurned
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.layout.sidecars import BurnedSidecar, decode
-from pkgrepo.repositories.publish.remove import remove_files
+from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.tombstones import is_burned, tombstones_of_package
-from pkgrepo.storage.readable_layout import ReadableLayout
+from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.catalog import MemoryCatalog
 from tests.support.pyprojects import make_sdist, make_wheel
 from tests.support.repositories import World
@@ -103,8 +103,8 @@ async def test_what_is_told_of_a_package_is_written_once_however_many_versions_g
     for number in range(4):
         await remove(world, str(number))
     written = []
-    write = ReadableLayout.write
-    monkeypatch.setattr(ReadableLayout, "write", lambda *args: (written.append(args[1]), write(*args)))
+    write = LayoutFolder.write
+    monkeypatch.setattr(LayoutFolder, "write", lambda *args: (written.append(args[1]), write(*args)))
     await world.follow()
     assert sorted(written) == [BURNED, "py/demo/.package.json"]
     assert len(burned(world)) == 4

@@ -12,7 +12,7 @@ from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories.layout import follower as readable
 from pkgrepo.repositories.layout.sidecars import PackageSidecar, RepositorySidecar, VersionSidecar, decode
 from pkgrepo.repositories.layout.writer import FileLayoutWriter
-from pkgrepo.repositories.publish.remove import remove_files, set_package_meta, set_version_state
+from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.layout_pending import CURSOR
@@ -157,7 +157,7 @@ async def test_changes_that_gathered_are_shown_by_one_call_in_a_thread(world, mo
 
     monkeypatch.setattr(world.pools, "disk", counting)
     await world.follow()
-    assert calls == ["read_mark", "show_repository", "_show"]
+    assert calls == ["read_marker", "show_repository", "_show"]
     assert [path for path in world.shown() if path.endswith(".whl")] == [
         f"py/{name}/1.{number}/{name}-1.{number}-py3-none-any.whl" for name in ("demo", "other") for number in range(5)
     ]
@@ -168,7 +168,7 @@ async def test_what_comes_while_something_is_followed_is_followed_too(world):
     await world.publish(*WHEEL)
     world.follower.startService()
     await world.publish(*make_wheel("other", "1.0"))
-    world.follower.poke()
+    world.follower.notify()
     await world.follower._following
     assert "py/other/1.0/other-1.0-py3-none-any.whl" in world.shown()
 
@@ -178,7 +178,7 @@ async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
     monkeypatch.setattr(readable, "PAUSE_S", 3600)
     await world.publish(*WHEEL)
     world.follower.startService()
-    world.follower.poke()
+    world.follower.notify()
     await until(lambda: world.follower._pausing is not None)
     await maybeDeferred(world.follower.stopService)
     assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()

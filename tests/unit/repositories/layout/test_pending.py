@@ -63,7 +63,7 @@ async def run(world, clock, seconds=0):
 async def follow(world, clock):
     """Have the follower look for changes, and come to rest."""
     if world.follower.running:
-        world.follower.poke()
+        world.follower.notify()
     else:
         world.follower.startService()
     return await run(world, clock)

@@ -15,7 +15,7 @@ from pkgrepo.formats.python.index import pages
 from pkgrepo.formats.python.index.indexing import HTML_PAGE, JSON_PAGE, file_entry, read_page
 from pkgrepo.formats.python.layout import companion_of
 from pkgrepo.model import SYSTEM, VersionState
-from pkgrepo.repositories.publish.remove import remove_files, set_package_meta, set_version_state
+from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.pyprojects import make_sdist, make_wheel

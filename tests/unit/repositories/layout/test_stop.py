@@ -8,7 +8,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.repositories.layout import follower as readable
-from pkgrepo.repositories.layout.mark import MARK, LayoutMark, Statement, read_mark
+from pkgrepo.repositories.layout.marker import MARK, CatalogStatus, LayoutMarker, read_marker
 from pkgrepo.repositories.layout.sidecars import encode
 from pkgrepo.storage.catalog.server import layout_pending, settings
 from tests.support.pyprojects import make_sdist, make_wheel
@@ -37,7 +37,7 @@ async def lose_catalog(world, *, stopped=False):
 
 
 async def statement(world):
-    mark = read_mark(world.layout)
+    mark = read_marker(world.layout)
     return mark.catalogs[world.catalog.look(settings.server_uid)]
 
 
@@ -47,12 +47,12 @@ def shown(world):
 
 @pytest_twisted.ensureDeferred
 async def test_a_stop_finishes_what_is_not_shown_yet(world, batches):
-    await world.follower.begin()
+    await world.follower.mark_open()
     await world.follow()
     world.follower.stopService()
     await publish(world)
     assert shown(world) == 0
-    await world.follower.finish(GRACE_S)
+    await world.follower.catch_up_and_mark_closed(GRACE_S)
     assert shown(world) == len(WHEELS)
     assert (await statement(world)).missing == 0
     again, restored = await lose_catalog(world)
@@ -66,7 +66,7 @@ async def test_a_stop_makes_no_pauses(world, batches, monkeypatch):
     monkeypatch.setattr(readable, "PAGE", 1)
     await publish(world)
     await world.catalog.write(layout_pending.add_packages, [world.repository.id])
-    await world.follower.finish(GRACE_S)
+    await world.follower.catch_up_and_mark_closed(GRACE_S)
     assert shown(world) == len(WHEELS)
     assert (await world.follower.backlog()).behind == 0
 
@@ -74,7 +74,7 @@ async def test_a_stop_makes_no_pauses(world, batches, monkeypatch):
 @pytest_twisted.ensureDeferred
 async def test_a_stop_whose_time_is_over_leaves_the_rest_to_the_next_start_and_says_so(world, batches):
     await publish(world)
-    await world.follower.finish(0)
+    await world.follower.catch_up_and_mark_closed(0)
     missing = len(WHEELS) - shown(world)
     assert missing > 0
     assert (await statement(world)).missing >= missing
@@ -89,7 +89,7 @@ async def test_a_stop_whose_time_is_over_leaves_the_rest_to_the_next_start_and_s
 
 @pytest_twisted.ensureDeferred
 async def test_a_server_that_did_not_stop_cleanly_is_told_of(world):
-    await world.follower.begin()
+    await world.follower.mark_open()
     await publish(world)
     again, restored = await lose_catalog(world)
     assert restored.versions == 0
@@ -103,7 +103,7 @@ async def test_bytes_of_what_was_deleted_are_no_problem_after_a_clean_stop(world
     await publish(world)
     stray = world.root / "blobs" / "00" / ("0" * 64 + "." + "1" * 16)
     stray.write_bytes(b"stray")
-    await world.follower.finish(GRACE_S)
+    await world.follower.catch_up_and_mark_closed(GRACE_S)
     again, restored = await lose_catalog(world)
     assert restored.problems == []
     assert restored.notes[0].startswith("1 blobs of 5 bytes in storage main")
@@ -123,13 +123,13 @@ async def test_a_layout_without_a_mark_may_lack_something(world):
 @pytest_twisted.ensureDeferred
 async def test_a_server_that_served_meanwhile_speaks_for_itself_alone(world):
     """Somebody starts a server on the storage of a lost catalog, and stops it."""
-    await world.follower.begin()
+    await world.follower.mark_open()
     await world.follow()  # shows the repository
     await publish(world)
     again = World(world.root, world.pools)
     await again.start(repository=False)
-    await again.follower.begin()
-    await again.follower.finish(GRACE_S)
+    await again.follower.mark_open()
+    await again.follower.catch_up_and_mark_closed(GRACE_S)
     third, restored = await lose_catalog(again)
     assert "marked no clean stop" in restored.problems[0]
     third.follower.stopService()
@@ -139,11 +139,11 @@ async def test_a_server_that_served_meanwhile_speaks_for_itself_alone(world):
 async def test_a_process_that_stops_leaves_the_mark_of_one_that_began_since(world):
     """As when a new server is started before the old one is stopped."""
     newer = World(world.root, world.pools, world.catalog)
-    await world.follower.begin()
-    await newer.follower.begin()
-    await world.follower.finish(GRACE_S)
+    await world.follower.mark_open()
+    await newer.follower.mark_open()
+    await world.follower.catch_up_and_mark_closed(GRACE_S)
     assert (await statement(world)).missing is None
-    await newer.follower.finish(GRACE_S)
+    await newer.follower.catch_up_and_mark_closed(GRACE_S)
     assert (await statement(world)).missing == 0
 
 
@@ -151,15 +151,15 @@ async def test_a_process_that_stops_leaves_the_mark_of_one_that_began_since(worl
 async def test_a_catalog_that_knows_every_folder_speaks_for_the_layout(world):
     await publish(world)
     await world.follow()
-    lost = Statement(at=datetime.now(UTC))
-    world.layout.write(MARK, encode(LayoutMark(catalogs={"lost": lost})))
-    await world.follower.finish(GRACE_S)
-    assert len(read_mark(world.layout).catalogs) == 1
+    lost = CatalogStatus(at=datetime.now(UTC))
+    world.layout.write(MARK, encode(LayoutMarker(catalogs={"lost": lost})))
+    await world.follower.catch_up_and_mark_closed(GRACE_S)
+    assert len(read_marker(world.layout).catalogs) == 1
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_layout_that_cannot_be_marked_has_no_mark(world, monkeypatch):
-    await world.follower.finish(GRACE_S)
+    await world.follower.catch_up_and_mark_closed(GRACE_S)
     assert (await statement(world)).missing == 0
     replace = os.replace
 
@@ -169,8 +169,8 @@ async def test_a_layout_that_cannot_be_marked_has_no_mark(world, monkeypatch):
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", full)
-    await world.follower.begin()
-    assert read_mark(world.layout) is None
+    await world.follower.mark_open()
+    assert read_marker(world.layout) is None
 
 
 @pytest_twisted.ensureDeferred
@@ -180,7 +180,7 @@ async def test_what_was_deleted_is_not_known_to_be_missing(world):
     (copy,) = world.copies()
     twin = world.root / "blobs" / (copy.rpartition(".")[0] + "." + "1" * 16)
     twin.write_bytes((world.root / "blobs" / copy).read_bytes())
-    await world.follower.finish(GRACE_S)
+    await world.follower.catch_up_and_mark_closed(GRACE_S)
     again, restored = await lose_catalog(world)
     assert (restored.problems, restored.notes) == ([], [])
     again.follower.stopService()

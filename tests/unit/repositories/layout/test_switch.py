@@ -3,7 +3,7 @@
 import pytest
 import pytest_twisted
 
-from pkgrepo.repositories.layout.mark import MARK, read_mark
+from pkgrepo.repositories.layout.marker import MARK, read_marker
 from pkgrepo.storage.catalog.server import storages
 from tests.support.pyprojects import make_wheel
 from tests.support.repositories import World
@@ -43,14 +43,14 @@ async def test_a_layout_goes_when_it_is_switched_off_and_comes_back(world):
     assert len(shown) == 9
     await switch(world, on=False)
     await world.follow()
-    assert (world.shown(), read_mark(world.layout).kept) == ([], False)
+    assert (world.shown(), read_marker(world.layout).kept) == ([], False)
     assert len(world.copies()) == 4
     await switch(world, on=True)
     await world.follow()
     assert world.shown() == shown
     assert not (world.layout.root / MARK).exists()  # nothing is known of it before the next stop
-    await world.follower.finish(60)
-    assert read_mark(world.layout).kept
+    await world.follower.catch_up_and_mark_closed(60)
+    assert read_marker(world.layout).kept
 
 
 @pytest_twisted.ensureDeferred

@@ -16,7 +16,7 @@ from pkgrepo.errors import (
     TooLarge,
 )
 from pkgrepo.model import SYSTEM, Actor
-from pkgrepo.repositories.publish.remove import remove_files
+from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import repositories

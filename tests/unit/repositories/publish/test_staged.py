@@ -115,7 +115,7 @@ async def test_of_what_is_refused_nothing_stays(world, content):
 @pytest_twisted.ensureDeferred
 async def test_of_what_is_refused_once_it_is_durable_nothing_stays(world, content):
     async with world.publisher.stage(world.repository) as staged:
-        staged.hasten(await staged.receive(chunks(content)))
+        staged.commit_early(await staged.receive(chunks(content)))
         await until(world.copies)
     assert world.copies() == []
 
@@ -138,7 +138,7 @@ async def test_a_client_that_leaves_meanwhile_leaves_nothing(world, content):
     if look.descriptor is not None:
         assert is_open(look.descriptor)  # the thread reads on
     look.enough.set()
-    await world.pools.rest()
+    await world.pools.wait_idle()
     assert look.descriptor is None or not is_open(look.descriptor)
 
 
@@ -156,7 +156,7 @@ async def test_what_cannot_be_made_durable_takes_the_others_with_it(world, monke
     monkeypatch.setattr(world.store, "commit_together", committing)
     async with world.publisher.stage(world.repository) as staged:
         failing = await staged.receive(chunks(SMALL))
-        staged.hasten(failing)
+        staged.commit_early(failing)
         sound = await staged.store(b"sound")
         with pytest.raises(StorageFailed):
             await staged.claim([failing.locator, sound.locator]).commit()
@@ -170,5 +170,5 @@ async def test_a_failure_that_nobody_asks_for_is_no_news(world, monkeypatch):
 
     monkeypatch.setattr(world.store, "commit_together", fail)
     async with world.publisher.stage(world.repository) as staged:
-        staged.hasten(await staged.receive(chunks(SMALL)))
+        staged.commit_early(await staged.receive(chunks(SMALL)))
     assert world.copies() == []

@@ -3,12 +3,12 @@
 import pytest
 
 from pkgrepo.errors import Conflict, Invalid, NotFound
-from pkgrepo.repositories.upkeep.adopt import adopt_known, adopt_named, adopt_storage, move_storage
+from pkgrepo.repositories.upkeep.adopt import adopt_listed, adopt_named, adopt_storage, move_storage
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.catalog.server import storages
 from pkgrepo.storage.folders import StorageFolders
-from pkgrepo.storage.known_storages import KnownStorage, KnownStorages
-from pkgrepo.storage.process_lock import Presence
+from pkgrepo.storage.process_lock import ProcessLock
+from pkgrepo.storage.storages_file import StorageEntry, StoragesFile
 from tests.support.catalog import MemoryCatalog
 from tests.support.repositories import NOW
 
@@ -37,30 +37,30 @@ def listed(catalog):
 
 def know(folders, *known):
     for each in known:
-        KnownStorages(folders.data).remember(each)
+        StoragesFile(folders.data).add(each)
 
 
 def test_what_is_where_it_was_comes_back(catalog, folders, tmp_path):
     know(
         folders,
-        KnownStorage(uid="id-a", name="a", path=str(make_store(tmp_path / "a", "id-a"))),
-        KnownStorage(uid="id-b", name="b", path=str(make_store(tmp_path / "b", "somebody-elses"))),
-        KnownStorage(uid="id-c", name="c", path=str(tmp_path / "c")),
-        KnownStorage(uid="id-d", name="d", path=make_store(folders.data / "d", "id-d").name),
+        StorageEntry(uid="id-a", name="a", path=str(make_store(tmp_path / "a", "id-a"))),
+        StorageEntry(uid="id-b", name="b", path=str(make_store(tmp_path / "b", "somebody-elses"))),
+        StorageEntry(uid="id-c", name="c", path=str(tmp_path / "c")),
+        StorageEntry(uid="id-d", name="d", path=make_store(folders.data / "d", "id-d").name),
     )
     for _ in range(2):
-        problems = catalog.do(adopt_known, folders, NOW)
+        problems = catalog.do(adopt_listed, folders, NOW)
         assert [each.split("'")[1] for each in problems] == ["b", "c"]
         assert listed(catalog) == [("id-a", "a", str(tmp_path / "a")), ("id-d", "d", "d")]
 
 
 def test_a_name_that_was_taken_since_is_told(catalog, folders, tmp_path):
-    know(folders, KnownStorage(uid="id-a", name="A", path=str(make_store(tmp_path / "a", "id-a"))))
+    know(folders, StorageEntry(uid="id-a", name="A", path=str(make_store(tmp_path / "a", "id-a"))))
     catalog.do(storages.add_storage, name="a", kind="Local", settings={"path": "/"}, now_ms=NOW, uid="new")
-    (problem,) = catalog.do(adopt_known, folders, NOW)
+    (problem,) = catalog.do(adopt_listed, folders, NOW)
     assert f"--storage OTHER-NAME={tmp_path / 'a'}" in problem
     catalog.do(adopt_named, folders, {"older": tmp_path / "a"}, NOW)
-    assert catalog.do(adopt_known, folders, NOW) == []
+    assert catalog.do(adopt_listed, folders, NOW) == []
     assert [uid for uid, _, _ in listed(catalog)] == ["new", "id-a"]
 
 
@@ -83,8 +83,8 @@ def test_what_a_living_catalog_has_is_not_taken_in(catalog, folders, tmp_path):
     (other / "pkgrepo.db").touch()
     far = make_store(tmp_path / "far", "id-far")
     StorageFolders(other, "another", Durability("never")).claim(far)
-    know(folders, KnownStorage(uid="id-far", name="far", path=str(far)))
-    (problem,) = catalog.do(adopt_known, folders, NOW)
+    know(folders, StorageEntry(uid="id-far", name="far", path=str(far)))
+    (problem,) = catalog.do(adopt_listed, folders, NOW)
     assert f"belongs to the catalog in {other}" in problem
     with pytest.raises(Conflict, match="belongs to the catalog in"):
         catalog.do(adopt_named, folders, {"far": far}, NOW)
@@ -111,12 +111,12 @@ def test_a_storage_that_a_server_works_in_stays(catalog, folders, tmp_path):
     moved = make_store(tmp_path / "moved", "id-far")
     catalog.do(adopt_named, folders, {"far": far}, NOW)
     for busy in (far, moved):
-        presence = Presence(busy)
-        presence.enter()
+        lock = ProcessLock(busy)
+        lock.acquire()
         with pytest.raises(Conflict, match=f"a server works in {busy}"):
             catalog.do(move_storage, folders, "far", moved, empty=False, now_ms=NOW)
         with pytest.raises(Conflict, match="a server works in"):
             catalog.do(adopt_storage, folders, "other", busy)
-        presence.leave()
+        lock.release()
     catalog.do(move_storage, folders, "far", moved, empty=False, now_ms=NOW)
     assert listed(catalog) == [("id-far", "far", str(moved))]

@@ -26,7 +26,7 @@ def jobs(world, clock):
 def make(world, clock, jobs):
     def make(reactor=None):
         collector = GarbageCollector(
-            catalog=world.catalog, stores=world.stores, clock=clock, observer=world.poked.append
+            catalog=world.catalog, stores=world.stores, clock=clock, on_change=world.poked.append
         )
         return DailyCollection(
             catalog=world.catalog,

@@ -4,7 +4,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.errors import StorageFailed
-from pkgrepo.repositories.upkeep.gc import GarbageCollector, Wishes
+from pkgrepo.repositories.upkeep.gc import GarbageCollector, GcOptions
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from tests.support.pyprojects import make_wheel
 from tests.support.repositories import NOW
@@ -29,7 +29,7 @@ def clock():
 
 @pytest.fixture
 def collector(world, clock):
-    return GarbageCollector(catalog=world.catalog, stores=world.stores, clock=clock, observer=world.poked.append)
+    return GarbageCollector(catalog=world.catalog, stores=world.stores, clock=clock, on_change=world.poked.append)
 
 
 async def add_blob(world, data):
@@ -40,8 +40,8 @@ async def add_blob(world, data):
     return await world.catalog.write(blobs.claim_blob, world.storage.id, info, NOW)
 
 
-def run(collector, world, **wishes):
-    return collector.run(world.storage, world.registry.all(), Wishes(grace_s=GRACE_S, **wishes))
+def run(collector, world, **options):
+    return collector.run(world.storage, world.registry.all(), GcOptions(grace_s=GRACE_S, **options))
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -71,8 +71,8 @@ async def test_what_files_refer_to_stays_whatever_its_age(world, collector, cloc
     await world.publish(*make_wheel("demo", "1.0"))
     before = world.copies()
     clock.ms = 2 * NOW
-    collected = await run(collector, world)
-    assert (collected.blobs_seen, collected.blobs, world.copies()) == (2, 0, before)
+    report = await run(collector, world)
+    assert (report.blobs_seen, report.blobs, world.copies()) == (2, 0, before)
 
 
 @pytest_twisted.ensureDeferred
@@ -89,9 +89,9 @@ async def test_bytes_that_resist_are_told_and_go_in_the_next_run(world, collecto
         await delete(locator)
 
     monkeypatch.setattr(world.store, "delete", resist)
-    collected = await run(collector, world)
-    assert (collected.blobs, collected.freed) == (1, 3)
-    (problem,) = collected.errors
+    report = await run(collector, world)
+    assert (report.blobs, report.freed) == (1, 3)
+    (problem,) = report.errors
     assert problem.startswith(f"blob {infos[0].sha256}: ")
     assert world.copies() == [infos[0].locator]
     assert world.catalog.look(gc.list_deleting, world.storage.id) == [infos[0]]

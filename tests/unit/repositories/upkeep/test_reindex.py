@@ -9,11 +9,11 @@ from attrs import evolve
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.model import SYSTEM, Actor, VersionState
-from pkgrepo.repositories.publish.remove import remove_files, set_package_meta, set_version_state
+from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.tombstones import is_burned
 from pkgrepo.storage.catalog.server import repositories
-from pkgrepo.storage.readable_layout import ReadableLayout
+from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.pyprojects import make_sdist, make_wheel
 from tests.support.repositories import World
 
@@ -213,7 +213,7 @@ async def test_what_the_disk_cannot_read_is_told_and_the_rest_is_taken_in(world,
     for name in ("aaa", "bbb", "ccc"):
         await world.publish(*make_sdist(name, "1.0"))
     await world.follow()
-    scandir, read = os.scandir, ReadableLayout.read
+    scandir, read = os.scandir, LayoutFolder.read
 
     def list_folder(path):
         if str(path).endswith("py/aaa"):
@@ -226,7 +226,7 @@ async def test_what_the_disk_cannot_read_is_told_and_the_rest_is_taken_in(world,
         return read(layout, path)
 
     monkeypatch.setattr(os, "scandir", list_folder)
-    monkeypatch.setattr(ReadableLayout, "read", read_document)
+    monkeypatch.setattr(LayoutFolder, "read", read_document)
     restored = await build(again)
     assert restored.versions == 1
     assert restored.problems[:2] == [

@@ -10,7 +10,7 @@ from twisted.internet.task import Clock
 from pkgrepo.errors import StorageFailed
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.upkeep.housekeeping import EVERY_S, Housekeeping
-from pkgrepo.repositories.upkeep.sweep import COPY_REST, UNCLAIMED_KEPT, UPLOAD_REST, Sweep
+from pkgrepo.repositories.upkeep.sweep import COPY_GRACE, UNCLAIMED_KEPT, UPLOAD_GRACE, Sweep
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
 from tests.support.pyprojects import make_wheel
@@ -50,20 +50,20 @@ def unfinished(world, name, by):
 
 @pytest_twisted.ensureDeferred
 async def test_copies_go_by_their_age(world, sweep):
-    old = await forgotten_copy(world, COPY_REST + SECOND, b"old")
-    young = await forgotten_copy(world, COPY_REST - 60 * SECOND, b"young")
+    old = await forgotten_copy(world, COPY_GRACE + SECOND, b"old")
+    young = await forgotten_copy(world, COPY_GRACE - 60 * SECOND, b"young")
     swept = await sweep.run(world.storage, world.store, NOW, None)
     assert (swept.copies, world.copies()) == (1, [young])
-    swept = await sweep.run(world.storage, world.store, NOW, NOW - COPY_REST + 61 * SECOND)
+    swept = await sweep.run(world.storage, world.store, NOW, NOW - COPY_GRACE + 61 * SECOND)
     assert (swept.copies, world.copies()) == (1, [])
     assert old != young
 
 
 @pytest_twisted.ensureDeferred
 async def test_copies_that_a_reindex_could_not_assign_are_kept_for_a_while(world, sweep):
-    before = await forgotten_copy(world, 3 * COPY_REST, b"before")
-    await forgotten_copy(world, 2 * COPY_REST, b"after")
-    reindexed = NOW - 2 * COPY_REST - SECOND
+    before = await forgotten_copy(world, 3 * COPY_GRACE, b"before")
+    await forgotten_copy(world, 2 * COPY_GRACE, b"after")
+    reindexed = NOW - 2 * COPY_GRACE - SECOND
     unclaimed_ms = str(round(reindexed.timestamp() * 1000))
     await world.catalog.write(settings.put, settings.UNCLAIMED_BEFORE, unclaimed_ms)
     await sweep.run(world.storage, world.store, NOW, NOW)
@@ -87,7 +87,7 @@ async def test_what_came_while_this_process_was_alone_stays(world, sweep):
 @pytest_twisted.ensureDeferred
 async def test_uploads_go_by_their_age_unless_somebody_may_come_back_to_them(world, sweep):
     old, young, claimed = (unfinished(world, *each) for each in (
-        ("a", UPLOAD_REST + SECOND), ("b", UPLOAD_REST - 60 * SECOND), ("c", 2 * UPLOAD_REST)
+        ("a", UPLOAD_GRACE + SECOND), ("b", UPLOAD_GRACE - 60 * SECOND), ("c", 2 * UPLOAD_GRACE)
     ))  # fmt: skip
     row = (claimed.name, world.repository.id, world.storage.id, b"")
     sql = "INSERT INTO upload (uid, repository_id, storage_id, state, created_at, touched_at) VALUES (?, ?, ?, ?, 0, 0)"
@@ -99,13 +99,13 @@ async def test_uploads_go_by_their_age_unless_somebody_may_come_back_to_them(wor
 
 @pytest_twisted.ensureDeferred
 async def test_an_upload_under_way_in_this_process_stays_however_old(world, sweep):
-    world.store._nameless = False
+    world.store._unnamed = False
     async with world.store.begin() as upload:
         upload.write(b"x" * 600_000)
         await upload.drained()
-        await upload._lane.run(int)  # its file is made
+        await upload._queue.run(int)  # its file is made
         [folder] = (world.root / "uploads").iterdir()
-        age(folder / "data", 10 * COPY_REST)
+        age(folder / "data", 10 * COPY_GRACE)
         assert (await sweep.run(world.storage, world.store, NOW, NOW)).uploads == 0
         assert (await upload.commit()).size == 600_000
 
@@ -113,10 +113,10 @@ async def test_an_upload_under_way_in_this_process_stays_however_old(world, swee
 @pytest_twisted.ensureDeferred
 async def test_named_copies_and_those_that_the_layout_shows_stay(world, sweep):
     await world.publish(*make_wheel("demo", "1.0"))
-    shown = await forgotten_copy(world, 10 * COPY_REST)
+    shown = await forgotten_copy(world, 10 * COPY_GRACE)
     world.layout.link(shown, "py/lost/1.0/lost-1.0.tar.gz")  # published in a catalog that was lost
     for path in world.copies():
-        age(world.root / "blobs" / path, 10 * COPY_REST)
+        age(world.root / "blobs" / path, 10 * COPY_GRACE)
     assert not await sweep.run(world.storage, world.store, NOW, NOW)
     assert len(world.copies()) == 3
 
@@ -139,8 +139,8 @@ async def test_housekeeping_goes_over_every_storage_at_the_start_and_hourly(worl
     rounds = []
 
     class Counting(Sweep):
-        async def run(self, storage, store, now, alone_since):
-            rounds.append((storage.name, alone_since))
+        async def run(self, storage, store, now, exclusive_since):
+            rounds.append((storage.name, exclusive_since))
             if len(rounds) == 2:
                 raise StorageFailed("main")
 
@@ -149,7 +149,7 @@ async def test_housekeeping_goes_over_every_storage_at_the_start_and_hourly(worl
         registry=world.registry,
         stores=world.stores,
         sweep=Counting(catalog=world.catalog, pools=world.pools, layout_of=world.layout_of),
-        alone_since={world.storage.id: NOW},
+        exclusive_since={world.storage.id: NOW},
         audit_kept=timedelta(days=400),
         clock=world.clock,
         reactor=clock,

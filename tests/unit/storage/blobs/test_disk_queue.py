@@ -5,7 +5,7 @@ import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, gatherResults
 
-from pkgrepo.storage.blobs.disk_queue import Lane
+from pkgrepo.storage.blobs.disk_queue import DiskQueue
 from pkgrepo.storage.pools import Pool
 from tests.support.patience import PATIENCE_S
 
@@ -20,7 +20,7 @@ async def pool():
 
 @pytest_twisted.ensureDeferred
 async def test_calls_run_in_order_and_never_two_at_a_time(pool):
-    lane, order, busy = Lane(pool), [], threading.Lock()
+    queue, order, busy = DiskQueue(pool), [], threading.Lock()
 
     def work(n: int) -> int:
         assert busy.acquire(blocking=False)
@@ -28,14 +28,14 @@ async def test_calls_run_in_order_and_never_two_at_a_time(pool):
         busy.release()
         return n
 
-    assert await gatherResults([lane.run(work, n) for n in range(100)]) == list(range(100))
+    assert await gatherResults([queue.run(work, n) for n in range(100)]) == list(range(100))
     assert order == list(range(100))
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_failing_call_does_not_stop_those_behind_it(pool):
-    lane = Lane(pool)
-    failing, good = lane.run(divmod, 1, 0), lane.run(divmod, 7, 2)
+    queue = DiskQueue(pool)
+    failing, good = queue.run(divmod, 1, 0), queue.run(divmod, 7, 2)
     with pytest.raises(ZeroDivisionError):
         await failing
     assert await good == (3, 1)
@@ -43,23 +43,23 @@ async def test_a_failing_call_does_not_stop_those_behind_it(pool):
 
 @pytest_twisted.ensureDeferred
 async def test_a_cancelled_call_runs_all_the_same(pool):
-    lane, gate, ran = Lane(pool), threading.Event(), []
-    first = lane.run(gate.wait, PATIENCE_S)
-    second = lane.run(ran.append, 1)
+    queue, gate, ran = DiskQueue(pool), threading.Event(), []
+    first = queue.run(gate.wait, PATIENCE_S)
+    second = queue.run(ran.append, 1)
     second.cancel()
     with pytest.raises(CancelledError):
         await second
     gate.set()
     assert await first
-    assert await lane.run(lambda: list(ran)) == [1]
+    assert await queue.run(lambda: list(ran)) == [1]
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_stopped_pool_fails_what_waits(pool):
     other = Pool(reactor, "other", 1)
-    lane = Lane(other)
+    queue = DiskQueue(other)
     with pytest.raises(RuntimeError, match="other"):
-        await lane.run(int)
+        await queue.run(int)
     other.start()
-    assert await lane.run(int, "3") == 3
+    assert await queue.run(int, "3") == 3
     await other.stop()

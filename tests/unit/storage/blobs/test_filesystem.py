@@ -140,7 +140,7 @@ async def test_a_descriptor_is_the_callers_and_outlives_the_blob(tmp_path, pools
 
 @pytest_twisted.ensureDeferred
 async def test_only_so_many_hash_states_are_kept(tmp_path, pools, monkeypatch):
-    monkeypatch.setattr(filesystem, "WARM_UPLOADS", 3)
+    monkeypatch.setattr(filesystem, "CACHED_DIGESTERS", 3)
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
     await store.start()
     suspended = []
@@ -148,7 +148,7 @@ async def test_only_so_many_hash_states_are_kept(tmp_path, pools, monkeypatch):
         upload = store.begin()
         upload.write(b"%d" % n)
         suspended.append((upload.id, await upload.suspend()))
-    assert list(store._warm) == [upload_id for upload_id, _ in suspended[3:]]
+    assert list(store._digesters) == [upload_id for upload_id, _ in suspended[3:]]
     assert not store._active
     for n, (upload_id, state) in enumerate(suspended):
         resumed = await store.resume(upload_id, state)

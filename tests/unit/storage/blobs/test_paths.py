@@ -81,7 +81,7 @@ def test_a_file_system_without_nameless_files_is_recognised(tmp_path, monkeypatc
     paths = StorePaths(tmp_path)
     paths.prepare(DURABILITY, None)
     monkeypatch.setattr("pkgrepo.storage.blobs.paths.link_descriptor", raise_error)
-    assert not paths.nameless_files()
+    assert not paths.supports_unnamed_files()
     assert list(paths.uploads.iterdir()) == []
 
 

@@ -44,7 +44,7 @@ class Recorder(Durability):
         self.steps.append((kind, path, len(files_below(self.root / "uploads") + files_below(self.root / "blobs"))))
 
 
-@pytest.fixture(params=["nameless", "named"])
+@pytest.fixture(params=["unnamed", "named"])
 def kind(request):
     return request.param
 
@@ -55,7 +55,7 @@ async def store(tmp_path, kind):
     pools.start()
     found = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
     await found.start()
-    found._nameless = found._nameless and kind == "nameless"
+    found._unnamed = found._unnamed and kind == "unnamed"
     found._durability = Recorder(tmp_path)
     yield found
     found._durability.released.set()

@@ -22,10 +22,9 @@ from pkgrepo.formats.npm.packument.indexing import Publishing, index_package
 from pkgrepo.formats.npm.packument.loading import read_spliced
 from pkgrepo.interfaces import Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionState
+from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.publisher import Release, publish_release
-from pkgrepo.repositories.publish.remove import set_version_state
-from pkgrepo.storage.catalog.packages import events, packages, tombstones, versions
-from pkgrepo.storage.catalog.packages import version_batches as many_versions
+from pkgrepo.storage.catalog.packages import events, packages, tombstones, version_batches, versions
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog import MemoryCatalog, MemoryTransaction
 from tests.support.catalog import add_repository as add_to
@@ -92,7 +91,7 @@ def publish(tx: Transaction, repository: Repository, text: str) -> None:
 @pytest.fixture(autouse=True)
 def small_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several statements for a few versions."""
-    monkeypatch.setattr(many_versions, "AT_ONCE", 5)
+    monkeypatch.setattr(version_batches, "AT_ONCE", 5)
 
 
 def test_many_deprecations_show_as_one_after_the_other_does() -> None:
@@ -173,7 +172,7 @@ class _Counting(MemoryTransaction):
     ],
 )
 def test_many_versions_take_few_statements(command: Any, args: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many_versions, "AT_ONCE", 100)
+    monkeypatch.setattr(version_batches, "AT_ONCE", 100)
     package = Package([f"1.0.{patch}" for patch in range(200)])
     keys = package.catalog.look(versions.version_keys, 1)
     counting = _Counting(package.catalog.tx.connection)

@@ -3,7 +3,7 @@ import pytest
 
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable, check_library, open_reader, open_writer
 from pkgrepo.storage.catalog.engine.schema import load_migrations, upgrade
-from pkgrepo.storage.catalog.engine.views import View
+from pkgrepo.storage.catalog.engine.transactions import SqliteReader
 from pkgrepo.storage.catalog.packages.files import find_file
 
 
@@ -50,10 +50,10 @@ def test_a_file_is_looked_up_without_planning_the_query_again(tmp_path):
         return apsw.SQLITE_OK
 
     reader.authorizer = authorize  # asked whenever a statement is prepared
-    view = View(reader)
-    find_file(view, 1, "first")
+    reader = SqliteReader(reader)
+    find_file(reader, 1, "first")
     assert planned
     planned.clear()
     for n in range(5):
-        find_file(view, 1, f"{n}")
+        find_file(reader, 1, f"{n}")
     assert planned == []

@@ -1,13 +1,13 @@
 """Room set aside beside the database."""
 
 from pkgrepo.storage.catalog.engine import disk_reserve as module
-from pkgrepo.storage.catalog.engine.disk_reserve import SIZE, Reserve
+from pkgrepo.storage.catalog.engine.disk_reserve import SIZE, DiskReserve
 
 
 def test_room_is_kept_and_given_back_once(tmp_path):
-    reserve = Reserve(tmp_path / "pkgrepo.db")
-    reserve.keep()
-    reserve.keep()
+    reserve = DiskReserve(tmp_path / "pkgrepo.db")
+    reserve.allocate()
+    reserve.allocate()
     (file,) = tmp_path.iterdir()
     assert (file.name, file.stat().st_size, file.stat().st_mode & 0o077) == ("pkgrepo.db-reserve", SIZE, 0)
     assert file.stat().st_blocks * 512 >= SIZE  # not a hole
@@ -21,5 +21,5 @@ def test_where_there_is_no_room_nothing_stays_behind(tmp_path, monkeypatch):
         raise OSError(28, "no space")
 
     monkeypatch.setattr(module.os, "posix_fallocate", refuse)
-    Reserve(tmp_path / "pkgrepo.db").keep()
+    DiskReserve(tmp_path / "pkgrepo.db").allocate()
     assert list(tmp_path.iterdir()) == []

@@ -8,8 +8,8 @@ from twisted.internet.defer import gatherResults
 
 from pkgrepo.errors import NotFound, StorageFailed, StorageFull
 from pkgrepo.storage.catalog.engine import writer
-from pkgrepo.storage.catalog.engine.views import WriteView
-from pkgrepo.storage.catalog.engine.write_lock import Turns
+from pkgrepo.storage.catalog.engine.transactions import SqliteTransaction
+from pkgrepo.storage.catalog.engine.write_lock import WriteLock
 from pkgrepo.storage.catalog.engine.writer import CHECKPOINT_BUSY
 from pkgrepo.storage.catalog.server import settings
 from tests.support.catalogs import SqliteCase
@@ -30,7 +30,7 @@ async def catalog(case):
 @pytest.fixture
 def commits(monkeypatch):
     """Grows by one entry with every commit of any writer."""
-    seen, execute = [], WriteView.execute
+    seen, execute = [], SqliteTransaction.execute
 
     def counting(self, sql, parameters=()):
         changed = execute(self, sql, parameters)
@@ -38,17 +38,17 @@ def commits(monkeypatch):
             seen.append(sql)
         return changed
 
-    monkeypatch.setattr(WriteView, "execute", counting)
+    monkeypatch.setattr(SqliteTransaction, "execute", counting)
     return seen
 
 
 @contextmanager
 def somebody_elses_turn(case):
     """Hold up the writers, so that commands gather before them."""
-    turns = Turns(case.path)
-    with turns.turn():
+    lock = WriteLock(case.path)
+    with lock.hold():
         yield
-    turns.close()
+    lock.close()
 
 
 @contextmanager

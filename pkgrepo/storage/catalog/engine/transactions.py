@@ -11,11 +11,11 @@ import apsw
 from pkgrepo.interfaces import Row, Value
 
 
-class View:
+class SqliteReader:
     """
-    A ``Reader`` over a connection; as a context manager it is one read transaction, hence one consistent view.
+    A ``Reader`` over a connection; as a context manager it is one read transaction, hence one consistent reader.
 
-    Rows are always fetched to the last: a statement left in the middle would pin its view of the database, and the
+    Rows are always fetched to the last: a statement left in the middle would pin its reader of the database, and the
     next look-up would not see what was committed since.
     """
 
@@ -44,7 +44,7 @@ class View:
             self._execute("COMMIT")
 
 
-class WriteView(View):
+class SqliteTransaction(SqliteReader):
     """A ``Transaction`` over a connection; the writer begins and ends it."""
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:

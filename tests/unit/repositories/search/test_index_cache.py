@@ -9,9 +9,9 @@ import pytest_twisted
 from twisted.internet.task import Clock
 
 from pkgrepo.model import SYSTEM
-from pkgrepo.repositories.search import indexes as module
+from pkgrepo.repositories.search import index_cache as module
 from pkgrepo.repositories.search.index import Entry, Query, SearchIndex, join_text
-from pkgrepo.repositories.search.indexes import SearchIndexes
+from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.packages import fragments as documents
 from tests.support.catalog import MemoryCatalog
@@ -33,7 +33,7 @@ class World:
     def __init__(self) -> None:
         self.catalog = MemoryCatalog()
         self.clock = Times()
-        self.indexes = SearchIndexes(self.catalog, self.clock, Clock())
+        self.indexes = SearchIndexCache(self.catalog, self.clock, Clock())
         self.repository = self.catalog.do(add_repository)
         self.read: list[str] = []
 

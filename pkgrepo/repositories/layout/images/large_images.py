@@ -18,8 +18,8 @@ from pkgrepo.repositories.layout.line_documents import Form, K, LineWriter, open
 from pkgrepo.repositories.layout.writer import Plan
 from pkgrepo.storage.catalog.images import contents as image_contents
 from pkgrepo.storage.catalog.images.contents import Named, StoredTag
+from pkgrepo.storage.layout_folder import Draft, LayoutFolder
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.readable_layout import Draft, ReadableLayout
 
 from .changes import Changed, ImageChanges, read_before, read_changed, widen
 from .directory import INDEX_FORM, MARKED, ImageLayoutWriter, index_entry, loose_key, tag_index_entries, tag_key
@@ -32,7 +32,7 @@ MOST_KNOWN = 10_000  # images that are known to be shown; one that is forgotten 
 _Known = tuple[int, str, str]  # catalog key and name of the repository, and the image
 
 
-class ImageParts:
+class LargeImages:
     """Shows images that are not read at once, or are gone."""
 
     def __init__(self, catalog: ICatalog, pools: Pools) -> None:
@@ -189,7 +189,7 @@ def _show_changed(writer: ImageLayoutWriter, image: str, changed: Changed) -> in
 
 
 def _change(
-    stack: ExitStack, layout: ReadableLayout, form: Form[K], place: str, changes: Mapping[K, bytes | None]
+    stack: ExitStack, layout: LayoutFolder, form: Form[K], place: str, changes: Mapping[K, bytes | None]
 ) -> Iterator[tuple[Draft, str]]:
     """A document with some entries changed, as a draft that is forgotten with the stack; none where nothing differs."""
     with open_document(form, layout.file(place)) as document:

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.storage.readable_layout import TEMPORARY, Draft, ReadableLayout, shorten
+from pkgrepo.storage.layout_folder import TEMPORARY, Draft, LayoutFolder, shorten
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def blobs(tmp_path):
 
 @pytest.fixture
 def layout(tmp_path, blobs):
-    return ReadableLayout(tmp_path / "repositories", blobs)
+    return LayoutFolder(tmp_path / "repositories", blobs)
 
 
 def test_a_link_is_the_blob_itself_and_takes_the_place_of_what_was_there(layout, blobs):
@@ -171,7 +171,7 @@ def test_a_draft_differs_by_any_byte(layout, other):
 
 
 def test_what_is_longer_than_a_piece_is_compared_to_its_end(layout, monkeypatch):
-    monkeypatch.setattr("pkgrepo.storage.readable_layout.PIECE", 2)
+    monkeypatch.setattr("pkgrepo.storage.layout_folder.PIECE", 2)
     draft = layout.draft()
     draft.write(b"onetwo")
     draft.close()

@@ -32,7 +32,7 @@ from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages import downloads, events
 from pkgrepo.storage.catalog.packages import fragments as documents
-from pkgrepo.storage.gil import Yielding
+from pkgrepo.storage.gil import GilReleaser
 
 from .index import Entry, SearchIndex
 
@@ -55,17 +55,17 @@ class _Kept:
     built_ms: int
 
 
-class SearchIndexes:
+class SearchIndexCache:
     """
     Keeps the index of each repository in which somebody searches.
 
-    A format says of which kind of part (see L{documents}) its entries are made, one for each package, and how. One
-    query at a time is answered, by ``turns``: each takes the interpreter for as long as it goes through the texts, and
-    however many search, publishes and logins go on beside one.
+    The format chooses the kind of fragment from which its entries are read, one for each package. ``permits`` lets one
+    query run at a time: a query competes for the GIL while it scans the texts, so publishes and logins compete with
+    one query at most.
     """
 
     def __init__(self, catalog: ICatalog, clock: Clock, reactor: IReactorTime) -> None:
-        self.turns = Permits(1, reactor)
+        self.permits = Permits(1, reactor)
         self._catalog = catalog
         self._clock = clock
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
@@ -112,7 +112,7 @@ class SearchIndexes:
 
 
 def _read_all(reader: Reader, repository_id: int, kind: str, read: ReadEntry) -> tuple[SearchIndex, int]:
-    index, yielding, after = SearchIndex(), Yielding(), ""
+    index, gil, after = SearchIndex(), GilReleaser(), ""
     seq = events.last_seq_of(reader, repository_id)
     counts = dict(downloads.downloads_by_package(reader, repository_id))
     entries: dict[str, Entry] = {}
@@ -123,21 +123,21 @@ def _read_all(reader: Reader, repository_id: int, kind: str, read: ReadEntry) ->
         for key, body in page:
             if body is not None:
                 entries[key] = read(key, body, counts.get(key, 0))
-            yielding.now_and_then()
+            gil.release_if_due()
         after = page[-1][0]
     for key in counts:  # the most downloaded first
         if key in entries:
             index.put(entries.pop(key))
-            yielding.now_and_then()
+            gil.release_if_due()
     for entry in entries.values():
         index.put(entry)
-        yielding.now_and_then()
+        gil.release_if_due()
     return index, seq
 
 
 def _read_changed(reader: Reader, repository_id: int, index: SearchIndex, seq: int, kind: str, read: ReadEntry) -> int:
     """Bring an index up to date with the events after ``seq``; the last one that was read."""
-    yielding = Yielding()
+    gil = GilReleaser()
     changed, seq = events.changed_packages(reader, repository_id, seq, MOST_EVENTS)
     for key in changed:
         body = documents.find_part(reader, repository_id, key, kind)
@@ -145,7 +145,7 @@ def _read_changed(reader: Reader, repository_id: int, index: SearchIndex, seq: i
             index.remove(key)
         elif key in index or len(index) < MOST_PACKAGES:
             index.put(read(key, body, 0))
-        yielding.now_and_then()
+        gil.release_if_due()
     return seq
 
 

@@ -5,13 +5,13 @@ The file that an upload is written to, until it is a blob or gone.
 state      what is on the disk                      left by                             after a crash
 =========  =======================================  ==================================  ==========================
 unmade     nothing                                  ``append``, ``keep``, ``place``     nothing
-nameless   a file without a name                    ``keep``, ``place``, ``discard``    freed by the kernel
+unnamed   a file without a name                    ``keep``, ``place``, ``discard``    freed by the kernel
 named      ``uploads/<id>/data``                    ``place``, ``discard``, a sweep     there; swept when forgotten
 placed     ``blobs/ab/<sha256>.<generation>``       ``discard`` (the commit was         there; collected, as nothing
                                                     abandoned), otherwise final         refers to it
 =========  =======================================  ==================================  ==========================
 
-Where the file system has no nameless files, an upload is named from the start. Everything here blocks and is called on
+Where the file system has no unnamed files, an upload is named from the start. Everything here blocks and is called on
 one thread at a time.
 """
 
@@ -25,13 +25,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .durability import Durability
-from .linux_files import link_descriptor, reserve
 from .paths import StorePaths
+from .syscalls import link_descriptor, reserve
 
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Temporary:
+class UploadFile:
     """
     The bytes of one upload on the disk.
 
@@ -40,12 +40,12 @@ class Temporary:
     """
 
     def __init__(
-        self, paths: StorePaths, durability: Durability, upload_id: str, *, nameless: bool, reserve: int = 0
+        self, paths: StorePaths, durability: Durability, upload_id: str, *, unnamed: bool, reserve: int = 0
     ) -> None:
         self._paths = paths
         self._durability = durability
         self._folder = paths.upload(upload_id)
-        self._nameless = nameless
+        self._unnamed = unnamed
         self._reserve = reserve
         self._fd: int | None = None
         self._named = False
@@ -112,7 +112,7 @@ class Temporary:
         try:
             self._durability.sync_data(fd)
             if not self._named:
-                self._name_folder()
+                self._make_folder()
                 link_descriptor(fd, str(self._folder / "data"))
             if not self._name_durable:
                 self._durability.sync_own_directory(self._folder)
@@ -126,26 +126,26 @@ class Temporary:
         """Make the bytes durable as the blob of this locator and close the file."""
         place_together([(self, locator)])
 
-    def finish(self, *, soon: bool) -> None:
+    def finalize(self, *, start_writeback: bool) -> None:
         """Write what a blob has beside its bytes; ``soon`` has the disk begin with them."""
-        with self._keeping_errors():
+        with self._recording_error():
             fd = self._ready()
             if self._reserve > self.size:
                 os.ftruncate(fd, self.size)  # gives back what was reserved and not used
             os.utime(fd)  # the time of commit, also of an upload that was suspended for long
             os.fchmod(fd, 0o444)
-            if soon:
-                self._durability.begin_data(fd)
+            if start_writeback:
+                self._durability.start_writeback(fd)
 
     def sync(self) -> None:
         """Make the bytes durable."""
-        with self._keeping_errors():
+        with self._recording_error():
             self._durability.sync_data(self._ready())
 
     def link(self, locator: str) -> Path:
         """Give the file its name as a blob; the directory to sync."""
         fd = self._ready()
-        with self._keeping_errors():
+        with self._recording_error():
             self._placed = target = self._paths.blob(locator)
             if self._named:
                 (self._folder / "data").rename(target)
@@ -158,7 +158,7 @@ class Temporary:
 
     def sync_names(self, folder: Path) -> None:
         """Make the names in a directory durable."""
-        with self._keeping_errors():
+        with self._recording_error():
             self._durability.sync_directory(folder)
 
     def discard(self) -> None:
@@ -182,7 +182,7 @@ class Temporary:
                 os.close(fd)
 
     @contextmanager
-    def _keeping_errors(self) -> Iterator[None]:
+    def _recording_error(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -204,18 +204,18 @@ class Temporary:
         return self._fd
 
     def _make(self) -> int:
-        if self._nameless:
+        if self._unnamed:
             return os.open(self._paths.uploads, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        self._name_folder()
+        self._make_folder()
         return os.open(self._folder / "data", _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
 
-    def _name_folder(self) -> None:
+    def _make_folder(self) -> None:
         # There already when a crash came between this and the file's name.
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._named = True
 
 
-def place_together(placing: Sequence[tuple[Temporary, str]]) -> None:
+def place_together(placing: Sequence[tuple[UploadFile, str]]) -> None:
     """
     Make each durable as the blob of its locator and close the files.
 
@@ -223,7 +223,7 @@ def place_together(placing: Sequence[tuple[Temporary, str]]) -> None:
     several small files wait for two commits of the file system's journal and not for two each.
     """
     for temporary, _ in placing:
-        temporary.finish(soon=len(placing) > 1)
+        temporary.finalize(start_writeback=len(placing) > 1)
     for temporary, _ in placing:
         temporary.sync()
     folders = {temporary.link(locator): temporary for temporary, locator in placing}

@@ -38,7 +38,7 @@ def shorten(path: str) -> str:
 
 class Draft:
     """
-    A document that is written piece by piece, for L{ReadableLayout.put} to show; ``path`` is where it is till then.
+    A document that is written piece by piece, for L{LayoutFolder.put} to show; ``path`` is where it is till then.
 
     Every method blocks. ``size`` counts its bytes.
     """
@@ -64,7 +64,7 @@ class Draft:
             os.unlink(self.path)
 
 
-class ReadableLayout:
+class LayoutFolder:
     """The files below ``root``; every method blocks, so call it in a thread."""
 
     def __init__(self, root: Path, blobs: Path) -> None:

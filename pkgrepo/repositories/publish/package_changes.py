@@ -10,12 +10,11 @@ from attrs import evolve
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, File, Package, Repository, Version, VersionState
-from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.catalog.packages import version_batches as many_versions
+from pkgrepo.storage.catalog.packages import files, packages, version_batches, versions
 from pkgrepo.storage.catalog.packages.version_batches import VersionRow
 from pkgrepo.storage.catalog.server import repositories
 
-from .events import tell, touch
+from .events import append_package_event, bump_package_serial
 from .index import Change, Indexer, PackageIndex, VersionsIndexer
 
 # What events call it when a version comes into a state.
@@ -43,9 +42,9 @@ def set_version_state(
         return version
     versions.set_state(tx, version.id, state, reason)
     version = evolve(version, state=state, reason=reason)
-    package = touch(tx, repository, package, now_ms)
+    package = bump_package_serial(tx, repository, package, now_ms)
     indexer(PackageIndex(tx, package, now_ms), Change(version=version))
-    tell(tx, package, _KINDS[state], {"reason": reason}, actor, now_ms, version=version)
+    append_package_event(tx, package, _KINDS[state], {"reason": reason}, actor, now_ms, version=version)
     return version
 
 
@@ -61,11 +60,11 @@ def set_version_states(
     """Yank, deprecate or restore many versions: each gets the state and the reason that its row has here."""
     if not rows:
         return
-    many_versions.set_states(tx, rows)
-    package = touch(tx, repository, package, now_ms)
+    version_batches.set_states(tx, rows)
+    package = bump_package_serial(tx, repository, package, now_ms)
     indexer(PackageIndex(tx, package, now_ms), rows)
     happened = [(row, _KINDS[row.state], {"reason": row.reason}) for row in rows]
-    many_versions.append_events(tx, package, happened, actor, now_ms)
+    version_batches.append_events(tx, package, happened, actor, now_ms)
 
 
 def remove_files(
@@ -97,10 +96,12 @@ def remove_files(
     for file in doomed:
         files.remove_file(tx, file, actor=actor, tombstone=tombstone, now_ms=now_ms)
     repositories.add_usage(tx, repository.id, -sum(file.size for file in doomed), 0)
-    tell(tx, package, "deleted", {"paths": [file.path for file in doomed]}, actor, now_ms, version=version)
+    append_package_event(
+        tx, package, "deleted", {"paths": [file.path for file in doomed]}, actor, now_ms, version=version
+    )
     if len(doomed) == len(present):
         versions.remove_version(tx, version.id)
-    package = touch(tx, repository, package, now_ms)
+    package = bump_package_serial(tx, repository, package, now_ms)
     index = PackageIndex(tx, package, now_ms)
     if versions.count_versions(tx, package.id):
         indexer(index, Change(version=version, removed=tuple(doomed)))
@@ -125,20 +126,20 @@ def remove_versions(
     :raises NotFound: no such package
     """
     package = _find_package(tx, repository, package_key)
-    rows = many_versions.version_rows(tx, package.id, version_keys)
+    rows = version_batches.version_rows(tx, package.id, version_keys)
     if not rows:
         return
-    found = many_versions.paths_and_sizes(tx, rows)
+    found = version_batches.paths_and_sizes(tx, rows)
     happened = [(row, "deleted", {"paths": [path for path, _ in found.get(row.id, ())]}) for row in rows]
-    many_versions.append_events(tx, package, happened, actor, now_ms)
+    version_batches.append_events(tx, package, happened, actor, now_ms)
     if tombstone:
-        many_versions.burn(tx, package.key, rows, actor, now_ms)
+        version_batches.burn(tx, package.key, rows, actor, now_ms)
     repositories.add_usage(tx, repository.id, -sum(size for each in found.values() for _, size in each), 0)
-    package = touch(tx, repository, package, now_ms)
+    package = bump_package_serial(tx, repository, package, now_ms)
     if len(rows) == versions.count_versions(tx, package.id):
         _remove_package(tx, repository, package)
     else:
-        many_versions.remove_rows(tx, rows)
+        version_batches.remove_rows(tx, rows)
         indexer(PackageIndex(tx, package, now_ms), rows)
 
 
@@ -163,7 +164,7 @@ def set_package_meta(
     repositories.names_changed(tx, repository.id)  # formats leave packages out of lists for what is in it
     package = evolve(package, serial=serial, meta=merged)
     indexer(PackageIndex(tx, package, now_ms), Change())
-    tell(tx, package, "changed", dict(meta), actor, now_ms)
+    append_package_event(tx, package, "changed", dict(meta), actor, now_ms)
     return package
 
 

@@ -38,7 +38,7 @@ def reserve(fd: int, size: int) -> None:
             raise OSError(code, os.strerror(code))
 
 
-def begin_writing(fd: int) -> None:
+def start_writeback(fd: int) -> None:
     """
     Start to write what the page cache has of a file, without waiting for it; nothing where that cannot be had.
 
@@ -50,7 +50,7 @@ def begin_writing(fd: int) -> None:
 
 def memory_file(data: bytes) -> int:
     """A descriptor of a file without a name that holds a few bytes, in memory where that can be had."""
-    fd = os.memfd_create("bytes") if hasattr(os, "memfd_create") else _nameless_file()
+    fd = os.memfd_create("bytes") if hasattr(os, "memfd_create") else _unnamed_file()
     os.write(fd, data)
     return fd
 
@@ -82,6 +82,6 @@ def read_cached(fd: int, start: int, count: int) -> bytes | None:
     return bytes(buffer) if got == count else bytes(memoryview(buffer)[:got])
 
 
-def _nameless_file() -> int:
+def _unnamed_file() -> int:
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())

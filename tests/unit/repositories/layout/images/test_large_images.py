@@ -18,11 +18,9 @@ from pkgrepo.repositories.layout.images import (
 from pkgrepo.repositories.layout.images import (
     directory as image_layout,
 )
-from pkgrepo.repositories.layout.images import (
-    parts as image_parts,
-)
-from pkgrepo.repositories.layout.images.parts import ImageParts
-from pkgrepo.storage.readable_layout import ReadableLayout
+from pkgrepo.repositories.layout.images import large_images as image_parts
+from pkgrepo.repositories.layout.images.large_images import LargeImages
+from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.image_layouts import lose_catalog, reindex, tags, top, untagged, verify
 from tests.support.images import Image, Registry, digest_of, make_artifact, make_image, make_index
 from tests.support.signing import Signer, sign_simply, signature_tag
@@ -35,13 +33,13 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(image_parts, "PAGE", 3)
     monkeypatch.setattr(image_parts, "LINES", 4)
     names: list[str] = []
-    differences = ImageParts.differences
+    differences = LargeImages.differences
 
-    def counting(self: ImageParts, writer: Any, image: str) -> Any:
+    def counting(self: LargeImages, writer: Any, image: str) -> Any:
         names.append(image)
         return differences(self, writer, image)
 
-    monkeypatch.setattr(ImageParts, "differences", counting)
+    monkeypatch.setattr(LargeImages, "differences", counting)
     return names
 
 
@@ -72,10 +70,10 @@ class Disk:
         self.places: list[str] = []
         self.fails: Callable[[str], bool] = lambda place: False
         for name in ("link", "write", "put", "remove"):
-            monkeypatch.setattr(ReadableLayout, name, self._counting(getattr(ReadableLayout, name)))
+            monkeypatch.setattr(LayoutFolder, name, self._counting(getattr(LayoutFolder, name)))
 
     def _counting(self, act: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(layout: ReadableLayout, *arguments: Any) -> Any:
+        def counted(layout: LayoutFolder, *arguments: Any) -> Any:
             place = str(arguments[0] if len(arguments) == 1 or act.__name__ == "write" else arguments[1])
             if self.fails(place):
                 raise OSError(28, "No space left on device")
@@ -369,15 +367,15 @@ async def test_reindex_brings_every_page_back(make_registry: Any, compared: list
 async def test_documents_that_cannot_be_begun_leave_no_temporary(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    draft, made = ReadableLayout.draft, []
+    draft, made = LayoutFolder.draft, []
 
-    def second_fails(layout: ReadableLayout) -> Any:
+    def second_fails(layout: LayoutFolder) -> Any:
         if made:
             raise OSError(28, "No space left on device")
         made.append(draft(layout))
         return made[0]
 
-    monkeypatch.setattr(ReadableLayout, "draft", second_fails)
+    monkeypatch.setattr(LayoutFolder, "draft", second_fails)
     await registry.push(make_image(), "v1")
     await registry.catch_up()
     assert made

@@ -19,7 +19,9 @@ class Auth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     enabled: bool = False
 
 
-def parse_hosted(config: Mapping[str, Any], kind: type[C], parts: Sequence[str], what: str) -> tuple[C, dict[str, Any]]:
+def parse_hosted_config(
+    config: Mapping[str, Any], kind: type[C], parts: Sequence[str], what: str
+) -> tuple[C, dict[str, Any]]:
     """
     A configuration as a ``kind``, and those of its ``parts`` that are set, as they are kept beside the fixed object.
 

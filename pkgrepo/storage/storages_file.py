@@ -19,7 +19,7 @@ from .durable_file import replace_file
 NAME = "storages.json"
 
 
-class KnownStorage(msgspec.Struct, frozen=True, kw_only=True):
+class StorageEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A storage that a catalog had, by the id that its folder has too; ``path`` may be relative to the data folder."""
 
     uid: str
@@ -27,24 +27,24 @@ class KnownStorage(msgspec.Struct, frozen=True, kw_only=True):
     path: str
 
 
-class KnownStorages:
+class StoragesFile:
     """The file in ``folder``. Every method blocks; several processes may use it."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
 
-    def list(self) -> list[KnownStorage]:
+    def list(self) -> list[StorageEntry]:
         """
         What is known, by name; nothing where there is no file, or none that makes sense.
 
         :raises OSError: it cannot be read
         """
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=list[KnownStorage])
+            return msgspec.json.decode(self._path.read_bytes(), type=list[StorageEntry])
         except (FileNotFoundError, msgspec.MsgspecError):
             return []
 
-    def remember(self, storage: KnownStorage) -> None:
+    def add(self, storage: StorageEntry) -> None:
         """
         Know a storage, as it is now; those of an earlier catalog stay known.
 
@@ -52,11 +52,11 @@ class KnownStorages:
         """
         self._change(lambda known: known | {storage.uid: storage})
 
-    def forget(self, uid: str) -> None:
+    def remove(self, uid: str) -> None:
         """Know a storage no more. :raises OSError: it could not be written"""
         self._change(lambda known: {key: each for key, each in known.items() if key != uid})
 
-    def _change(self, change: Callable[[dict[str, KnownStorage]], dict[str, KnownStorage]]) -> None:
+    def _change(self, change: Callable[[dict[str, StorageEntry]], dict[str, StorageEntry]]) -> None:
         with _alone(self._path.parent):
             before = {each.uid: each for each in self.list()}
             after = change(before)

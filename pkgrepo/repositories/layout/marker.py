@@ -21,7 +21,7 @@ from datetime import datetime
 import msgspec
 
 from pkgrepo.errors import Invalid
-from pkgrepo.storage.readable_layout import ReadableLayout
+from pkgrepo.storage.layout_folder import LayoutFolder
 
 from .removed_folders import folders_of, owner_of
 from .sidecars import decode, encode
@@ -30,7 +30,7 @@ MARK = ".layout.json"
 NO_LAYOUT = "no readable layout is kept, so pkgrepo reindex cannot bring back what the storage holds: copy the database"
 
 
-class Statement(msgspec.Struct, frozen=True, kw_only=True):
+class CatalogStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What one catalog said when: ``missing`` are changes that were not shown, None while a server was running."""
 
     at: datetime
@@ -38,34 +38,34 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     begun: datetime | None = None  # of a closed one: the time of the open one that it ends
 
 
-class LayoutMark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LayoutMarker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The statements of catalogs by their ids; not ``kept`` where the storage is to have no readable layout."""
 
-    catalogs: dict[str, Statement] = {}
+    catalogs: dict[str, CatalogStatus] = {}
     kept: bool = True
 
 
-def read_mark(layout: ReadableLayout) -> LayoutMark | None:
+def read_marker(layout: LayoutFolder) -> LayoutMarker | None:
     """The mark, or None where there is none that makes sense."""
     data = layout.read(MARK)
     try:
-        return None if data is None else decode(data, LayoutMark, MARK)
+        return None if data is None else decode(data, LayoutMarker, MARK)
     except Invalid:
         return None
 
 
-def end_layout(layout: ReadableLayout, uids: Collection[str]) -> None:
+def discard_layout(layout: LayoutFolder, uids: Collection[str]) -> None:
     """
     Keep no readable layout any more: the folders of the repositories with these public ids go, and the mark says it.
 
     :raises OSError: some of it is still there
     """
-    layout.write(MARK, encode(LayoutMark(kept=False)))
+    layout.write(MARK, encode(LayoutMarker(kept=False)))
     for folder in folders_of(layout, uids):
         layout.discard(folder)
 
 
-def write_statement(layout: ReadableLayout, catalog: str, statement: Statement, known: Collection[str]) -> None:
+def write_status(layout: LayoutFolder, catalog: str, statement: CatalogStatus, known: Collection[str]) -> None:
     """
     Put a catalog's statement into the mark, durably.
 
@@ -75,18 +75,18 @@ def write_statement(layout: ReadableLayout, catalog: str, statement: Statement, 
 
     :raises OSError: it could not be written
     """
-    found = read_mark(layout)
+    found = read_marker(layout)
     open_ = None if found is None else found.catalogs.get(catalog)
     if statement.begun is not None and open_ is not None and open_.missing is None and open_.at != statement.begun:
         return
     strange = any(owner_of(layout, folder) not in known for folder in layout.folders())
     if found is None:
         # Something is here that nobody speaks for: it must not look as if this catalog did.
-        others = {"": Statement(at=statement.at)} if strange else {}
+        others = {"": CatalogStatus(at=statement.at)} if strange else {}
     else:
         others = found.catalogs if strange else {}
     try:
-        layout.write(MARK, encode(LayoutMark(catalogs={**others, catalog: statement})))
+        layout.write(MARK, encode(LayoutMarker(catalogs={**others, catalog: statement})))
         layout.sync(MARK)
     except OSError:
         if statement.missing is None:

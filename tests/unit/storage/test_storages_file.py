@@ -1,0 +1,37 @@
+"""Where storages are is known without the database."""
+
+from pkgrepo.storage.storages_file import NAME, StorageEntry, StoragesFile
+
+MAIN = StorageEntry(uid="1", name="main", path="/a")
+OTHER = StorageEntry(uid="2", name="ä", path="/b\udcff".encode("utf-8", "replace").decode())
+
+
+def test_what_was_remembered_is_known_until_it_is_forgotten(tmp_path):
+    known = StoragesFile(tmp_path)
+    assert known.list() == []
+    known.add(OTHER)
+    known.add(MAIN)
+    assert StoragesFile(tmp_path).list() == [MAIN, OTHER]
+    renamed = StorageEntry(uid="1", name="first", path="/c")
+    known.add(renamed)
+    assert known.list() == [renamed, OTHER]
+    known.remove("1")
+    known.remove("never was")
+    assert known.list() == [OTHER]
+    assert [each.name for each in tmp_path.iterdir()] == [NAME]
+
+
+def test_nothing_is_written_when_nothing_changes(tmp_path):
+    known = StoragesFile(tmp_path)
+    known.add(MAIN)
+    before = (tmp_path / NAME).stat()
+    known.add(MAIN)
+    assert (tmp_path / NAME).stat() == before
+
+
+def test_a_damaged_file_is_begun_anew(tmp_path):
+    (tmp_path / NAME).write_bytes(b"[{]")
+    known = StoragesFile(tmp_path)
+    assert known.list() == []
+    known.add(MAIN)
+    assert known.list() == [MAIN]
