@@ -89,7 +89,7 @@ class Core:
         data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)
         self.pools.start()
         await self.catalog.start()
-        uid: str | None = self.catalog.look(settings.server_uid)
+        uid: str | None = self.catalog.look_inline(settings.server_uid)
         if uid is None:
             uid = await self.catalog.write(settings.ensure_server_uid)
         self.folders = StorageFolders(data.dir, uid, Durability(data.fsync))

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from twisted.internet.interfaces import IConsumer
 from zope.interface import Attribute, Interface
@@ -23,6 +24,15 @@ T = TypeVar("T")
 P = ParamSpec("P")
 Value = int | str | bytes | float | None
 Row = tuple[Any, ...]
+
+
+class NotNow(Enum):
+    """The type of ``NOT_NOW``; queries may give None, and this is never one's result."""
+
+    NOT_NOW = "not now"
+
+
+NOT_NOW: Final = NotNow.NOT_NOW  # what is asked for takes a while: await it
 
 
 class IBlobStore(Interface):
@@ -202,8 +212,23 @@ class ICatalog(Interface):
         then share the cost. Gives the generation.
         """
 
-    def look(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a query of a few indexed look-ups now, in the calling (reactor) thread."""
+    def look(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        """
+        Run a query of a few indexed look-ups.
+
+        An embedded engine answers at once, without a thread and without a turn of the reactor; another one when its
+        reply is in. Whoever asks must count on other events in between.
+        """
+
+    def peek(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T | NotNow:
+        """
+        The same now, in the calling (reactor) thread, or ``NOT_NOW`` from an engine that would have to wait.
+
+        Only for what has an answer without it: ask ``look`` then.
+        """
+
+    def look_inline(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """The inline ``look`` of before, for callers that do not await it yet."""
 
     def scan(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """Run a longer query on a reader thread."""

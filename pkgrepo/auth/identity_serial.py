@@ -22,6 +22,6 @@ class IdentitySerial:
         """A number that grows with every change of users, groups, grants, tokens and projects."""
         generation = self._catalog.generation()
         if generation != self._generation:
-            self._serial = self._catalog.look(identity_serial)
+            self._serial = self._catalog.look_inline(identity_serial)
             self._generation = generation
         return self._serial

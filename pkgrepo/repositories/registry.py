@@ -68,14 +68,14 @@ class Registry:
         generation = self._catalog.generation()
         if generation == self._generation:
             return
-        serial = self._catalog.look(repositories.config_serial)
+        serial = self._catalog.look_inline(repositories.config_serial)
         if serial != self._serial:
             self._load()
         self._serial, self._generation = serial, generation
 
     def _load(self) -> None:
-        every = self._catalog.look(repositories.all_repositories)
+        every = self._catalog.look_inline(repositories.all_repositories)
         self._repositories = {(r.storage_name.casefold(), r.name.casefold()): r for r in every}
         self._by_uid = {r.uid: r for r in every}
         self._by_id = {r.id: r for r in every}
-        self._storages = {s.id: s for s in self._catalog.look(storages.list_storages)}
+        self._storages = {s.id: s for s in self._catalog.look_inline(storages.list_storages)}

@@ -67,7 +67,7 @@ async def ensure_storages(core: Core, config: Config, *, take_over: bool = False
                 await core.pools.disk(core.folders.take_over, name, path)
     plain = {each.name for each in config.bootstrap.storages if not each.readable_layout}
     for name, path in declared.items():
-        if core.catalog.look(storages.find_storage, name) is not None:
+        if core.catalog.look_inline(storages.find_storage, name) is not None:
             continue
         found = await core.pools.disk(find_storage_id, path)
         uid = await core.pools.disk(core.folders.make, name, path)
@@ -96,7 +96,7 @@ def _add_storage(tx: Transaction, name: str, settings: Mapping[str, Any], uid: s
 
 
 async def _ensure_admin(core: Core, config: Config) -> str | None:
-    if core.catalog.look(identity.has_users):
+    if core.catalog.look_inline(identity.has_users):
         return None
     admin = config.bootstrap.admin
     if config.compat.open_install and admin.password is None and admin.password_hash is None:

@@ -63,7 +63,7 @@ async def fill(reactor: Any, data: Path, path: str, count: int) -> None:
     await catalog.start()
     try:
         storage, _, name = path.partition("/")
-        repository = catalog.look(repositories.find_by_path, storage, name)
+        repository = catalog.peek(repositories.find_by_path, storage, name)
         assert repository is not None, f"there is no repository {path}"
         for start in range(0, count, BATCH):
             releases = [release(number) for number in range(start, min(start + BATCH, count))]

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from zope.interface.verify import verifyObject
 
 from pkgrepo.errors import NotFound
-from pkgrepo.interfaces import ICatalog
+from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.storage.catalog.server import settings
 from tests.support.catalogs import SqliteCase
 from tests.support.patience import PATIENCE_S
@@ -51,11 +51,9 @@ async def test_a_write_answers_with_what_its_command_returns(catalog):
 async def test_what_was_written_is_seen_as_soon_as_the_write_is_answered(catalog):
     seen = []
 
-    def look(_):
-        seen.append(catalog.look(settings.get, "serial"))
-
     for _ in range(50):
-        await catalog.write(settings.grow, "serial").addCallback(look)
+        await catalog.write(settings.grow, "serial")
+        seen.append(await catalog.look(settings.get, "serial"))
     assert seen == [str(n) for n in range(1, 51)]
     assert await catalog.scan(settings.get, "serial") == "50"
 
@@ -65,7 +63,7 @@ async def test_a_write_is_seen_by_other_workers_as_soon_as_it_is_answered(case, 
     other = await case.another()
     for number in range(1, 20):
         await (catalog, other)[number % 2].write(settings.grow, "serial")
-        assert catalog.look(settings.get, "serial") == other.look(settings.get, "serial") == str(number)
+        assert await catalog.look(settings.get, "serial") == await other.look(settings.get, "serial") == str(number)
 
 
 @pytest_twisted.ensureDeferred
@@ -82,7 +80,7 @@ async def test_the_generation_changes_with_every_commit_of_any_worker(case, cata
 async def test_the_generation_stands_while_nothing_is_written(catalog):
     await catalog.write(settings.grow, "serial")
     before = catalog.generation()
-    catalog.look(settings.get, "serial")
+    await catalog.look(settings.get, "serial")
     await catalog.scan(settings.get, "serial")
     assert catalog.generation() == before
 
@@ -91,7 +89,7 @@ async def test_the_generation_stands_while_nothing_is_written(catalog):
 async def test_a_failing_command_raises_its_error_and_changes_nothing(catalog):
     with pytest.raises(NotFound, match="thing 'a' does not exist"):
         await catalog.write(refuse, "a")
-    assert catalog.look(settings.get, "a") is None
+    assert await catalog.look(settings.get, "a") is None
 
 
 @pytest_twisted.ensureDeferred
@@ -104,7 +102,7 @@ async def test_a_failing_command_leaves_the_commands_beside_it_alone(catalog):
         except NotFound:
             failed.append(number)
     assert failed == list(range(1, 60, 3))
-    assert [n for n in range(60) if catalog.look(settings.get, f"key {n}") is None] == failed
+    assert [n for n in range(60) if await catalog.look(settings.get, f"key {n}") is None] == failed
 
 
 @pytest_twisted.ensureDeferred
@@ -154,12 +152,20 @@ async def test_a_look_that_fails_leaves_the_next_one_fresh(catalog):
         raise NotFound("thing", "a")
 
     with pytest.raises(NotFound):
-        catalog.look(broken)
+        await catalog.look(broken)
     with pytest.raises(NotFound):
         await catalog.scan(broken)
     await catalog.write(settings.grow, "serial")
-    assert catalog.look(two_values, "serial", "other") == ("1", None)
+    assert await catalog.look(two_values, "serial", "other") == ("1", None)
     assert await catalog.scan(two_values, "serial", "other") == ("1", None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_peek_is_a_look_or_says_that_it_would_have_to_wait(catalog):
+    for number in range(1, 4):
+        await catalog.write(settings.grow, "serial")
+        assert catalog.peek(settings.get, "serial") in (NOT_NOW, str(number))
+        assert catalog.peek(settings.get, "nothing") in (NOT_NOW, None)
 
 
 @pytest_twisted.ensureDeferred
@@ -177,7 +183,7 @@ async def test_stopping_answers_every_command_that_was_taken(case, catalog):
     writes = [catalog.write(settings.grow, "serial") for _ in range(200)]
     await catalog.stop()
     assert await gatherResults(writes) == list(range(1, 201))
-    assert (await case.another()).look(settings.get, "serial") == "200"
+    assert await (await case.another()).look(settings.get, "serial") == "200"
 
 
 @pytest_twisted.ensureDeferred
@@ -197,7 +203,7 @@ async def test_a_stopped_catalog_refuses_work(case, catalog):
     with pytest.raises(RuntimeError):
         await catalog.write(settings.grow, "serial")
     with pytest.raises(RuntimeError):
-        catalog.look(settings.get, "serial")
+        await catalog.look(settings.get, "serial")
     await catalog.stop()
 
 
@@ -217,4 +223,4 @@ async def test_arguments_may_have_any_name(catalog):
         return query, command
 
     words = {"query": 1, "command": 2}
-    assert catalog.look(echo, **words) == await catalog.scan(echo, **words) == await catalog.write(echo, **words)
+    assert await catalog.look(echo, **words) == await catalog.scan(echo, **words) == await catalog.write(echo, **words)

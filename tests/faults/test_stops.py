@@ -113,7 +113,7 @@ async def test_who_waited_for_an_upload_of_somebody_else_has_left_it_alone(
     path = started.headers["location"]
     first = begin(stack, "PATCH", path, bytes(600_000), 300_000)
     core = stack.assembly.core
-    while not core.catalog.look(lambda r: r.one("SELECT 1 FROM upload WHERE lease_by IS NOT NULL")):
+    while not core.catalog.peek(lambda r: r.one("SELECT 1 FROM upload WHERE lease_by IS NOT NULL")):
         await turn()
     second = begin(stack, "PATCH", path, b"more", 4)
     while not waiting:

@@ -57,8 +57,13 @@ class MemoryCatalog:
     def moment(self) -> Iterator[int]:
         yield self.commits
 
-    def look(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:
+    async def look(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:
         return query(self.tx, *args, **kwargs)
+
+    def peek(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return query(self.tx, *args, **kwargs)
+
+    look_inline = peek
 
     async def scan(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:
         return query(self.tx, *args, **kwargs)

@@ -200,7 +200,7 @@ class World:
 
     def count(self, table: str) -> int:
         """How many rows a table of the catalog has."""
-        row = self.catalog.look(lambda reader: reader.one(f"SELECT COUNT(*) FROM {table}"))
+        row = self.catalog.peek(lambda reader: reader.one(f"SELECT COUNT(*) FROM {table}"))
         return int(row[0])
 
     async def _open(self, storage: Storage) -> FilesystemBlobStore:

@@ -81,8 +81,8 @@ async def test_a_start_removes_the_rows_of_the_audit_log_that_are_too_old(tmp_pa
     await second.start()
     try:
         catalog = second.assembly.core.catalog
-        await until(lambda: not catalog.look(list_audit, action="8 days ago"))
-        assert catalog.look(list_audit, action="6 days ago")
+        await until(lambda: not catalog.peek(list_audit, action="8 days ago"))
+        assert catalog.peek(list_audit, action="6 days ago")
     finally:
         await second.stop()
 

@@ -87,9 +87,9 @@ class PasswordChecker:
     async def _check(self, credentials: Any) -> Identity:
         account, address = name_key(credentials.username), credentials.address
         self._throttle.admit(account, address)  # before queueing, and again when the turn has come
-        user = self._catalog.look(find_user_by_name, credentials.username)
+        user = self._catalog.look_inline(find_user_by_name, credentials.username)
         # an inactive account is no account here: its password must not be told right by how guesses are counted
-        stored = self._catalog.look(password_hash, user.id) if user and user.active else ""
+        stored = self._catalog.look_inline(password_hash, user.id) if user and user.active else ""
         verdict = await self._passwords.verify(
             stored,
             credentials.password,
@@ -136,15 +136,15 @@ class TokenChecker:
         return maybeDeferred(self._check, credentials)
 
     def _check(self, credentials: Any) -> Identity:
-        token = self._catalog.look(find_token_by_hash, hash_token(credentials.text))
+        token = self._catalog.look_inline(find_token_by_hash, hash_token(credentials.text))
         if token is None or not _valid(token, self._clock()):
             raise UnauthorizedLogin
-        owner = self._catalog.look(find_user, token.user_id)
+        owner = self._catalog.look_inline(find_user, token.user_id)
         if owner is None or not owner.active:
             raise UnauthorizedLogin
         if credentials.username and name_key(credentials.username) != owner.key:
             # a free-form name is fine, another user's is a mistake that would hide who acts
-            named = self._catalog.look(find_user_by_name, credentials.username)
+            named = self._catalog.look_inline(find_user_by_name, credentials.username)
             if named is not None:
                 raise UnauthorizedLogin
         return identity_of(owner, via="token", token=token)
@@ -169,12 +169,12 @@ class SignedChecker:
         claims = self._bearer.read(credentials.text)
         if not claims.user_uid:
             return Identity(via="bearer", limits=claims.limits, scoped=claims.scoped)
-        user = self._catalog.look(find_user_by_uid, claims.user_uid)
+        user = self._catalog.look_inline(find_user_by_uid, claims.user_uid)
         if user is None or not user.active or user.generation != claims.generation:
             raise UnauthorizedLogin
         limits, token = claims.limits, None
         if claims.token_id is not None:
-            token = self._catalog.look(find_token, claims.token_id)
+            token = self._catalog.look_inline(find_token, claims.token_id)
             if token is None or token.user_id != user.id or not _valid(token, self._clock()):
                 raise UnauthorizedLogin
             if claims.scoped:

@@ -44,7 +44,7 @@ class IdentityRealm:
             return avatar_id
         if avatar_id == ():
             return ANONYMOUS
-        user = self._catalog.look(find_user_by_name, avatar_id.decode())
+        user = self._catalog.look_inline(find_user_by_name, avatar_id.decode())
         if user is None or not user.active:
             raise UnauthorizedLogin
         return identity_of(user, via="password")

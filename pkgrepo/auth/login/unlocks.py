@@ -13,11 +13,11 @@ class NewUnlocks:
 
     def __init__(self, catalog: ICatalog) -> None:
         self._catalog = catalog
-        self._seen = catalog.look(newest_unlock)
+        self._seen = catalog.look_inline(newest_unlock)
 
     def __call__(self) -> Sequence[LoginUnlock]:
         """The new unlocks, oldest first."""
-        found = self._catalog.look(unlocks_after, self._seen)
+        found = self._catalog.look_inline(unlocks_after, self._seen)
         if found:
             self._seen = found[-1].id
         return found

@@ -107,7 +107,7 @@ class Authorizer:
             self._standing(identity),
             behind(self._catalog, identity),
             repository,
-            bound=lambda: self._catalog.look(_bound_projects, repository.id),
+            bound=lambda: self._catalog.look_inline(_bound_projects, repository.id),
         )
         self._remember(key, identity, repository, Decision(allowed=known, reason=""))
         return known
@@ -153,7 +153,7 @@ class Authorizer:
     def owning_project(self, repository: Repository, package: str) -> Project | None:
         """The project that owns a package, existing or not, or None."""
         rule = ownership(repository, package)
-        return self._catalog.look(owning_project, repository.id, rule.patterns, rule.project_key)
+        return self._catalog.look_inline(owning_project, repository.id, rule.patterns, rule.project_key)
 
     def is_project_member(self, identity: Identity, repository: Repository, package: str) -> bool:
         """Whether the identity is developer or more in the project that owns the package; admins always are."""
@@ -205,7 +205,7 @@ class Authorizer:
 
         :raises Forbidden: naming a repository and the actions that the giver does not hold there
         """
-        before = Standing(user=NEWCOMER) if user is None else self._catalog.look(read_standing, user.id)
+        before = Standing(user=NEWCOMER) if user is None else self._catalog.look_inline(read_standing, user.id)
         after = before
         if grants is not None:
             after = evolve(after, own=grants)
@@ -250,7 +250,7 @@ class Authorizer:
         self._forget_if_moved()
         standing = self._standings.get(identity.user_id)
         if standing is None:
-            standing = self._catalog.look(read_standing, identity.user_id)
+            standing = self._catalog.look_inline(read_standing, identity.user_id)
             self._standings[identity.user_id] = standing
         return standing
 

@@ -178,7 +178,7 @@ class BearerTokens:
         if catalog and (identity.scoped is not True or (limits is not None and CATALOG_GRANT in limits.scopes)):
             claims["access"].append({"type": "registry", "name": "catalog", "actions": ["*"]})
         if identity.user_id is not None:
-            claims["sub"] = self._catalog.look(get_user, identity.user_id).uid
+            claims["sub"] = self._catalog.look_inline(get_user, identity.user_id).uid
             claims["am"] = "password" if identity.token_id is None else "token"
             if identity.token_id is not None:
                 claims["tid"] = identity.token_id
@@ -226,7 +226,7 @@ def behind(catalog: ICatalog, identity: Identity) -> Identity:
         return identity
     if not identity.scoped:
         return evolve(identity, scoped=None)
-    token = None if identity.token_id is None else catalog.look(find_token, identity.token_id)
+    token = None if identity.token_id is None else catalog.look_inline(find_token, identity.token_id)
     return evolve(identity, limits=None if token is None else token.limits)
 
 

@@ -56,7 +56,7 @@ class Blobs:
         if request.method == b"GET":
 
             def fresh() -> bool:
-                now = services.catalog.look(
+                now = services.catalog.look_inline(
                     find_linked, repository.storage_id, repository.id, target.image, str(digest)
                 )
                 return now is not None and now.locator == found.locator
@@ -90,7 +90,7 @@ class Blobs:
 
     def _find(self, target: Target, digest: Digest) -> LinkedBlob:
         repository = target.repository
-        found = self._services.catalog.look(
+        found = self._services.catalog.look_inline(
             find_linked, repository.storage_id, repository.id, target.image, str(digest)
         )
         if found is None:
@@ -99,7 +99,9 @@ class Blobs:
 
     async def _promise(self, target: Target, found: LinkedBlob, digest: Digest, client: str | None) -> None:
         catalog, now_ms = self._services.catalog, self._services.clock.now_ms()
-        promised = client is None or catalog.look(is_fresh, found.package_id, f"sha256:{found.sha256}", client, now_ms)
+        promised = client is None or catalog.look_inline(
+            is_fresh, found.package_id, f"sha256:{found.sha256}", client, now_ms
+        )
         if promised and found.touched_ms >= now_ms - TOUCH_MS:
             return
         kept = await catalog.write(

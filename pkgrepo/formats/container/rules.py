@@ -55,5 +55,5 @@ class PushGate:
         """Whether an access token established who this is; one that a login was kept by does not count."""
         if identity.token_id is None:
             return False
-        token = self._services.catalog.look(find_token, identity.token_id)
+        token = self._services.catalog.look_inline(find_token, identity.token_id)
         return token is not None and token.kind is not TokenKind.LOGIN

@@ -175,7 +175,7 @@ class Api:
         return await self._reading.attestations(name, version)
 
     def _keys(self) -> Answer:
-        key = self._services.catalog.look(find_public_key)
+        key = self._services.catalog.look_inline(find_public_key)
         if key is None:
             raise Refusal(404, "nothing was signed here yet", "no_keys")
         return json_answer(keys_document([key]), headers=((b"Cache-Control", b"no-cache"),))

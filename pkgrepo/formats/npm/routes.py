@@ -94,7 +94,7 @@ class NpmSite:
         package = self._reading.find_package(path.name)
         if package is None or not isinstance(path, VersionPath):
             return package is not None
-        return self._services.catalog.look(find_selected, package.id, path.selector) is not None
+        return self._services.catalog.look_inline(find_selected, package.id, path.selector) is not None
 
     def _handler(self, method: bytes, path: Path) -> Handler | None:
         verb = "GET" if method in READS else method.decode("ascii")

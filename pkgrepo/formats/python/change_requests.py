@@ -56,7 +56,10 @@ class ChangeRequests:
         paths = None
         if path is not None:
             companions = [path + suffix for suffix in COMPANIONS]
-            paths = [path, *self._services.catalog.look(package_changes.present, self._repository.id, companions)]
+            paths = [
+                path,
+                *self._services.catalog.look_inline(package_changes.present, self._repository.id, companions),
+            ]
         burn = not self._repository.settings.get("policy", {}).get("reuse_deleted_names", False)
         gone = await self._services.publisher.change(
             package_changes.remove_files, self._repository, project, version, paths, actor, index_project, burn

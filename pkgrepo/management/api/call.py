@@ -133,7 +133,7 @@ class Call:
     def begin(self) -> None:
         """Note, before anything is looked up, how far changes have come; ``write`` holds a conditional change to it."""
         if self.route.conditional and self.request.header(b"if-match") is not None:
-            self._seen = self._services.shared.catalog.look(_read_serials)
+            self._seen = self._services.shared.catalog.look_inline(_read_serials)
 
     def check_unchanged(self, current: object) -> None:
         """Let the change pass when the caller has seen ``current``. :raises Stale: If-Match says otherwise"""

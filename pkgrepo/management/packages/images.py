@@ -83,7 +83,7 @@ class Images:
 
     def find(self, call: Call, package: Package, name: str) -> ImageVersion:
         """The version of this name, as far as the caller may see it. :raises NotFound: there is none"""
-        found: ImageVersion | None = self._catalog.look(
+        found: ImageVersion | None = self._catalog.look_inline(
             find_image_version, package.id, name, self._keys(call, package.key)
         )
         if found is None:
@@ -100,7 +100,7 @@ class Images:
         self._check_policy(call.repository)
         found = self.find(call, package, name)
         by_digest = ":" in name
-        gone = [name, *(self._catalog.look(tags_of_manifest, package.id, found.digest) if by_digest else ())]
+        gone = [name, *(self._catalog.look_inline(tags_of_manifest, package.id, found.digest) if by_digest else ())]
         if not dry_run:
             command = images.delete_manifest if by_digest else images.delete_tag
             await call.change_content(

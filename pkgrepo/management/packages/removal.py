@@ -49,7 +49,7 @@ class Removal(Handlers):
             return DeletedVersion(deleted=await self._images.delete(call, image, version, dry_run=dry), dry_run=dry)
         package, found = find_version(self._services, call, version)
         if call.flag("dry_run"):
-            held = self._catalog.look(files.files_of_version, found.id)
+            held = self._catalog.look_inline(files.files_of_version, found.id)
             return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
         return DeletedVersion(deleted=await self._remove(call, package.key, found.key, None), dry_run=False)
 
@@ -141,8 +141,8 @@ class Removal(Handlers):
 
     async def _delete_path(self, call: Call, path: str) -> None:
         repository = call.repository
-        file: File | None = self._catalog.look(files.find_file, repository.id, path)
-        place = None if file is None else self._catalog.look(place_of_file, file.id)
+        file: File | None = self._catalog.look_inline(files.find_file, repository.id, path)
+        place = None if file is None else self._catalog.look_inline(place_of_file, file.id)
         if file is not None and place is not None:
             self._require_delete(call, place[0])
             await self._remove(call, *place, self._with_companions(file))
@@ -168,7 +168,7 @@ class Removal(Handlers):
     def _with_companions(self, file: File) -> list[str]:
         """The paths of a file and of what only accompanies it: signatures, extracted metadata, provenance."""
         assert file.version_id is not None
-        every: list[File] = self._catalog.look(files.files_of_version, file.version_id)
+        every: list[File] = self._catalog.look_inline(files.files_of_version, file.version_id)
         return [
             each.path
             for each in every
@@ -199,7 +199,7 @@ class Removal(Handlers):
             key = self._services.formats[repository.format].package_key(name)
         except Invalid:
             return None
-        found: Package | None = self._catalog.look(packages.find_package, repository.id, key)
+        found: Package | None = self._catalog.look_inline(packages.find_package, repository.id, key)
         return found
 
     def _version_key(self, repository: Repository, text: str) -> str:

@@ -148,7 +148,7 @@ class Packages(Handlers):
 
 def find_package(catalog: ICatalog, call: Call) -> Package:
     """The package that the path names. :raises NotFound: there is none"""
-    package: Package | None = catalog.look(packages.find_package, call.repository.id, call.package or "")
+    package: Package | None = catalog.look_inline(packages.find_package, call.repository.id, call.package or "")
     if package is None:
         raise NotFound("package", call.package or "")
     return package
@@ -161,7 +161,7 @@ def find_version(services: ManagementServices, call: Call, text: str) -> tuple[P
         key = services.formats[call.repository.format].version_key(text)
     except Invalid:
         raise NotFound("version", text) from None
-    version: Version | None = services.shared.catalog.look(versions.find_version, package.id, key)
+    version: Version | None = services.shared.catalog.look_inline(versions.find_version, package.id, key)
     if version is None:
         raise NotFound("version", text)
     call.object = f"{call.repository.path}/{package.key}@{version.text}"

@@ -123,7 +123,7 @@ class ProjectMembers(Handlers):
         project = self._known.find(call, key)
         repository = named_repository(self._registry, call.query("repository"), "repository")
         pattern = call.query("pattern")
-        bound = self._catalog.look(projects.list_bindings, project_id=project.id, repository_id=repository.id)
+        bound = self._catalog.look_inline(projects.list_bindings, project_id=project.id, repository_id=repository.id)
         if all(each.pattern != pattern for each in bound):
             raise NotFound("binding", pattern)
         entry = call.entry(project.key, {"repository": repository.path, "unbound": pattern})
@@ -135,13 +135,13 @@ class ProjectMembers(Handlers):
         if (user is None) == (group is None):
             raise Invalid("name either a user or a group", "/user")
         if user is not None:
-            found = self._catalog.look(identity.find_user_by_uid, user) or self._catalog.look(
+            found = self._catalog.look_inline(identity.find_user_by_uid, user) or self._catalog.look_inline(
                 identity.find_user_by_name, user
             )
             if found is None:
                 raise Invalid(f"there is no user {user!r}", "/user")
             return SubjectKind.USER, found.id, found.username
-        there = self._catalog.look(grants.find_group, group or "")
+        there = self._catalog.look_inline(grants.find_group, group or "")
         if there is None:
             raise Invalid(f"there is no group {group!r}", "/group")
         return SubjectKind.GROUP, there.id, there.name

@@ -31,7 +31,7 @@ class KnownProjects:
         :raises NotFound: there is none, or none that the caller may know of
         :raises Forbidden: the caller has not the ``role`` there that is asked for, nor a higher one
         """
-        project: Project | None = self._catalog.look(projects.find_project, key)
+        project: Project | None = self._catalog.look_inline(projects.find_project, key)
         if project is None or not self.may_see(call, project):
             raise NotFound("project", key)
         call.object = project.key
@@ -49,7 +49,7 @@ class KnownProjects:
 
     def shown(self, call: Call, project: Project) -> ProjectRecord:
         """The record of a project; bindings in repositories that the caller may not read are left out."""
-        bound = self._catalog.look(projects.list_bindings, project_id=project.id)
+        bound = self._catalog.look_inline(projects.list_bindings, project_id=project.id)
         places = [(self._services.shared.registry.find_id(each.repository_id), each.pattern) for each in bound]
         return ProjectRecord(
             id=project.uid,
@@ -72,7 +72,7 @@ class KnownProjects:
         """The members of a project, users before groups."""
         return [
             MemberRecord(kind=each.subject_kind, id=each.subject_uid, name=each.subject_name, role=each.role)
-            for each in self._catalog.look(projects.list_project_members, project.id)
+            for each in self._catalog.look_inline(projects.list_project_members, project.id)
         ]
 
     def check_knows_members(self, call: Call, project: Project) -> None:
@@ -96,5 +96,5 @@ class KnownProjects:
     def _role(self, call: Call, project: Project) -> ProjectRole | None:
         if call.identity.user_id is None:
             return None
-        roles: dict[int, ProjectRole] = self._catalog.look(projects.roles_of_user, call.identity.user_id)
+        roles: dict[int, ProjectRole] = self._catalog.look_inline(projects.roles_of_user, call.identity.user_id)
         return roles.get(project.id)

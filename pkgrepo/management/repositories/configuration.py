@@ -115,7 +115,7 @@ class Configuration(Handlers):
         return self._services.formats[repository.format]
 
     def _fresh(self, call: Call) -> Repository:
-        fresh: Repository | None = self._catalog.look(repositories.find_repository, call.repository.uid)
+        fresh: Repository | None = self._catalog.look_inline(repositories.find_repository, call.repository.uid)
         if fresh is None:
             raise unknown(call.identity, call.repository.path)
         return fresh

@@ -97,7 +97,7 @@ class Repositories(Handlers):
             fixed, settings = validated(format_, body.config or {"type": "Hosted"}, "/config")
         format_.check_place(storage.name, body.name)
         default = self._services.images.lasting_default
-        self._catalog.look(check_hides_nothing, default, format_.name, storage.name, body.name)
+        self._catalog.look_inline(check_hides_nothing, default, format_.name, storage.name, body.name)
         visibility = visibility_of(body.visibility)
         call.object = f"{storage.name}/{body.name}"
         entry = call.entry(detail={"format": format_.name, "visibility": visibility, "config": sorted(settings)})
@@ -245,7 +245,7 @@ class Repositories(Handlers):
         name = body.storage or body.storage_name or body.storage_id
         if not name:
             raise Invalid("the object missing required field `storage`", "/storage")
-        storage: Storage | None = self._catalog.look(storages.find_storage, name)
+        storage: Storage | None = self._catalog.look_inline(storages.find_storage, name)
         if storage is None:
             raise Invalid(f"there is no storage {name!r}", "/storage")
         if not storage.active:
@@ -253,7 +253,7 @@ class Repositories(Handlers):
         return storage
 
     def _fresh(self, call: Call) -> Repository:
-        fresh: Repository | None = self._catalog.look(repositories.find_repository, call.repository.uid)
+        fresh: Repository | None = self._catalog.look_inline(repositories.find_repository, call.repository.uid)
         if fresh is None:
             raise unknown(call.identity, call.repository.path)
         return fresh

@@ -67,7 +67,7 @@ class HealthChecks:
 
     def _catalog(self) -> Check:
         try:
-            self._services.shared.catalog.look(has_users)
+            self._services.shared.catalog.look_inline(has_users)
         except PkgrepoError as error:
             return Check("catalog", UNAVAILABLE, str(error))
         return Check("catalog")

@@ -78,7 +78,7 @@ class Storages(Handlers):
         if type.lower() != "local":
             raise Invalid("the type of a storage is Local", "/type")
         path = self._path(body)
-        present = self._catalog.look(storages.find_storage, body.name)
+        present = self._catalog.look_inline(storages.find_storage, body.name)
         if present is not None:
             if self._folders.folder(present) != path or present.readable_layout != _readable(body):
                 raise AlreadyExists("storage", body.name)
@@ -203,7 +203,7 @@ class Storages(Handlers):
     # Below
 
     def _find(self, id: str) -> Storage:
-        storage: Storage | None = self._catalog.look(storages.find_storage, id)
+        storage: Storage | None = self._catalog.look_inline(storages.find_storage, id)
         if storage is None:
             raise NotFound("storage", id)
         return storage
@@ -227,7 +227,7 @@ class Storages(Handlers):
             found = await self._services.shared.pools.disk(self._folders.find_empty, path)
         except (PkgrepoError, OSError) as error:
             raise _unusable(error) from error
-        present = None if found is None else self._catalog.look(storages.find_storage, found)
+        present = None if found is None else self._catalog.look_inline(storages.find_storage, found)
         return found if found is not None and present is None else str(uuid4())
 
     async def _make(self, name: str, path: Path, uid: str) -> dict[str, Any]:
@@ -247,7 +247,9 @@ class Storages(Handlers):
                     services.formats[each.format].check_place(name, each.name)
                 except Invalid as error:
                     raise Invalid(f"{error.message} (it has the repository {each.name!r})", "/name") from None
-                self._catalog.look(check_hides_nothing, services.images.lasting_default, each.format, name, each.name)
+                self._catalog.look_inline(
+                    check_hides_nothing, services.images.lasting_default, each.format, name, each.name
+                )
 
     def _check_unused(self, storage: Storage) -> None:
         users = [each.path for each in self._registry.all() if each.storage_id == storage.id]

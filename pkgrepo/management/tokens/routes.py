@@ -188,7 +188,7 @@ class Tokens(Handlers):
     # Below
 
     def _find(self, call: Call, id: str) -> Token:
-        token: Token | None = self._catalog.look(tokens.find_token_by_uid, id.lower())
+        token: Token | None = self._catalog.look_inline(tokens.find_token_by_uid, id.lower())
         if token is None or token.user_id != _owner(call):
             raise NotFound("token", id)
         call.object = token.name

@@ -67,7 +67,7 @@ class Account(Handlers):
     async def permissions(self, call: Call) -> Permissions:
         """Flags, default actions, and grants in repositories."""
         user = self._user(call)
-        found = self._catalog.look(grants.permissions_of_user, user.id)
+        found = self._catalog.look_inline(grants.permissions_of_user, user.id)
         return permissions_record(user, found, {each.id: each for each in self._registry.all()})
 
     @table.route(
@@ -96,5 +96,5 @@ class Account(Handlers):
     def _user(self, call: Call) -> User:
         if call.identity.user_id is None:
             raise AuthenticationRequired
-        user: User = self._catalog.look(identity.get_user, call.identity.user_id)
+        user: User = self._catalog.look_inline(identity.get_user, call.identity.user_id)
         return user

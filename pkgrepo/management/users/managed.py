@@ -19,8 +19,8 @@ FLAGS = ("admin", "user_manager", "system_manager")
 
 def find_user(catalog: ICatalog, id: str) -> User:
     """The user with this id or name. :raises NotFound: there is none"""
-    user: User | None = catalog.look(identity.find_user_by_uid, id)
-    user = user or catalog.look(identity.find_user_by_name, id)
+    user: User | None = catalog.look_inline(identity.find_user_by_uid, id)
+    user = user or catalog.look_inline(identity.find_user_by_name, id)
     if user is None:
         raise NotFound("user", id)
     return user

@@ -71,12 +71,12 @@ class UserPermissions(Handlers):
     # Below
 
     def _permissions(self, user: User) -> Permissions:
-        found = self._catalog.look(grants.permissions_of_user, user.id)
+        found = self._catalog.look_inline(grants.permissions_of_user, user.id)
         return permissions_record(user, found, {each.id: each for each in self._registry.all()})
 
     def _wanted(self, call: Call, user: User, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
         wanted: dict[int, frozenset[Action]] = {}
-        granted = {each.repository_id for each in self._catalog.look(grants.permissions_of_user, user.id)}
+        granted = {each.repository_id for each in self._catalog.look_inline(grants.permissions_of_user, user.id)}
 
         def knows(repository: Repository) -> bool:
             return repository.id in granted or is_full_admin(call.identity) or call.knows(repository)

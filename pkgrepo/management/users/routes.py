@@ -207,7 +207,9 @@ class Users(Handlers):
     async def is_taken(self, call: Call) -> NameTaken:
         """In whatever case."""
         username = call.query("username")
-        return NameTaken(username=username, taken=self._catalog.look(identity.find_user_by_name, username) is not None)
+        return NameTaken(
+            username=username, taken=self._catalog.look_inline(identity.find_user_by_name, username) is not None
+        )
 
     # Below
 

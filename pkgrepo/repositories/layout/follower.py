@@ -199,7 +199,7 @@ class LayoutFollower(Service):
 
     async def _mark(self, backlog: Backlog | None) -> None:
         """Write into each layout how much of this catalog it lacks; None: that is not known while a server runs."""
-        found = self._catalog.look(settings.server_uid)
+        found = self._catalog.look_inline(settings.server_uid)
         catalog = await self._catalog.write(settings.ensure_server_uid) if found is None else found
         known = {repository.uid for repository in self._registry.all()}
         at = datetime.now(UTC)
@@ -252,7 +252,7 @@ class LayoutFollower(Service):
             await self._pausing
 
     async def _show_events(self) -> None:
-        cursor = self._catalog.look(layout_pending.cursor)
+        cursor = self._catalog.look_inline(layout_pending.cursor)
         more = True
         while more and self._open:
             batch = await self._catalog.scan(events.events_after, cursor, BATCH)

@@ -112,7 +112,9 @@ class BlobRepair:
                 if info.sha256 in locator and locator != info.locator:
                     yield await self._copy_blob(store, store, locator, info)
         for other in self._registry.storages():
-            found = None if other.id == storage.id else self._catalog.look(blobs.find_blob, other.id, info.sha256)
+            found = (
+                None if other.id == storage.id else self._catalog.look_inline(blobs.find_blob, other.id, info.sha256)
+            )
             if found is not None:
                 with suppress(*FAILURES):
                     yield await self._copy_blob(store, await self._stores.of(other), found.locator, info)

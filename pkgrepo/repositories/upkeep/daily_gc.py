@@ -58,7 +58,7 @@ class DailyCollection(Rounds):
 
     async def _is_due(self, storage: Storage) -> bool:
         key, now_ms = _key(storage), self._clock.now_ms()
-        last = self._catalog.look(settings.get, key)
+        last = self._catalog.look_inline(settings.get, key)
         if last is None:
             await self._catalog.write(settings.put, key, str(now_ms))
         return last is not None and now_ms - int(last) >= DAY_MS

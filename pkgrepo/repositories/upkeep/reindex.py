@@ -147,7 +147,9 @@ class Reindexer:
         bytes_ = f"{count} blobs of {size} bytes in storage {storage.name} belong to nothing that was taken in"
         if not storage.readable_layout and not count:
             return
-        doubts = _doubts(mark, self._catalog.look(settings.server_uid)) if storage.readable_layout else [NO_LAYOUT]
+        doubts = (
+            _doubts(mark, self._catalog.look_inline(settings.server_uid)) if storage.readable_layout else [NO_LAYOUT]
+        )
         self._restored.problems += [f"{storage.name}: {doubt}" for doubt in doubts]
         if count and doubts:
             await self._catalog.write(settings.put, settings.UNCLAIMED_BEFORE, str(self._clock.now_ms()))

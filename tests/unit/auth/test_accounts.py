@@ -46,7 +46,7 @@ def actor_of(identity):
 
 
 def rows(scene):
-    return [(row.actor, row.action, row.object, row.outcome) for row in scene.catalog.look(list_audit)]
+    return [(row.actor, row.action, row.object, row.outcome) for row in scene.catalog.peek(list_audit)]
 
 
 async def issue(accounts, ada):
@@ -64,7 +64,7 @@ async def test_a_changed_password_leaves_a_row(scene, accounts, ada):
 async def test_a_changed_account_leaves_a_row_with_what_changed(scene, accounts, ada):
     await accounts.change(ada, {"email": "ada@example.org", "name": "Ada"}, actor_of(ada))
     assert rows(scene) == [("ada", "account.update", "ada", "ok")]
-    assert scene.catalog.look(list_audit)[0].detail == {"changed": ["email", "name"]}
+    assert scene.catalog.peek(list_audit)[0].detail == {"changed": ["email", "name"]}
 
 
 @pytest_twisted.ensureDeferred
@@ -75,7 +75,7 @@ async def test_a_token_leaves_a_row_when_it_comes_and_one_when_it_goes(scene, ac
     await accounts.revoke_text(ada, text, actor_of(ada))
     come, gone = ("ada", "token.create", "ci", "ok"), ("ada", "token.revoke", "ci", "ok")
     assert rows(scene) == [gone, come, gone, come]
-    assert text not in str(scene.catalog.look(list_audit))
+    assert text not in str(scene.catalog.peek(list_audit))
 
 
 @pytest_twisted.ensureDeferred

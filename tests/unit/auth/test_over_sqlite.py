@@ -67,7 +67,7 @@ async def test_another_process_feels_a_revocation_at_once(catalogs):
     assert authenticator.recall(header, HOME) is identity
     assert (await authenticator.authenticate(basic("alice", PASSWORD), HOME)).via == "password"
     await uses.flush()
-    assert here.look(get_token, token.id).uses == 2
+    assert here.peek(get_token, token.id).uses == 2
     await here.write(revoke_token, token.id, now_ms=2)
     assert authenticator.recall(header, HOME) is None
     with pytest.raises(AuthenticationFailed):
@@ -103,5 +103,5 @@ async def test_what_hangs_on_a_project_goes_with_it(catalogs):
     project = await here.write(add_project, key="acme", owner_id=user.id, now_ms=1)
     await here.write(bind_names, 1, "acme-*", project.id)
     await here.write(remove_project, project.id)
-    rows = here.look(lambda r: r.all("SELECT 1 FROM project_binding UNION ALL SELECT 1 FROM project_member"))
+    rows = here.peek(lambda r: r.all("SELECT 1 FROM project_binding UNION ALL SELECT 1 FROM project_member"))
     assert rows == []

@@ -35,7 +35,7 @@ async def test_no_value_shows_a_secret(scene):
     text, token = scene.token(user, TokenLimits(packages=("x",)))
     identity = await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)
     issued = scene.bearer.issue(identity, [Access("n", "main/r1", "x", ("pull",))])
-    stored = scene.catalog.look(password_hash, user.id)
+    stored = scene.catalog.peek(password_hash, user.id)
     verdict = await scene.passwords.verify(stored, PASSWORD)
     old = argon2.PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
     renewed = await scene.passwords.verify(old, PASSWORD)
@@ -53,8 +53,8 @@ async def test_no_value_shows_a_secret(scene):
         parse_authorization(b"Bearer " + text.encode()),
         parse_authorization(b"Bearer " + issued.text.encode()),
         named_secret("alice", PASSWORD),
-        scene.catalog.look(find_user, user.id),
-        scene.catalog.look(find_token_by_hash, hash_token(text)),
+        scene.catalog.peek(find_user, user.id),
+        scene.catalog.peek(find_token_by_hash, hash_token(text)),
         scene.bearer.read(issued.text),
         scene.bearer._keys,
         scene.authenticator,

@@ -117,7 +117,7 @@ async def test_a_repository_that_was_switched_off_meanwhile_is_not_changed(
     reply = await waiting
     assert (reply.status, b"is not active" in reply.body) == (503, True)
     assert (await stack.ok("GET", f"/repository/main%2F{repository}"))["updated_at"] == before
-    told = stack.assembly.core.catalog.look(events.events_after, 0, 100)
+    told = stack.assembly.core.catalog.peek(events.events_after, 0, 100)
     assert [each.kind for each in told] == ["published", "published"]
 
 

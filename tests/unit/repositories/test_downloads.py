@@ -27,7 +27,7 @@ def recorder(catalog, clock):
 
 
 def counted(catalog):
-    return catalog.look(lambda reader: reader.one("SELECT COALESCE(SUM(count), 0) FROM download_count"))[0]
+    return catalog.peek(lambda reader: reader.one("SELECT COALESCE(SUM(count), 0) FROM download_count"))[0]
 
 
 def test_they_are_written_now_and_then_and_at_the_stop(recorder, catalog, clock):

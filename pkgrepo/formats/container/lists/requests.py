@@ -62,7 +62,7 @@ class Lists:
         answer = json_answer({"name": target.name, "tags": found}, headers=headers)
 
         def fresh() -> bool:
-            return catalog.look(package_serial, repository.id, target.image) == serial
+            return catalog.look_inline(package_serial, repository.id, target.image) == serial
 
         if view.audiences == (None,):  # else it differs by who asks, and by the keys that are trusted then
             self._services.hot.keep(

@@ -67,7 +67,7 @@ class Manifests:
         )
 
         # the parts of an index are fetched after it, and that was one pull already
-        part = services.catalog.look(is_part, found.package_id, found.digest)
+        part = services.catalog.look_inline(is_part, found.package_id, found.digest)
         item = None if part else ImagePull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
         if item is not None and sends_all(request, answer):
             services.downloads.record(item, identity)
@@ -125,7 +125,7 @@ class Manifests:
         return all(now is not None and (now.id, now.locator) == (found.id, found.locator) for now in every)
 
     def _look(self, target: Target, reference: str, keys: Keys) -> Manifest | None:
-        repository, look = target.repository, self._services.catalog.look
+        repository, look = target.repository, self._services.catalog.look_inline
         where = (repository.storage_id, repository.id, target.image)
         if not is_digest_like(reference):
             return look(find_tagged, *where, reference, keys)
@@ -134,7 +134,7 @@ class Manifests:
 
     async def _promise(self, target: Target, found: Manifest, client: str | None) -> None:
         catalog, now_ms = self._services.catalog, self._services.clock.now_ms()
-        promised = client is None or catalog.look(is_fresh, found.package_id, found.digest, client, now_ms)
+        promised = client is None or catalog.look_inline(is_fresh, found.package_id, found.digest, client, now_ms)
         if promised and found.touched_ms >= now_ms - TOUCH_MS:
             return
         if not await catalog.write(

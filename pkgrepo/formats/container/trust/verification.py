@@ -62,7 +62,7 @@ class Judging:
         False when that fails: what was known to be trusted is still, and the next reader tries again.
         """
         trusted = self._keyring.trusted(repository)
-        state = self._services.catalog.look(signatures.find_key_set, repository.id, image)
+        state = self._services.catalog.look_inline(signatures.find_key_set, repository.id, image)
         if trusted is None or state is None:
             return True
         keys, key_set, (package_id, before) = trusted.keys, trusted.key_set, state
@@ -92,7 +92,9 @@ class Judging:
     async def _stored_signers(
         self, repository: Repository, image: str, digest: str, subject: str, keys: tuple[TrustedKey, ...]
     ) -> frozenset[str]:
-        manifest = self._services.catalog.look(find_manifest, repository.storage_id, repository.id, image, digest)
+        manifest = self._services.catalog.look_inline(
+            find_manifest, repository.storage_id, repository.id, image, digest
+        )
         if manifest is None or manifest.size > MANIFEST_BYTES or not manifest.locator:
             return frozenset()
         data = await self._read(repository, manifest.locator, manifest.size)
@@ -115,7 +117,9 @@ class Judging:
             known = find_digest(digest)
             if known is None or size > room:
                 continue
-            blob = self._services.catalog.look(find_linked, repository.storage_id, repository.id, image, str(known))
+            blob = self._services.catalog.look_inline(
+                find_linked, repository.storage_id, repository.id, image, str(known)
+            )
             if blob is not None and blob.size == size and blob.locator:
                 room -= size
                 content = await self._read(repository, blob.locator, blob.size)

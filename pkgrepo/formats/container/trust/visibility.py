@@ -109,7 +109,9 @@ class Trust:
     def note(self, target: Target, digest: str) -> str | None:
         """A sentence for the pusher of a manifest that has to wait for its signature, else None."""
         keys = self._keyring.ids(target.repository)
-        if keys is None or self._services.catalog.look(_is_shown, target.repository.id, target.image, digest, keys):
+        if keys is None or self._services.catalog.look_inline(
+            _is_shown, target.repository.id, target.image, digest, keys
+        ):
             return None
         return f"readers do not see {digest} before a trusted key has signed it{'' if keys else f'; {NO_KEY}'}"
 

@@ -58,7 +58,7 @@ class Mounting:
                 elif target.base != "/v2":
                     yield target.repository, source
             return
-        for repository_id, image in self._services.catalog.look(images_with, digest):
+        for repository_id, image in self._services.catalog.look_inline(images_with, digest):
             repository = self._services.registry.find_id(repository_id)
             if repository is not None and repository.storage_id == target.repository.storage_id:
                 yield repository, image

@@ -235,7 +235,7 @@ class Uploads:
         )
 
     def _find(self, target: Target, identity: Identity, uid: str) -> UploadSession:
-        session = self._services.catalog.look(find_upload, uid, self._services.clock.now_ms())
+        session = self._services.catalog.look_inline(find_upload, uid, self._services.clock.now_ms())
         if (
             session is None
             or (session.repository_id, session.package_key) != (target.repository.id, target.image)

@@ -82,7 +82,7 @@ class WebLogin:
         """The token once the login is approved, and only once. :raises Refusal: there is no such login any more"""
         secret, _ = await self._open(request, "done")
         digest = _digest(secret)
-        approval = self._services.catalog.look(logins.find_approval, digest)
+        approval = self._services.catalog.look_inline(logins.find_approval, digest)
         if approval is None:
             return json_answer({}, 202, headers=(*NO_STORE, (b"Retry-After", b"%d" % POLL_S)))
         text = make_token(TokenKind.PERSONAL)
@@ -135,7 +135,7 @@ class WebLogin:
 
     async def _key(self) -> bytes:
         """The secret that all processes share."""
-        found = self._services.catalog.look(settings.get, SETTING)
+        found = self._services.catalog.look_inline(settings.get, SETTING)
         if found is None:
             found = await self._services.catalog.write(settings.ensure_secret, SETTING)
         return found.encode()

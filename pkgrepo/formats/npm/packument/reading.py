@@ -67,7 +67,7 @@ class Reading:
             repository,
             package=name,
             negotiate=negotiate,
-            fresh=lambda: catalog.look(packages.package_serial, repository.id, name) == document.serial,
+            fresh=lambda: catalog.look_inline(packages.package_serial, repository.id, name) == document.serial,
             size=2 * len(document.body),
             generation=generation,
             by_address=True,
@@ -88,7 +88,7 @@ class Reading:
         catalog, repository = self._services.catalog, self._repository
         generation = catalog.generation()
         package = self.package(name)
-        fragment = catalog.look(find_version_fragment, package.id, selector)
+        fragment = catalog.look_inline(find_version_fragment, package.id, selector)
         if fragment is None:
             raise version_not_found(selector)
 
@@ -106,7 +106,7 @@ class Reading:
             repository,
             package=name,
             negotiate=negotiate,
-            fresh=lambda: catalog.look(packages.package_serial, repository.id, name) == package.serial,
+            fresh=lambda: catalog.look_inline(packages.package_serial, repository.id, name) == package.serial,
             size=2 * len(fragment),
             generation=generation,
             by_address=True,
@@ -115,7 +115,7 @@ class Reading:
 
     def dist_tags(self, name: str) -> Answer:
         """The tags of a package with the versions that they stand for. :raises NotFound: no such package"""
-        tagged = self._services.catalog.look(tags.tagged_versions, self.package(name).id)
+        tagged = self._services.catalog.look_inline(tags.tagged_versions, self.package(name).id)
         return json_answer(tagged, headers=((b"Cache-Control", document_cache_control(self._repository)),))
 
     async def tarball(self, request: Request, identity: Identity, path: TarballPath) -> Answer:
@@ -123,13 +123,13 @@ class Reading:
         catalog, repository = self._services.catalog, self._repository
         generation = catalog.generation()
         place = self.tarball_place(path)
-        file = catalog.look(files.find_file, repository.id, place)
+        file = catalog.look_inline(files.find_file, repository.id, place)
         if file is None:
             raise NotFound("tarball", path.filename)
         answer = await self._services.files.answer(repository, file)
 
         def fresh() -> bool:
-            now = catalog.look(files.find_file, repository.id, place)
+            now = catalog.look_inline(files.find_file, repository.id, place)
             return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
 
         self._services.hot.keep(
@@ -148,11 +148,11 @@ class Reading:
     async def attestations(self, name: str, version_text: str) -> Answer:
         """What came with a version to prove where it was built. :raises NotFound: nothing did"""
         package = self.package(name)
-        version = self._services.catalog.look(find_selected, package.id, version_text)
+        version = self._services.catalog.look_inline(find_selected, package.id, version_text)
         file = None
         if version is not None:
             path = bundle_path(name, version.text)
-            file = self._services.catalog.look(files.find_file, self._repository.id, path)
+            file = self._services.catalog.look_inline(files.find_file, self._repository.id, path)
         if file is None:
             raise NotFound("attestation of", f"{name}@{version_text}")
         answer = await self._services.files.answer(self._repository, file)
@@ -180,12 +180,12 @@ class Reading:
 
     def find_package(self, name: str) -> Package | None:
         """A package by its name, or None."""
-        return self._services.catalog.look(packages.find_package, self._repository.id, name)
+        return self._services.catalog.look_inline(packages.find_package, self._repository.id, name)
 
     async def info(self) -> Answer:
         """What this repository is, with the words of the database that the first registry was."""
         catalog = self._services.catalog
-        now = catalog.look(repositories.find_repository, self._repository.uid) or self._repository
+        now = catalog.look_inline(repositories.find_repository, self._repository.uid) or self._repository
         return json_answer(
             {
                 "db_name": now.name,

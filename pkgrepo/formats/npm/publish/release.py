@@ -53,7 +53,7 @@ class Publications:
         # Told now rather than after the work; asked again in the transaction, since somebody may be faster.
         reuse = policy_of(repository).reuse_deleted_names
         free = partial(check_free, repository_id=repository.id, name=name, version=version, reuse=reuse)
-        catalog.look(free)
+        catalog.look_inline(free)
         try:
             manifests.check_announced(publication.manifest, blob.digests)
         except DigestMismatch as error:
@@ -124,7 +124,7 @@ class Publications:
     def _person(self, identity: Identity) -> dict[str, str]:
         user = None
         if identity.user_id is not None:
-            user = self._services.catalog.look(users.find_user, identity.user_id)
+            user = self._services.catalog.look_inline(users.find_user, identity.user_id)
         return {"name": identity.username, "email": "" if user is None else user.email}
 
 

@@ -51,7 +51,7 @@ class Listing:
 
     async def whole(self, now_ms: int) -> Content:
         """The list of all packages, as of now. :raises StorageFull: there is no room for it"""
-        seq = self._catalog.look(events.last_seq_of, self._repository.id)
+        seq = self._catalog.look_inline(events.last_seq_of, self._repository.id)
         kept = self._kept
         if kept is None or kept.seq < seq:
             kept = await self._flight.run(seq, lambda: self._build(now_ms, None))

@@ -115,11 +115,11 @@ class ProjectLists:
 
     def ready(self, catalog: ICatalog, repository: Repository, kind: str) -> Document | None:
         """The list in this form from memory if it is current, else None."""
-        return self._of_serial(repository, kind, catalog.look(repositories.names_serial, repository.id))
+        return self._of_serial(repository, kind, catalog.look_inline(repositories.names_serial, repository.id))
 
     async def get(self, catalog: ICatalog, pools: Pools, repository: Repository, kind: str) -> Document:
         """The current list in this form; updates it first if needed."""
-        serial: int = catalog.look(repositories.names_serial, repository.id)
+        serial: int = catalog.look_inline(repositories.names_serial, repository.id)
         while (document := self._of_serial(repository, kind, serial)) is None:
             await self._flight.run(repository.id, lambda: self._update(catalog, pools, repository.id, kind))
         return document

@@ -63,7 +63,7 @@ class IndexRequests:
             repository,
             package=project,
             negotiate=negotiate,
-            fresh=lambda: catalog.look(packages.package_serial, repository.id, project) == document.serial,
+            fresh=lambda: catalog.look_inline(packages.package_serial, repository.id, project) == document.serial,
             size=2 * len(document.body),
             generation=generation,
         )
@@ -186,7 +186,7 @@ class IndexRequests:
         package, found = self.version(project, version)
         candidates = [
             file
-            for file in self._services.catalog.look(files.files_of_version, found.id)
+            for file in self._services.catalog.look_inline(files.files_of_version, found.id)
             if companion_of(file) is None
             and (filename is None or file.path.endswith("/" + filename))
             and (packagetype is None or file.attrs.get("packagetype") == packagetype)
@@ -223,22 +223,22 @@ class IndexRequests:
     async def info(self, request: Request) -> Answer:
         """The description of the repository with its current figures."""
         catalog = self._services.catalog
-        now = catalog.look(repositories.find_repository, self._repository.uid) or self._repository
+        now = catalog.look_inline(repositories.find_repository, self._repository.uid) or self._repository
         figures = await catalog.scan(read_figures, now)
         return info_answer(request.header(b"accept"), now, figures, self._address(request))
 
     def version(self, project: str, version: str) -> tuple[Package, Version]:
         """A project and one of its versions, in any spelling. :raises NotFound: there is none"""
-        package = self._services.catalog.look(packages.find_package, self._repository.id, project)
+        package = self._services.catalog.look_inline(packages.find_package, self._repository.id, project)
         if package is None:
             raise NotFound("project", project)
-        found = self._services.catalog.look(versions.find_version, package.id, parse_version(version)[0])
+        found = self._services.catalog.look_inline(versions.find_version, package.id, parse_version(version)[0])
         if found is None:
             raise NotFound("version", f"{package.name} {version}")
         return package, found
 
     def _find(self, path: str) -> File | None:
-        return self._services.catalog.look(files.find_file, self._repository.id, path)
+        return self._services.catalog.look_inline(files.find_file, self._repository.id, path)
 
     def _count(self, request: Request, identity: Identity, file: File, answer: Answer) -> None:
         if companion_of(file) is None and sends_all(request, answer):

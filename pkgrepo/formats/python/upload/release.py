@@ -137,12 +137,14 @@ class Uploads:
 
     def _version_text(self, name: FileName, metadata: CoreMetadata) -> str:
         """The spelling of the version: that of the file that was published first."""
-        found = self._services.catalog.look(find_version, self._repository.id, name.project_key, name.version_key)
+        found = self._services.catalog.look_inline(
+            find_version, self._repository.id, name.project_key, name.version_key
+        )
         return _spelling(name, metadata) if found is None else found.text
 
     def find(self, path: str) -> File | None:
         """The stored file at a path of this repository."""
-        return self._services.catalog.look(files.find_file, self._repository.id, path)
+        return self._services.catalog.look_inline(files.find_file, self._repository.id, path)
 
     def get(self, path: str) -> File:
         """The stored file at a path. :raises NotFound: there is none"""

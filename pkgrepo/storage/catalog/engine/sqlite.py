@@ -48,7 +48,7 @@ class GenerationPin:
 @implementer(ICatalog)
 class SqliteCatalog:
     """
-    ``look`` and ``generation`` belong to the reactor thread, which has a connection to itself.
+    ``look``, ``peek`` and ``generation`` belong to the reactor thread, which has a connection to itself.
 
     Each call sees one consistent state. A commit is seen by the first ``look`` after its ``write`` was answered, and
     commits of other processes by the first ``look`` after they happened.
@@ -112,8 +112,16 @@ class SqliteCatalog:
             return pinned
         return int(self._reading().all("PRAGMA data_version")[0][0])
 
-    def look(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a query of a few indexed look-ups now, in the calling (reactor) thread."""
+    async def look(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query of a few indexed look-ups at once, in the calling (reactor) thread; it never suspends."""
+        return self.peek(query, *args, **kwargs)
+
+    def look_inline(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """The inline ``look`` of before, for callers that do not await it yet."""
+        return self.peek(query, *args, **kwargs)
+
+    def peek(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query of a few indexed look-ups now, in the calling (reactor) thread; never ``NOT_NOW``."""
         try:
             with self._reading() as reader:
                 return query(reader, *args, **kwargs)

@@ -362,9 +362,9 @@ async def test_uses_are_counted_recalled_or_not_and_written_together(scene):
     scene.authenticator.recall(header)
     scene.authenticator.recall(header)
     await scene.authenticator.authenticate(header, HOME, "pip/26", counted=False)
-    assert scene.catalog.look(get_token, token.id).uses == 0
+    assert scene.catalog.peek(get_token, token.id).uses == 0
     await scene.uses.flush()
-    found = scene.catalog.look(get_token, token.id)
+    found = scene.catalog.peek(get_token, token.id)
     assert (found.uses, found.last_used_ip, found.last_used_client) == (3, HOME, "pip/26")
     assert found.last_used_at == at(5)
     assert scene.authenticator.recall(header) is not None  # writing them down forgot nothing
@@ -376,10 +376,10 @@ async def test_a_login_is_noted_at_most_once_an_hour(scene):
     await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)
     scene.clock.advance(600)
     await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)
-    assert scene.catalog.look(find_user, user.id).last_login_at == at(0)
+    assert scene.catalog.peek(find_user, user.id).last_login_at == at(0)
     scene.clock.advance(3600)
     await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)
-    assert scene.catalog.look(find_user, user.id).last_login_at == at(4200)
+    assert scene.catalog.peek(find_user, user.id).last_login_at == at(4200)
 
 
 @pytest_twisted.ensureDeferred
@@ -393,7 +393,7 @@ async def test_an_old_hash_is_renewed_at_login(scene):
     scene.catalog.do(set_password, user.id, old, now_ms=1)
     header = basic("alice", PASSWORD)
     await scene.authenticator.authenticate(header, HOME)
-    renewed = scene.catalog.look(password_hash, user.id)
+    renewed = scene.catalog.peek(password_hash, user.id)
     assert renewed != old
     assert FAST.verify(renewed, PASSWORD)
     assert scene.authenticator.recall(header) is not None

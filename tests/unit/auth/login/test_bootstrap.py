@@ -10,8 +10,8 @@ def test_the_first_admin_is_made_once_and_never_touched_again():
     assert user.active
     assert scene.catalog.do(ensure_admin, "root", "hash two", now_ms=2) is None
     assert scene.catalog.do(ensure_admin, "other", "hash two", now_ms=2) is None
-    assert scene.catalog.look(password_hash, user.id) == "hash one"
-    assert scene.catalog.look(find_user_by_name, "other") is None
+    assert scene.catalog.peek(password_hash, user.id) == "hash one"
+    assert scene.catalog.peek(find_user_by_name, "other") is None
 
 
 def test_a_server_with_any_user_gets_no_admin_from_its_configuration():

@@ -32,7 +32,7 @@ class Case:
                 self.scene.catalog.do(set_permission, 1, SubjectKind.USER, user.id, actions)
 
     def allowed(self, *, user: User | None = None, limits: TokenLimits | None = None, **changes: Any) -> bool:
-        identity = identity_of(self.scene.catalog.look(find_user, self.giver.id), via="password")
+        identity = identity_of(self.scene.catalog.peek(find_user, self.giver.id), via="password")
         identity = Identity(user_id=identity.user_id, username="giver", via="token", limits=limits)
         receiver = self.receiver if user is None else user
         try:

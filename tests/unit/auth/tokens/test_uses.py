@@ -21,7 +21,7 @@ async def test_what_could_not_be_written_is_written_the_next_time(monkeypatch):
     await scene.uses.flush()
     monkeypatch.setattr(scene.catalog, "write", write)
     await scene.uses.flush()
-    found = scene.catalog.look(get_token, token.id)
+    found = scene.catalog.peek(get_token, token.id)
     assert (found.uses, found.last_used_ip, found.last_used_client) == (2, "192.0.2.1", "uv")
 
 
@@ -36,7 +36,7 @@ async def test_many_tokens_are_written_in_bounded_batches(monkeypatch):
         scene.uses.note(token.id)
     await scene.uses.flush()
     assert scene.catalog.commits - before == 3
-    assert [scene.catalog.look(get_token, token.id).uses for token in tokens] == [1] * 5
+    assert [scene.catalog.peek(get_token, token.id).uses for token in tokens] == [1] * 5
 
 
 @pytest_twisted.ensureDeferred
@@ -52,7 +52,7 @@ async def test_a_long_client_name_is_cut():
     _, token = scene.token(scene.user("alice"))
     scene.uses.note(token.id, "", "x" * 5000)
     await scene.uses.flush()
-    assert scene.catalog.look(get_token, token.id).last_used_client == "x" * 200
+    assert scene.catalog.peek(get_token, token.id).last_used_client == "x" * 200
 
 
 @pytest_twisted.ensureDeferred
@@ -69,4 +69,4 @@ async def test_what_could_not_be_written_is_kept_also_when_nothing_is_added(monk
     await scene.uses.flush()
     monkeypatch.setattr(scene.catalog, "write", write)
     await scene.uses.flush()
-    assert scene.catalog.look(get_token, token.id).uses == 1
+    assert scene.catalog.peek(get_token, token.id).uses == 1

@@ -41,7 +41,7 @@ class Scene:
         assert outcome == [None]
 
     def rows(self):
-        return self.catalog.look(list_audit, limit=10_000)
+        return self.catalog.peek(list_audit, limit=10_000)
 
 
 @pytest.fixture

@@ -173,7 +173,7 @@ async def test_condemned_blobs_of_a_crashed_run_are_finished(registry: Registry)
     await core.catalog.write(condemn)
     found = await registry.stack.ok("POST", GC)
     assert found["removed"]["blobs"] == 1
-    assert core.catalog.look(blobs.count_blobs, core.registry.storages()[0].id) == 0
+    assert core.catalog.peek(blobs.count_blobs, core.registry.storages()[0].id) == 0
     assert await stored(registry.stack) == set()
 
 
@@ -398,14 +398,14 @@ async def test_clients_without_number_leave_few_rows_which_go_in_time(registry: 
     catalog, digest = registry.stack.assembly.core.catalog, await registry.push_blob(b"wanted by many")
 
     def rows() -> int:
-        return int(catalog.look(lambda r: r.one("SELECT COUNT(*) FROM promise"))[0])
+        return int(catalog.peek(lambda r: r.one("SELECT COUNT(*) FROM promise"))[0])
 
     now_ms = registry.stack.assembly.core.clock.now_ms()
     for number in range(3 * promises.MOST_CLIENTS):
         await catalog.write(promises.promise, 1, digest, f"client {number}", now_ms)
     assert rows() <= promises.MOST_CLIENTS + 1
     await catalog.write(promises.fulfil, 1, [digest], "client 40")
-    assert catalog.look(promises.is_promised, 1, digest, now_ms)
+    assert catalog.peek(promises.is_promised, 1, digest, now_ms)
     go_on(registry.stack, LAST_MS)
     await collect(registry)
     assert rows() == 0

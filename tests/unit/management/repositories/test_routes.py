@@ -171,7 +171,7 @@ async def test_purging_removes_the_content(stack: Stack) -> None:
     made = await stack.add_repository()
     await stack.publish("main/py", "demo", "1.0")
     await stack.ok("DELETE", f"/repository/{made['id']}?confirm=main/py&purge=true")
-    count = stack.assembly.core.catalog.look(lambda r: r.one("SELECT COUNT(*) FROM package"))
+    count = stack.assembly.core.catalog.peek(lambda r: r.one("SELECT COUNT(*) FROM package"))
     assert count == (0,)
 
 

@@ -251,6 +251,6 @@ async def test_user_managers_lift_blocks_and_others_do_not(stack: Stack) -> None
     assert (await stack.api("POST", "/users/admin/unlock", who="boss")).status == 403
     assert (await stack.api("POST", "/users/nobody/unlock", who="boss")).status == 404
     assert (await stack.api("POST", "/users/ADA/unlock", who="boss")).status == 204
-    found = stack.assembly.core.catalog.look(unlocks_after, 0)
+    found = stack.assembly.core.catalog.peek(unlocks_after, 0)
     assert [(each.account, each.address) for each in found] == [("ada", "")]
     assert len(await stack.audited(action="user.unlock")) >= 1

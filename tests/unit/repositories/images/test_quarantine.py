@@ -64,7 +64,7 @@ async def test_a_round_without_anything_to_drop_changes_nothing(world: World) ->
 
 
 def serial(world: World) -> int:
-    row = world.core.catalog.look(lambda reader: reader.one("SELECT serial FROM repository"))
+    row = world.core.catalog.peek(lambda reader: reader.one("SELECT serial FROM repository"))
     assert row is not None
     return int(row[0])
 

@@ -36,7 +36,7 @@ async def rebuilt(world, tmp_path, pools):
 
 
 def burned(world):
-    return world.catalog.look(tombstones_of_package, world.repository.id, "demo")
+    return world.catalog.peek(tombstones_of_package, world.repository.id, "demo")
 
 
 @pytest.mark.parametrize("others", [False, True])
@@ -56,9 +56,9 @@ async def test_a_burned_name_outlives_the_package_and_the_catalog(world, tmp_pat
     with pytest.raises(FileBurned):
         await again.publish(*other)
     await again.publish(*WHEEL, reuse=True)
-    assert again.catalog.look(files.find_file, again.repository.id, PATH) is not None
+    assert again.catalog.peek(files.find_file, again.repository.id, PATH) is not None
     await again.reindex()
-    assert not again.catalog.look(is_burned, again.repository.id, PATH)  # the name is in use
+    assert not again.catalog.peek(is_burned, again.repository.id, PATH)  # the name is in use
 
 
 @pytest_twisted.ensureDeferred

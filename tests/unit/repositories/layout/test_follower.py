@@ -42,7 +42,7 @@ async def test_a_version_shows_its_files_and_what_is_known_of_it(world):
         f"{DIRECTORY}/{WHEEL[0]}",
         f"{DIRECTORY}/{WHEEL[0]}.metadata",
     ]
-    file = world.catalog.look(files.find_file, world.repository.id, f"packages/demo-pkg/1.0+x/{WHEEL[0]}")
+    file = world.catalog.peek(files.find_file, world.repository.id, f"packages/demo-pkg/1.0+x/{WHEEL[0]}")
     assert world.layout.file(f"{DIRECTORY}/{WHEEL[0]}").read_bytes() == WHEEL[1]
     assert os.path.samefile(world.layout.file(f"{DIRECTORY}/{WHEEL[0]}"), world.root / "blobs" / file.locator)
     version = decode(world.layout.read(SIDECAR), VersionSidecar, "here")

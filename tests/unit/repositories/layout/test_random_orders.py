@@ -29,9 +29,9 @@ SERIALS = re.compile(rb'"_last-serial":\d+|<!--SERIAL \d+-->')
 def rendered(world, package):
     """A project's pages, made from nothing but its rows."""
     entries = []
-    every = world.catalog.look(versions.list_versions, package.id)
+    every = world.catalog.peek(versions.list_versions, package.id)
     for version in every:
-        stored = world.catalog.look(files.files_of_version, version.id)
+        stored = world.catalog.peek(files.files_of_version, version.id)
         entries += [file_entry(file, version) for file in stored if companion_of(file) is None]
     hidden = package.meta.get("status") == "quarantined"
     entries = [] if hidden else entries
@@ -46,9 +46,9 @@ def rendered(world, package):
 
 def spliced(world):
     """The pages of every project as they are made from their fragments, by project and kind."""
-    keys = [row[0] for row in world.catalog.look(lambda reader: reader.all("SELECT key FROM package"))]
+    keys = [row[0] for row in world.catalog.peek(lambda reader: reader.all("SELECT key FROM package"))]
     return {
-        (key, kind): world.catalog.look(read_page, world.repository.id, key, kind)[0].joined()
+        (key, kind): world.catalog.peek(read_page, world.repository.id, key, kind)[0].joined()
         for key in keys
         for kind in (JSON_PAGE, HTML_PAGE)
     }
@@ -57,7 +57,7 @@ def spliced(world):
 def everything(world):
     """What readers see, but for serials."""
     found = {where: SERIALS.sub(b"", body) for where, body in spliced(world).items()}
-    found["names"] = world.catalog.look(packages.package_names, world.repository.id)
+    found["names"] = world.catalog.peek(packages.package_names, world.repository.id)
     return found
 
 
@@ -76,8 +76,8 @@ class Orders(RuleBasedStateMachine):
 
     @property
     def present(self):
-        packages_ = self.world.catalog.look(packages.list_packages, self.world.repository.id)
-        return [(p, v) for p in packages_ for v in self.world.catalog.look(versions.list_versions, p.id)]
+        packages_ = self.world.catalog.peek(packages.list_packages, self.world.repository.id)
+        return [(p, v) for p in packages_ for v in self.world.catalog.peek(versions.list_versions, p.id)]
 
     @rule(
         name=NAMES,
@@ -115,7 +115,7 @@ class Orders(RuleBasedStateMachine):
     @rule(pick=st.randoms(use_true_random=False), whole=st.booleans(), burn=st.booleans())
     def delete(self, pick, whole, burn):
         package, version = pick.choice(self.present)
-        stored = self.world.catalog.look(files.files_of_version, version.id)
+        stored = self.world.catalog.peek(files.files_of_version, version.id)
         main = pick.choice([file.path for file in stored if companion_of(file) is None])
         paths = None if whole else [file.path for file in stored if file.path.startswith(main)]
         self.change(remove_files, package.key, version.key, paths, SYSTEM, self.index, burn)
@@ -138,20 +138,20 @@ class Orders(RuleBasedStateMachine):
     def figures_are_a_count_from_scratch(self):
         if not hasattr(self, "world"):
             return
-        repository = self.world.catalog.look(repositories.get_repository, self.world.repository.id)
-        held = self.world.catalog.look(lambda reader: reader.one("SELECT COALESCE(SUM(size), 0) FROM file"))[0]
+        repository = self.world.catalog.peek(repositories.get_repository, self.world.repository.id)
+        held = self.world.catalog.peek(lambda reader: reader.one("SELECT COALESCE(SUM(size), 0) FROM file"))[0]
         assert (repository.bytes_used, repository.package_count) == (held, self.world.count("package"))
         assert self.world.count("fragment") == 2 * sum(
             companion_of(file) is None
             for _, version in self.present
-            for file in self.world.catalog.look(files.files_of_version, version.id)
+            for file in self.world.catalog.peek(files.files_of_version, version.id)
         )
 
     @invariant()
     def every_copy_is_named(self):
         if not hasattr(self, "world"):
             return
-        named = self.world.catalog.look(lambda reader: reader.all("SELECT locator FROM blob"))
+        named = self.world.catalog.peek(lambda reader: reader.all("SELECT locator FROM blob"))
         assert {row[0] for row in named} == set(self.world.copies())
 
     @rule()

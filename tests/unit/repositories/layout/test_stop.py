@@ -38,7 +38,7 @@ async def lose_catalog(world, *, stopped=False):
 
 async def statement(world):
     mark = read_marker(world.layout)
-    return mark.catalogs[world.catalog.look(settings.server_uid)]
+    return mark.catalogs[world.catalog.peek(settings.server_uid)]
 
 
 def shown(world):

@@ -31,12 +31,12 @@ OTHER = make_wheel("demo", "1.0", pad=10)
 
 def named(world):
     """The locators that rows name."""
-    rows = world.catalog.look(lambda reader: reader.all("SELECT locator FROM blob ORDER BY locator"))
+    rows = world.catalog.peek(lambda reader: reader.all("SELECT locator FROM blob ORDER BY locator"))
     return [row[0] for row in rows]
 
 
 def stored(world, path="packages/demo/1.0/demo-1.0-py3-none-any.whl"):
-    return world.catalog.look(files.find_file, world.repository.id, path)
+    return world.catalog.peek(files.find_file, world.repository.id, path)
 
 
 @pytest_twisted.ensureDeferred
@@ -45,11 +45,11 @@ async def test_a_release_is_there_with_everything_that_belongs_to_it(world):
     assert published.changed
     assert [file.path for file in published.files] == [stored(world).path, stored(world).path + ".metadata"]
     assert published.surplus == ()
-    package = world.catalog.look(packages.find_package, world.repository.id, "demo")
+    package = world.catalog.peek(packages.find_package, world.repository.id, "demo")
     assert (package.name, package.serial) == ("demo", published.serial)
     assert world.poked == [world.repository]
     assert named(world) == world.copies()
-    repository = world.catalog.look(repositories.get_repository, world.repository.id)
+    repository = world.catalog.peek(repositories.get_repository, world.repository.id)
     assert repository.package_count == 1
     assert repository.bytes_used == sum(file.size for file in published.files)
 
@@ -87,7 +87,7 @@ async def test_the_same_bytes_elsewhere_share_one_copy(world):
     published = await world.publish(*WHEEL, where=other)
     assert published.changed
     assert len(world.copies()) == 2
-    assert world.catalog.look(files.find_file, other.id, stored(world).path).locator == stored(world).locator
+    assert world.catalog.peek(files.find_file, other.id, stored(world).path).locator == stored(world).locator
 
 
 @pytest_twisted.ensureDeferred
@@ -147,8 +147,8 @@ async def test_a_replacement_takes_the_place_and_the_old_companions(world):
     published = await world.publish(*OTHER, overwrite=True, obsolete=(path + ".metadata", path + ".asc"))
     assert published.changed
     assert stored(world).sha256 != before.sha256
-    repository = world.catalog.look(repositories.get_repository, world.repository.id)
-    held = world.catalog.look(lambda reader: reader.one("SELECT SUM(size) FROM file"))[0]
+    repository = world.catalog.peek(repositories.get_repository, world.repository.id)
+    held = world.catalog.peek(lambda reader: reader.one("SELECT SUM(size) FROM file"))[0]
     assert repository.bytes_used == held
 
 

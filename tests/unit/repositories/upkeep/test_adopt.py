@@ -32,7 +32,7 @@ def folders(tmp_path):
 
 
 def listed(catalog):
-    return [(each.uid, each.name, each.settings["path"]) for each in catalog.look(storages.list_storages)]
+    return [(each.uid, each.name, each.settings["path"]) for each in catalog.peek(storages.list_storages)]
 
 
 def know(folders, *known):

@@ -94,7 +94,7 @@ async def test_bytes_that_resist_are_told_and_go_in_the_next_run(world, collecto
     (problem,) = report.errors
     assert problem.startswith(f"blob {infos[0].sha256}: ")
     assert world.copies() == [infos[0].locator]
-    assert world.catalog.look(gc.list_deleting, world.storage.id) == [infos[0]]
+    assert world.catalog.peek(gc.list_deleting, world.storage.id) == [infos[0]]
     assert len((await run(collector, world)).errors) == 1
     monkeypatch.undo()
     again = await run(collector, world)

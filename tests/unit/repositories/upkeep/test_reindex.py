@@ -36,7 +36,7 @@ async def build(again, **how):
 
 def copy_of(world, path=PATH):
     """The stored copy of a file."""
-    found = world.catalog.look(files.find_file, world.repository.id, path)
+    found = world.catalog.peek(files.find_file, world.repository.id, path)
     return world.root / "blobs" / found.locator
 
 
@@ -63,7 +63,7 @@ async def test_a_copy_that_was_cut_is_not_taken_for_whole(world, again):
     restored = await build(again)
     assert (restored.versions, restored.files) == (1, 2)
     assert f"main: {PLACE}/demo-pkg-1.0.json: " in restored.problems[0]
-    assert again.catalog.look(files.find_file, again.repository.id, PATH) is None
+    assert again.catalog.peek(files.find_file, again.repository.id, PATH) is None
 
 
 @pytest_twisted.ensureDeferred
@@ -108,19 +108,19 @@ async def test_everything_about_a_version_comes_back(world, again):
     for name in ("key", "name", "meta", "created_at", "updated_at"):
         assert getattr(found, name) == getattr(kept, name), name
     (version,), (original,) = (
-        each.catalog.look(versions.list_versions, package.id) for each, package in ((again, found), (world, kept))
+        each.catalog.peek(versions.list_versions, package.id) for each, package in ((again, found), (world, kept))
     )
     for name in ("key", "text", "sort", "state", "reason", "meta", "published_at", "publisher"):
         assert getattr(version, name) == getattr(original, name), name
     for file, stored in zip(
-        again.catalog.look(files.files_of_version, version.id),
-        world.catalog.look(files.files_of_version, original.id),
+        again.catalog.peek(files.files_of_version, version.id),
+        world.catalog.peek(files.files_of_version, original.id),
         strict=True,
     ):
         for name in ("path", "locator", "sha256", "size", "media_type", "digests", "attrs", "created_at"):
             assert getattr(file, name) == getattr(stored, name), name
     burned = f"packages/demo-pkg/2.0/{make_sdist('Demo.Pkg', '2.0')[0]}"
-    assert again.catalog.look(is_burned, again.repository.id, burned)
+    assert again.catalog.peek(is_burned, again.repository.id, burned)
     problems = (await again.verify()).problems
     assert [each for each in problems if "no row names" not in each] == []  # the copy of what was deleted
 
@@ -155,11 +155,11 @@ async def test_what_the_catalog_has_stays_as_it_is(world):
     )
     change, index = world.publisher.change, world.format.index
     await change(set_version_state, world.repository, "demo-pkg", "1", VersionState.YANKED, "new", SYSTEM, index)
-    commits = world.catalog.look(lambda r: r.all("SELECT * FROM version"))
+    commits = world.catalog.peek(lambda r: r.all("SELECT * FROM version"))
     restored = await world.reindex()
     assert (restored.repositories, restored.versions, restored.files, restored.problems) == (0, 0, 0, [])
     assert world.repository.description == "newer"
-    assert world.catalog.look(lambda r: r.all("SELECT * FROM version")) == commits
+    assert world.catalog.peek(lambda r: r.all("SELECT * FROM version")) == commits
 
 
 @pytest_twisted.ensureDeferred

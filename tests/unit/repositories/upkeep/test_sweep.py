@@ -159,7 +159,7 @@ async def test_housekeeping_goes_over_every_storage_at_the_start_and_hourly(worl
         world.catalog.do(append_entry, Entry(SYSTEM, f"{days} days ago"), now_ms - days * 86_400_000)
     service.startService()
     assert rounds == [("main", NOW)]
-    assert [row.action for row in world.catalog.look(list_audit)] == ["399 days ago"]
+    assert [row.action for row in world.catalog.peek(list_audit)] == ["399 days ago"]
     clock.advance(EVERY_S)
     clock.advance(EVERY_S)
     assert rounds == [("main", NOW)] * 3  # a storage that fails does not end it

@@ -36,7 +36,7 @@ def damage(path):
 
 
 def state(world, sha256):
-    return world.catalog.look(
+    return world.catalog.peek(
         lambda reader: reader.one("SELECT state FROM blob WHERE sha256 = ?", (bytes.fromhex(sha256),))
     )[0]
 
@@ -51,7 +51,7 @@ async def test_a_sound_storage_is_found_sound(world):
     report = await world.verify()
     assert (report.blobs, report.size > 0, report.problems) == (1, True, [])
     assert (report.missing, report.damaged, report.unnamed, report.layout_changes, report.mended) == (0, 0, 0, 0, 0)
-    row = world.catalog.look(lambda reader: reader.one("SELECT verified_at FROM blob"))
+    row = world.catalog.peek(lambda reader: reader.one("SELECT verified_at FROM blob"))
     assert row[0] >= NOW
 
 
@@ -78,7 +78,7 @@ async def test_a_copy_that_goes_while_it_is_looked_at_is_no_finding(world, monke
     """The garbage collection has removed the blob, or an upload has put a copy of its own in the place of a bad one."""
     path, _ = await publish(world, "demo")
     sha256 = digest_of(path)
-    replaced = world.catalog.look(blobs.find_blob, world.storage.id, sha256).locator + "0"
+    replaced = world.catalog.peek(blobs.find_blob, world.storage.id, sha256).locator + "0"
 
     def gone(_locator):
         world.catalog.do(
@@ -248,8 +248,8 @@ async def test_lost_bytes_come_back_from_another_storage(registry):
 @pytest_twisted.ensureDeferred
 async def test_users_of_a_blob_are_files_and_images_of_its_storage(world):
     path, _ = await publish(world, "demo")
-    (user,) = world.catalog.look(blob_users, world.storage.id, digest_of(path), 5)
+    (user,) = world.catalog.peek(blob_users, world.storage.id, digest_of(path), 5)
     assert (user.package_key, user.version, user.path) == ("demo", "1.0", "packages/demo/1.0/demo-1.0.tar.gz")
-    assert world.catalog.look(blob_users, world.storage.id + 1, digest_of(path), 5) == []
-    assert world.catalog.look(blob_users, world.storage.id, "00" * 32, 5) == []
-    assert world.catalog.look(blobs.count_blobs, world.storage.id) == 1
+    assert world.catalog.peek(blob_users, world.storage.id + 1, digest_of(path), 5) == []
+    assert world.catalog.peek(blob_users, world.storage.id, "00" * 32, 5) == []
+    assert world.catalog.peek(blobs.count_blobs, world.storage.id) == 1

@@ -336,7 +336,7 @@ async def test_the_gc_keeps_what_readers_get_while_another_waits(world: World) -
     await world.sign(old)
     await world.registry.push(new, "v1")
     catalog, later_ms = world.core.catalog, world.core.clock.now_ms() + 1
-    package = catalog.look(find_image, world.repository.id, "app")
+    package = catalog.peek(find_image, world.repository.id, "app")
     plan = await catalog.scan(plan_image, package.id, later_ms, later_ms, untagged=True)
     assert plan.manifests == ()
     assert not await catalog.write(still_doomed, package.id, old.digest, [old.digest], later_ms, later_ms)
@@ -374,7 +374,7 @@ async def test_a_lost_signature_hides_nothing_else(world: World) -> None:
     lost = sign_as_bundle(key, image)
     await world.registry.push(lost)
     where = (world.repository.storage_id, world.repository.id, "app")
-    found = world.core.catalog.look(find_manifest, *where, lost.digest)
+    found = world.core.catalog.peek(find_manifest, *where, lost.digest)
     await world.registry.catch_up()
     store = await world.core.stores.of(world.core.registry.storage(world.repository.storage_id))
     await store.delete(found.locator)
@@ -388,8 +388,8 @@ async def test_trust_is_an_event_of_the_image(world: World) -> None:
     await world.registry.push(image, "v1")
     await world.sign(image)
     await world.sign(image)
-    package = world.core.catalog.look(find_image, world.repository.id, "app")
-    rows = world.core.catalog.look(
+    package = world.core.catalog.peek(find_image, world.repository.id, "app")
+    rows = world.core.catalog.peek(
         lambda r: r.all("SELECT data FROM event WHERE package_id = ? AND kind = 'trusted'", (package.id,))
     )
     assert [json.loads(row[0])["digest"] for row in rows] == [image.digest]

@@ -127,7 +127,7 @@ async def test_a_signature_that_is_replaced_by_a_longer_one_never_hides_the_imag
 
     async def watched(*command: Any, **more: Any) -> Any:
         found = await change(*command, **more)
-        rows = world.core.catalog.look(lambda r: r.all("SELECT 1 FROM manifest_trust"))
+        rows = world.core.catalog.peek(lambda r: r.all("SELECT 1 FROM manifest_trust"))
         hidden.append(not rows)
         return found
 

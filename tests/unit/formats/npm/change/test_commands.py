@@ -45,12 +45,12 @@ class Package:
 
     @property
     def repository(self) -> Repository:
-        found: Repository = self.catalog.look(repositories.get_repository, 1)
+        found: Repository = self.catalog.peek(repositories.get_repository, 1)
         return found
 
     def document(self, form: str = packument.FULL) -> dict[str, Any]:
         """As clients read it, without what tells how often it was changed."""
-        spliced, _ = self.catalog.look(read_spliced, 1, "x", form)
+        spliced, _ = self.catalog.peek(read_spliced, 1, "x", form)
         document: dict[str, Any] = json.loads(spliced.joined().replace(packument.BASE, b""))
         for key in ("_rev", "modified"):
             document.pop(key, None)
@@ -66,7 +66,7 @@ class Package:
 
     def happened(self) -> list[tuple[str, str, Mapping[str, Any]]]:
         """The events that are not of a publish."""
-        found = self.catalog.look(events.events_after, 0, 1000)
+        found = self.catalog.peek(events.events_after, 0, 1000)
         return [(each.kind, each.version_key, each.data) for each in found if each.kind != "published"]
 
 
@@ -106,7 +106,7 @@ def test_many_deprecations_show_as_one_after_the_other_does() -> None:
         assert many.document(form) == single.document(form)
     assert many.deprecations() == {"1.0.0": None, **{text: messages[text] for text in TEXTS[1:]}}
     assert sorted(map(str, many.happened())) == sorted(map(str, single.happened()))
-    found = many.catalog.look(versions.find_version, 1, "1.2.0")
+    found = many.catalog.peek(versions.find_version, 1, "1.2.0")
     assert (found.state, found.reason) == (VersionState.DEPRECATED, "other")
 
 
@@ -137,8 +137,8 @@ def test_many_versions_go_as_one_after_the_other_does(burn: bool) -> None:
     assert gone == [event for event in single.happened() if event[0] == "deleted"]
     assert gone[0] == ("deleted", "1.0.0", {"version": "1.0.0", "paths": ["x/-/x-1.0.0.tgz"]})
     assert (many.repository.bytes_used, many.repository.package_count) == (20, 1)
-    left = many.catalog.look(tombstones.tombstones_of_package, 1, "x")
-    assert left == single.catalog.look(tombstones.tombstones_of_package, 1, "x")
+    left = many.catalog.peek(tombstones.tombstones_of_package, 1, "x")
+    assert left == single.catalog.peek(tombstones.tombstones_of_package, 1, "x")
     assert [each.path for each in left] == sorted(f"x/-/x-{text}.tgz" for text in TEXTS if text not in kept and burn)
 
 
@@ -146,13 +146,13 @@ def test_a_package_goes_in_one_change() -> None:
     package = Package()
     serial = package.repository.serial
     package.do(changes.remove_package, "", ACTOR, True)
-    assert package.catalog.look(packages.find_package, 1, "x") is None
+    assert package.catalog.peek(packages.find_package, 1, "x") is None
     assert [kind for kind, _, _ in package.happened()] == ["deleted"] * len(TEXTS)
     after = package.repository
     assert (after.serial, after.bytes_used, after.package_count) == (serial + 1, 0, 0)
     for table in ("version", "file", "fragment", "tag"):
         assert package.catalog.tx.one(f"SELECT COUNT(*) FROM {table}") == (0,)
-    assert len(package.catalog.look(tombstones.tombstones_of_package, 1, "x")) == len(TEXTS)
+    assert len(package.catalog.peek(tombstones.tombstones_of_package, 1, "x")) == len(TEXTS)
 
 
 class _Counting(MemoryTransaction):
@@ -174,7 +174,7 @@ class _Counting(MemoryTransaction):
 def test_many_versions_take_few_statements(command: Any, args: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(version_batches, "AT_ONCE", 100)
     package = Package([f"1.0.{patch}" for patch in range(200)])
-    keys = package.catalog.look(versions.version_keys, 1)
+    keys = package.catalog.peek(versions.version_keys, 1)
     counting = _Counting(package.catalog.tx.connection)
     command(counting, package.repository, "x", *args(keys), NOW)
     assert counting.statements < 40
@@ -203,5 +203,5 @@ async def test_other_writers_get_in_between_many_deprecations(monkeypatch: pytes
     answer = await Changing(services, package.repository).apply("x", change, identity, SYSTEM)
     assert publisher.slices == [5, 5, 2]
     assert set(package.deprecations().values()) == {"old"}
-    serial = package.catalog.look(packages.package_serial, 1, "x")
+    serial = package.catalog.peek(packages.package_serial, 1, "x")
     assert json.loads(answer.body)["rev"] == packument.revision("x", serial)

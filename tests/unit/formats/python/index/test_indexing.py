@@ -42,7 +42,7 @@ class World:
         return tx.statements - before
 
     def page(self, kind: str, project: str = "demo") -> bytes:
-        spliced, _ = self.catalog.look(read_page, self.repository.id, project, kind)
+        spliced, _ = self.catalog.peek(read_page, self.repository.id, project, kind)
         return spliced.joined()
 
 
@@ -75,7 +75,7 @@ def test_pages_have_every_file_in_order(world: World) -> None:
 
 def test_a_quarantined_project_shows_no_file(world: World) -> None:
     world.publish("1.0")
-    package = world.catalog.look(packages.find_package, world.repository.id, "demo")
+    package = world.catalog.peek(packages.find_package, world.repository.id, "demo")
     world.catalog.do(packages.touch_package, package.id, serial=2, now_ms=NOW, meta={"status": "quarantined"})
     page = msgspec.json.decode(world.page(JSON_PAGE))
     assert (page["files"], page["versions"], page["meta"]["_last-serial"]) == ([], [], 2)

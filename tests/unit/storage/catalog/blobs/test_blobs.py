@@ -20,7 +20,7 @@ def claim(catalog, info, now_ms=NOW):
 
 
 def find(catalog, info):
-    return catalog.look(blobs.find_blob, catalog.storage_id, info.sha256)
+    return catalog.peek(blobs.find_blob, catalog.storage_id, info.sha256)
 
 
 def touched_at(catalog, info):
@@ -95,13 +95,13 @@ def test_blobs_are_counted_and_listed_in_pages(catalog):
         claim(catalog, info)
     catalog.do(gc.mark_deleting, catalog.storage_id, [infos[3].sha256], NOW + 1)
     seen, after = [], b""
-    while page := catalog.look(blobs.list_blobs, catalog.storage_id, after, 5):
+    while page := catalog.peek(blobs.list_blobs, catalog.storage_id, after, 5):
         seen += page
         after = bytes.fromhex(page[-1].sha256)
     assert seen == infos[:3] + infos[4:]
-    assert catalog.look(blobs.count_blobs, catalog.storage_id) == 12
-    assert catalog.look(blobs.usage, catalog.storage_id) == (12, sum(info.size for info in infos))
-    assert catalog.look(blobs.usage, 99) == (0, 0)
+    assert catalog.peek(blobs.count_blobs, catalog.storage_id) == 12
+    assert catalog.peek(blobs.usage, catalog.storage_id) == (12, sum(info.size for info in infos))
+    assert catalog.peek(blobs.usage, 99) == (0, 0)
 
 
 def test_copies_that_no_row_names_are_told(catalog):
@@ -113,5 +113,5 @@ def test_copies_that_no_row_names_are_told(catalog):
     stray = make_blob(b"x", copy=2)
     other = make_blob(b"y")
     locators = [each.locator for each in (other, kept, opaque, stray, misleading)]
-    assert catalog.look(blobs.unnamed, catalog.storage_id, locators) == [other.locator, stray.locator]
-    assert catalog.look(blobs.unnamed, catalog.storage_id, []) == []
+    assert catalog.peek(blobs.unnamed, catalog.storage_id, locators) == [other.locator, stray.locator]
+    assert catalog.peek(blobs.unnamed, catalog.storage_id, []) == []

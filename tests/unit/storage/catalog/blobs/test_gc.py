@@ -55,9 +55,9 @@ class Scene:
                 self.catalog.do(gc.forget_blob, self.storage_id, self.sha256, info.locator)
 
     def check(self) -> None:
-        found = self.catalog.look(blobs.find_blob, self.storage_id, self.sha256)
+        found = self.catalog.peek(blobs.find_blob, self.storage_id, self.sha256)
         for number in range(1, self.uploads + 1):
-            file = self.catalog.look(files.find_file, self.repository.id, f"file {number}")
+            file = self.catalog.peek(files.find_file, self.repository.id, f"file {number}")
             assert file.locator == found.locator
             assert file.locator in self.copies
 
@@ -98,7 +98,7 @@ def test_a_collection_without_uploads_leaves_nothing():
     for step in ("mark", "sweep", "forget"):
         getattr(scene, step)()
     assert scene.copies == set()
-    assert scene.catalog.look(blobs.count_blobs, scene.storage_id) == 0
+    assert scene.catalog.peek(blobs.count_blobs, scene.storage_id) == 0
 
 
 def test_a_late_forget_does_not_hit_a_copy_that_was_condemned_after_it():
@@ -110,7 +110,7 @@ def test_a_late_forget_does_not_hit_a_copy_that_was_condemned_after_it():
     scene.mark()
     first, again = scene.condemned
     assert not scene.catalog.do(gc.forget_blob, scene.storage_id, scene.sha256, first.locator)
-    assert scene.catalog.look(gc.list_deleting, scene.storage_id) == [again] == [second]
+    assert scene.catalog.peek(gc.list_deleting, scene.storage_id) == [again] == [second]
     assert scene.catalog.do(gc.forget_blob, scene.storage_id, scene.sha256, second.locator)
 
 
@@ -118,15 +118,15 @@ def test_a_condemned_blob_is_not_offered_to_clients():
     scene = Scene()
     orphan(scene)
     scene.mark()
-    assert scene.catalog.look(blobs.find_blob, scene.storage_id, scene.sha256) is None
+    assert scene.catalog.peek(blobs.find_blob, scene.storage_id, scene.sha256) is None
     assert not scene.catalog.do(blobs.touch_blob, scene.storage_id, scene.sha256, LATER)
-    assert [info.sha256 for info in scene.catalog.look(gc.list_deleting, scene.storage_id)] == [scene.sha256]
+    assert [info.sha256 for info in scene.catalog.peek(gc.list_deleting, scene.storage_id)] == [scene.sha256]
 
 
 def test_a_blob_touched_after_it_became_a_candidate_stays():
     scene = Scene()
     orphan(scene)
-    (found,), _ = scene.catalog.look(gc.candidates, scene.storage_id, LATER, 10)
+    (found,), _ = scene.catalog.peek(gc.candidates, scene.storage_id, LATER, 10)
     assert scene.catalog.do(blobs.touch_blob, scene.storage_id, found.sha256, LATER)
     scene.mark()
     assert scene.condemned == []
@@ -159,10 +159,10 @@ def refer(tx, sql, storage_id, repository_id, sha256):
 def test_every_kind_of_reference_keeps_a_blob(kind):
     scene = Scene()
     orphan(scene)
-    assert not scene.catalog.look(gc.referenced, scene.storage_id, scene.sha256)
+    assert not scene.catalog.peek(gc.referenced, scene.storage_id, scene.sha256)
     scene.catalog.do(refer, REFERENCES[kind], scene.storage_id, scene.repository.id, scene.sha256)
-    assert scene.catalog.look(gc.referenced, scene.storage_id, scene.sha256)
-    assert scene.catalog.look(gc.candidates, scene.storage_id, LATER, 10) == ([], None)
+    assert scene.catalog.peek(gc.referenced, scene.storage_id, scene.sha256)
+    assert scene.catalog.peek(gc.candidates, scene.storage_id, LATER, 10) == ([], None)
     scene.mark()
     assert scene.condemned == []
 
@@ -187,7 +187,7 @@ def test_candidates_come_in_pages_of_what_was_looked_at():
             scene.catalog.do(files.add_file, scene.repository.id, scene.storage_id, new, None, None, NOW)
     seen, pages, cursor = [], 0, gc.Cursor()
     while cursor is not None:
-        page, cursor = scene.catalog.look(gc.candidates, scene.storage_id, NOW + 3, 4, cursor)
+        page, cursor = scene.catalog.peek(gc.candidates, scene.storage_id, NOW + 3, 4, cursor)
         seen += page
         pages += 1
     assert {info.sha256 for info in seen} == {info.sha256 for info in infos[:9:2]}

@@ -27,7 +27,7 @@ def begun(now_ms: int = NOW) -> MemoryCatalog:
 
 
 def test_an_upload_is_found_as_it_was_begun() -> None:
-    found = begun().look(uploads.find_upload, UID, NOW)
+    found = begun().peek(uploads.find_upload, UID, NOW)
     assert (found.package_key, found.user_id, found.state, found.position) == ("app", 1, b"state", 0)
     assert (found.leased, found.algorithms) == (False, ("sha512",))
 
@@ -42,7 +42,7 @@ def test_one_holder_has_it_until_it_is_kept_or_the_lease_runs_out() -> None:
     assert not catalog.do(uploads.renew_lease, UID, "one", NOW + 99, NOW + 61)
     assert not catalog.do(uploads.keep_upload, UID, "one", b"lost", 5, NOW + 61)
     assert catalog.do(uploads.keep_upload, UID, "two", b"kept", 7, NOW + 62)
-    found = catalog.look(uploads.find_upload, UID, NOW + 63)
+    found = catalog.peek(uploads.find_upload, UID, NOW + 63)
     assert (found.state, found.position, found.leased) == (b"kept", 7, False)
 
 
@@ -50,18 +50,18 @@ def test_a_lease_given_back_leaves_the_upload_as_it_was() -> None:
     catalog = begun()
     catalog.do(uploads.lease_upload, UID, "one", NOW + 30, NOW)
     catalog.do(uploads.release_lease, UID, "another")
-    assert catalog.look(uploads.find_upload, UID, NOW).leased
+    assert catalog.peek(uploads.find_upload, UID, NOW).leased
     catalog.do(uploads.release_lease, UID, "one")
-    found = catalog.look(uploads.find_upload, UID, NOW)
+    found = catalog.peek(uploads.find_upload, UID, NOW)
     assert (found.state, found.position, found.leased) == (b"state", 0, False)
 
 
 def test_what_nobody_touched_for_a_day_is_over() -> None:
     catalog = begun(NOW - uploads.EXPIRES_MS - 1)
-    assert catalog.look(uploads.find_upload, UID, NOW) is None
+    assert catalog.peek(uploads.find_upload, UID, NOW) is None
     assert catalog.do(uploads.lease_upload, UID, "one", NOW + 30, NOW) is None
     repository_id = 1
-    assert catalog.look(uploads.unfinished_uploads, repository_id, NOW)[0] == 0
+    assert catalog.peek(uploads.unfinished_uploads, repository_id, NOW)[0] == 0
     catalog.do(
         uploads.add_upload,
         uid="1" * 32,
@@ -73,4 +73,4 @@ def test_what_nobody_touched_for_a_day_is_over() -> None:
         now_ms=NOW,
     )
     assert not catalog.do(uploads.remove_upload, UID)
-    assert catalog.look(uploads.unfinished_uploads, repository_id, NOW) == (1, NOW)
+    assert catalog.peek(uploads.unfinished_uploads, repository_id, NOW) == (1, NOW)

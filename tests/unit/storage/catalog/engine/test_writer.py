@@ -113,9 +113,9 @@ async def test_a_commit_that_fails_fails_every_command_in_it_and_the_next_succee
     assert found[:2] == found[3:5] == [StorageFailed] * 2
     assert found[5] is StorageFailed
     assert found[2] is NotFound
-    assert catalog.look(settings.get, "0") is None
+    assert catalog.peek(settings.get, "0") is None
     assert await catalog.write(settings.grow, "serial") == 2
-    assert catalog.look(settings.get, "0") is None
+    assert catalog.peek(settings.get, "0") is None
 
 
 @pytest_twisted.ensureDeferred
@@ -126,7 +126,7 @@ async def test_a_full_disk_in_the_middle_of_a_batch_undoes_the_batch_and_says_so
     assert found[1] is StorageFull
     assert found[0] in (StorageFull, None)  # None when the batch was cut between the two
     expected = 1 if found[0] is StorageFull else 2
-    assert catalog.look(settings.get, "much") is None
+    assert catalog.peek(settings.get, "much") is None
     assert await catalog.write(settings.grow, "serial") == expected
 
 
@@ -143,7 +143,7 @@ async def test_an_error_of_sql_is_the_commands_own(case, catalog):
     assert (found[0], found[3]) == (None, None)
     assert found[1].__name__ == "ConstraintError"
     assert found[2].__name__ == "SQLError"
-    assert catalog.look(settings.get, "serial") == "2"
+    assert catalog.peek(settings.get, "serial") == "2"
 
 
 @pytest_twisted.ensureDeferred

@@ -45,6 +45,6 @@ def test_nothing_is_looked_for_through_the_whole_image(look: Any) -> None:
         look(plans)
         return plans.steps
 
-    found = MemoryCatalog().look(steps)
+    found = MemoryCatalog().peek(steps)
     assert found
     assert [step for step in found if step.startswith("SCAN") or step.endswith("(package_id=?)")] == []

@@ -60,7 +60,7 @@ class Scene:
         return blob
 
     def plan(self) -> ImagePlan:
-        return self.catalog.look(plan_image, self._package().id, BEFORE, LATER, untagged=True)
+        return self.catalog.peek(plan_image, self._package().id, BEFORE, LATER, untagged=True)
 
     def carry_out(self, plan: ImagePlan) -> None:
         """Remove what a plan says, as the collector does."""
@@ -72,8 +72,8 @@ class Scene:
         """Whether the image has the manifest or the blob of this content."""
         package_id, digest = self._package().id, digest_of(content.encode())
         return (
-            self.catalog.look(manifests.manifest_size, package_id, digest) is not None
-            or self.catalog.look(package_blobs.find_in_package, self.repository.storage_id, package_id, digest)
+            self.catalog.peek(manifests.manifest_size, package_id, digest) is not None
+            or self.catalog.peek(package_blobs.find_in_package, self.repository.storage_id, package_id, digest)
             is not None
         )
 
@@ -83,7 +83,7 @@ class Scene:
         return set(self._known)
 
     def _package(self):
-        return self.catalog.look(images.find_image, self.repository.id, "app")
+        return self.catalog.peek(images.find_image, self.repository.id, "app")
 
 
 @pytest.fixture

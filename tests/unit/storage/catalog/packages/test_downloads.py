@@ -13,18 +13,18 @@ def test_downloads_are_counted_by_day_across_batches():
     next_day = evolve(ONE, at_ms=11 * DAY_MS, item_id=2)
     catalog.do(downloads.record_downloads, [ONE, later, next_day])
     catalog.do(downloads.record_downloads, [ONE, evolve(ONE, repository_id=2, package_id=6, item_id=3)])
-    assert catalog.look(downloads.downloads_by_day, 1, 10, 12) == [(10, 3), (11, 1)]
-    assert catalog.look(downloads.downloads_by_day, 1, 11, 12) == [(11, 1)]
-    assert catalog.look(downloads.downloads_of_package, 5) == 4
-    assert catalog.look(downloads.downloads_of_package, 99) == 0
+    assert catalog.peek(downloads.downloads_by_day, 1, 10, 12) == [(10, 3), (11, 1)]
+    assert catalog.peek(downloads.downloads_by_day, 1, 11, 12) == [(11, 1)]
+    assert catalog.peek(downloads.downloads_of_package, 5) == 4
+    assert catalog.peek(downloads.downloads_of_package, 99) == 0
 
 
 def test_only_downloads_with_a_token_are_logged():
     catalog = MemoryCatalog()
     named = [evolve(ONE, token_id=3, user_id=8, path=path) for path in ("x", "y", "z")]
     catalog.do(downloads.record_downloads, [ONE, *named, evolve(ONE, token_id=4)])
-    first = catalog.look(downloads.downloads_with_token, 3, limit=2)
-    rest = catalog.look(downloads.downloads_with_token, 3, after=first[-1].seq)
+    first = catalog.peek(downloads.downloads_with_token, 3, limit=2)
+    rest = catalog.peek(downloads.downloads_with_token, 3, after=first[-1].seq)
     assert [each.path for each in first + rest] == ["x", "y", "z"]
     assert (rest[0].user_id, rest[0].package_id, rest[0].at.timestamp()) == (8, 5, 10 * DAY_MS / 1000)
-    assert catalog.look(downloads.downloads_of_package, 5) == 5
+    assert catalog.peek(downloads.downloads_of_package, 5) == 5

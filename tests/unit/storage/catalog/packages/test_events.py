@@ -22,10 +22,10 @@ def append(catalog, **how):
 
 def test_an_event_comes_back_as_written():
     catalog = MemoryCatalog()
-    assert catalog.look(events.last_seq) == 0
+    assert catalog.peek(events.last_seq) == 0
     seq = append(catalog, data={"files": ["a"]})
-    assert catalog.look(events.last_seq) == seq
-    (event,) = catalog.look(events.events_after, 0, 10)
+    assert catalog.peek(events.last_seq) == seq
+    (event,) = catalog.peek(events.events_after, 0, 10)
     assert (event.seq, event.repository_id, event.package_id, event.package_key, event.version_key) == (
         seq,
         1,
@@ -40,12 +40,12 @@ def test_an_event_comes_back_as_written():
 def test_events_are_followed_in_order_and_in_pages():
     catalog = MemoryCatalog()
     seqs = [append(catalog, repository_id=1 + n % 2, package_id=n % 3) for n in range(12)]
-    assert [event.seq for event in catalog.look(events.events_after, seqs[3], 4)] == seqs[4:8]
-    assert [event.seq for event in catalog.look(events.events_after, seqs[3], 4, 1)] == seqs[4:12:2]
-    assert catalog.look(events.events_after, seqs[-1], 10) == []
-    newest = catalog.look(events.events_of_package, 2, limit=2)
+    assert [event.seq for event in catalog.peek(events.events_after, seqs[3], 4)] == seqs[4:8]
+    assert [event.seq for event in catalog.peek(events.events_after, seqs[3], 4, 1)] == seqs[4:12:2]
+    assert catalog.peek(events.events_after, seqs[-1], 10) == []
+    newest = catalog.peek(events.events_of_package, 2, limit=2)
     assert [event.seq for event in newest] == [seqs[11], seqs[8]]
-    older = catalog.look(events.events_of_package, 2, before=newest[-1].seq)
+    older = catalog.peek(events.events_of_package, 2, before=newest[-1].seq)
     assert [event.seq for event in older] == [seqs[5], seqs[2]]
 
 

@@ -30,7 +30,7 @@ def put(catalog, path, content, how=files.add_file, **attrs):
 
 
 def find(catalog, path):
-    return catalog.look(files.find_file, catalog.repository.id, path)
+    return catalog.peek(files.find_file, catalog.repository.id, path)
 
 
 def test_a_file_is_found_with_everything_about_its_blob(catalog):
@@ -42,7 +42,7 @@ def test_a_file_is_found_with_everything_about_its_blob(catalog):
     assert file.created_at.timestamp() * 1000 == NOW
     assert find(catalog, "a/b.whl") == file
     assert find(catalog, "a/B.whl") is None
-    assert catalog.look(files.find_file, 99, "a/b.whl") is None
+    assert catalog.peek(files.find_file, 99, "a/b.whl") is None
 
 
 def test_the_same_content_again_is_the_same_file(catalog):
@@ -100,8 +100,8 @@ def test_files_are_listed_by_version_and_by_package(catalog):
     second = catalog.do(publish, catalog.repository, "a", version="1")
     third = catalog.do(publish, catalog.repository, "c", version="2")
     catalog.do(publish, catalog.repository, "d", package="other")
-    assert catalog.look(files.files_of_version, first.version_id) == [second, first]
-    assert catalog.look(files.files_of_package, first.package_id) == [second, first, third]
+    assert catalog.peek(files.files_of_version, first.version_id) == [second, first]
+    assert catalog.peek(files.files_of_package, first.package_id) == [second, first, third]
 
 
 def test_damaged_bytes_are_not_handed_out_until_they_come_again(catalog):

@@ -21,9 +21,9 @@ def test_fragments_are_read_in_their_order(catalog):
         catalog.do(documents.put_fragment, package.id, "html", sort, key, body)
     catalog.do(documents.put_fragment, package.id, "html", b"\x01", "a", b"1")
     catalog.do(documents.put_fragment, package.id, "json", b"\x01", "a", b"other")
-    assert catalog.look(documents.read_fragments, package.id, "html") == [b"1", b"2", b"3", b"4"]
+    assert catalog.peek(documents.read_fragments, package.id, "html") == [b"1", b"2", b"3", b"4"]
     catalog.do(documents.remove_fragment, package.id, "html", b"\x01", "b")
     catalog.do(documents.remove_fragment, package.id, "html", b"\x01", "absent")
-    assert catalog.look(documents.read_fragments, package.id, "html") == [b"1", b"3", b"4"]
+    assert catalog.peek(documents.read_fragments, package.id, "html") == [b"1", b"3", b"4"]
     catalog.do(packages.remove_package, package.id)
-    assert catalog.look(documents.read_fragments, package.id, "html") == []
+    assert catalog.peek(documents.read_fragments, package.id, "html") == []

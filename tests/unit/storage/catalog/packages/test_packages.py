@@ -19,7 +19,7 @@ def ensure(catalog, key, name=None):
 
 
 def page(catalog, **how):
-    return [each.key for each in catalog.look(packages.list_packages, catalog.repository.id, **how)]
+    return [each.key for each in catalog.peek(packages.list_packages, catalog.repository.id, **how)]
 
 
 def test_a_package_is_added_once(catalog):
@@ -33,22 +33,22 @@ def test_a_package_is_added_once(catalog):
         {},
     )
     assert ensure(catalog, "foo-bar", "foo_bar") == (package, False)
-    assert catalog.look(packages.find_package, catalog.repository.id, "foo-bar") == package
-    assert catalog.look(packages.find_package, 99, "foo-bar") is None
+    assert catalog.peek(packages.find_package, catalog.repository.id, "foo-bar") == package
+    assert catalog.peek(packages.find_package, 99, "foo-bar") is None
 
 
 def test_a_touch_changes_what_it_names(catalog):
     package, _ = ensure(catalog, "foo")
     catalog.do(packages.touch_package, package.id, serial=8, now_ms=NOW + 1, name="Foo", latest="1.0", meta={"a": 1})
     catalog.do(packages.touch_package, package.id, serial=9, now_ms=NOW + 2)
-    package = catalog.look(packages.find_package, catalog.repository.id, "foo")
+    package = catalog.peek(packages.find_package, catalog.repository.id, "foo")
     assert (package.name, package.latest, package.meta, package.serial) == ("Foo", "1.0", {"a": 1}, 9)
     assert package.updated_at.timestamp() * 1000 == NOW + 2
 
 
 def touch(catalog, package, serial, now_ms):
     catalog.do(packages.touch_package, package.id, serial=serial, now_ms=now_ms)
-    return catalog.look(packages.find_package, catalog.repository.id, package.key).modified_s
+    return catalog.peek(packages.find_package, catalog.repository.id, package.key).modified_s
 
 
 def test_each_change_is_told_as_a_later_second(catalog):
@@ -92,4 +92,4 @@ def test_a_query_is_looked_for_literally(catalog):
 def test_names_are_listed_whole_by_key(catalog):
     ensure(catalog, "b", "B")
     ensure(catalog, "a", "A")
-    assert catalog.look(packages.package_names, catalog.repository.id) == [("a", "A"), ("b", "B")]
+    assert catalog.peek(packages.package_names, catalog.repository.id) == [("a", "A"), ("b", "B")]

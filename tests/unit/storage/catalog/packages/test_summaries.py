@@ -26,7 +26,7 @@ def catalog() -> Any:
 
 
 def demo(catalog: Any) -> summaries.PackageSummary:
-    found = catalog.look(summaries.find_package_summary, catalog.repository.id, "demo")
+    found = catalog.peek(summaries.find_package_summary, catalog.repository.id, "demo")
     assert found is not None
     return found
 
@@ -35,13 +35,13 @@ def test_a_package_counts_what_is_below_it(catalog: Any) -> None:
     summary = demo(catalog)
     assert (summary.versions, summary.files, summary.size) == (3, 4, 1 + 2 + 3 + 10)
     assert (summary.withdrawn, summary.deprecated, summary.downloads) == (0, 0, 0)
-    assert catalog.look(summaries.find_package_summary, catalog.repository.id, "none") is None
+    assert catalog.peek(summaries.find_package_summary, catalog.repository.id, "none") is None
 
 
 def test_the_latest_is_what_the_format_says_or_the_highest_live_version(catalog: Any) -> None:
-    package = catalog.look(packages.find_package, catalog.repository.id, "demo")
+    package = catalog.peek(packages.find_package, catalog.repository.id, "demo")
     assert demo(catalog).latest == "3"
-    highest = catalog.look(versions.find_version, package.id, "3")
+    highest = catalog.peek(versions.find_version, package.id, "3")
     catalog.do(versions.set_state, highest.id, VersionState.YANKED, "")
     assert (demo(catalog).latest, demo(catalog).withdrawn) == ("2", 1)
     catalog.do(packages.touch_package, package.id, serial=9, now_ms=NOW, latest="1")
@@ -49,7 +49,7 @@ def test_the_latest_is_what_the_format_says_or_the_highest_live_version(catalog:
 
 
 def test_downloads_are_added_up(catalog: Any) -> None:
-    package = catalog.look(packages.find_package, catalog.repository.id, "demo")
+    package = catalog.peek(packages.find_package, catalog.repository.id, "demo")
     one = downloads.Download(1, catalog.repository.id, package.id, "demo/1/a", None, None, NOW)
     catalog.do(downloads.record_downloads, [one, one])
     assert demo(catalog).downloads == 2
@@ -57,7 +57,7 @@ def test_downloads_are_added_up(catalog: Any) -> None:
 
 def test_packages_are_paged_by_key_or_by_number(catalog: Any) -> None:
     def keys(**how: Any) -> list[str]:
-        return [each.key for each in catalog.look(summaries.list_package_summaries, catalog.repository.id, **how)]
+        return [each.key for each in catalog.peek(summaries.list_package_summaries, catalog.repository.id, **how)]
 
     assert keys() == ["a_b", "demo"]
     assert keys(limit=1) == ["a_b"]
@@ -68,14 +68,14 @@ def test_packages_are_paged_by_key_or_by_number(catalog: Any) -> None:
 
 
 def test_versions_are_paged_from_the_highest_down(catalog: Any) -> None:
-    package = catalog.look(packages.find_package, catalog.repository.id, "demo")
-    found = catalog.look(summaries.list_version_summaries, package.id, limit=2)
+    package = catalog.peek(packages.find_package, catalog.repository.id, "demo")
+    found = catalog.peek(summaries.list_version_summaries, package.id, limit=2)
     assert [(each.text, each.files, each.size, each.publisher) for each in found] == [
         ("3", 1, 3, "system"),
         ("2", 1, 2, "system"),
     ]
     last = found[-1]
-    rest = catalog.look(summaries.list_version_summaries, package.id, before=(last.sort, last.key))
+    rest = catalog.peek(summaries.list_version_summaries, package.id, before=(last.sort, last.key))
     assert [(each.text, each.files) for each in rest] == [("1", 2)]
 
 
@@ -89,7 +89,7 @@ def test_versions_that_sort_alike_are_all_seen(catalog: Any) -> None:
         )
     seen: list[str] = []
     before = None
-    while found := catalog.look(summaries.list_version_summaries, package.id, before=before, limit=1):
+    while found := catalog.peek(summaries.list_version_summaries, package.id, before=before, limit=1):
         seen.append(found[0].key)
         before = (found[0].sort, found[0].key)
     assert seen == ["c", "b", "a"]
@@ -97,17 +97,17 @@ def test_versions_that_sort_alike_are_all_seen(catalog: Any) -> None:
 
 def test_the_place_of_a_file_is_its_package_and_version(catalog: Any) -> None:
     file = catalog.do(publish, catalog.repository, "demo/3/c", version="3")
-    assert catalog.look(summaries.place_of_file, file.id) == ("demo", "3")
-    assert catalog.look(summaries.place_of_file, 999) is None
+    assert catalog.peek(summaries.place_of_file, file.id) == ("demo", "3")
+    assert catalog.peek(summaries.place_of_file, 999) is None
 
 
 def test_lists_know_their_length(catalog: Any) -> None:
-    package = catalog.look(packages.find_package, catalog.repository.id, "demo")
-    assert catalog.look(count_packages, catalog.repository.id) == 2
-    assert catalog.look(count_packages, catalog.repository.id, "EM") == 1
-    assert catalog.look(count_versions, package.id) == 3
+    package = catalog.peek(packages.find_package, catalog.repository.id, "demo")
+    assert catalog.peek(count_packages, catalog.repository.id) == 2
+    assert catalog.peek(count_packages, catalog.repository.id, "EM") == 1
+    assert catalog.peek(count_versions, package.id) == 3
     user = catalog.do(identity.add_user, username="Ada", email="ada@x.example", now_ms=NOW)
     catalog.do(identity.add_user, username="bob", now_ms=NOW)
-    assert [catalog.look(count_users, text) for text in ("", "ADA", "x.ex", "%")] == [2, 1, 1, 0]
+    assert [catalog.peek(count_users, text) for text in ("", "ADA", "x.ex", "%")] == [2, 1, 1, 0]
     catalog.do(tokens.add_token, user_id=user.id, hash=b"h", shown="", kind=TokenKind.CI, name="t", now_ms=NOW)
-    assert catalog.look(count_tokens, user.id) == 1
+    assert catalog.peek(count_tokens, user.id) == 1

@@ -22,9 +22,9 @@ def put(catalog, name, **what):
 def test_a_tag_moves(catalog):
     put(catalog, "latest", version_id=catalog.file.version_id)
     put(catalog, "latest", digest="sha256:aa")
-    tag = catalog.look(tags.find_tag, catalog.file.package_id, "latest")
+    tag = catalog.peek(tags.find_tag, catalog.file.package_id, "latest")
     assert (tag.version_id, tag.digest, tag.actor) == (None, "sha256:aa", "alice")
-    assert catalog.look(tags.find_tag, catalog.file.package_id, "other") is None
+    assert catalog.peek(tags.find_tag, catalog.file.package_id, "other") is None
 
 
 def test_tags_are_listed_in_pages(catalog):
@@ -32,7 +32,7 @@ def test_tags_are_listed_in_pages(catalog):
     for name in names:
         put(catalog, name, digest=name)
     seen, after = [], ""
-    while page := catalog.look(tags.list_tags, catalog.file.package_id, after=after, limit=5):
+    while page := catalog.peek(tags.list_tags, catalog.file.package_id, after=after, limit=5):
         seen += [tag.name for tag in page]
         after = page[-1].name
     assert seen == names
@@ -47,4 +47,4 @@ def test_a_removed_tag_is_gone(catalog):
 def test_a_tag_goes_with_its_version(catalog):
     put(catalog, "latest", version_id=catalog.file.version_id)
     catalog.do(versions.remove_version, catalog.file.version_id)
-    assert catalog.look(tags.list_tags, catalog.file.package_id) == []
+    assert catalog.peek(tags.list_tags, catalog.file.package_id) == []

@@ -26,7 +26,7 @@ def walk(catalog, repository, folder, limit):
     """Every page of a level, joined."""
     folders, found, after = [], [], ""
     while after is not None:
-        level = catalog.look(tree.list_tree, repository.id, folder, after=after, limit=limit)
+        level = catalog.peek(tree.list_tree, repository.id, folder, after=after, limit=limit)
         assert len(level.folders) + len(level.files) <= limit
         folders += level.folders
         found += [file.path for file in level.files]
@@ -53,7 +53,7 @@ def test_pages_show_every_file_and_folder_directly_in_a_folder(paths, limit, fol
 def test_a_path_is_a_file_or_a_folder_or_nothing(paths, path):
     catalog = MemoryCatalog()
     repository = fill(catalog, paths)
-    found = catalog.look(tree.file_or_folder, repository.id, path)
+    found = catalog.peek(tree.file_or_folder, repository.id, path)
     if path in paths:
         assert found.path == path
     else:
@@ -64,7 +64,7 @@ def test_a_folder_costs_few_queries_whatever_is_in_it():
     catalog = MemoryCatalog()
     repository = fill(catalog, [f"{folder}/{n:04}" for folder in "abc" for n in range(500)])
     before = catalog.tx.statements
-    assert catalog.look(tree.list_tree, repository.id, "").folders == ["a", "b", "c"]
+    assert catalog.peek(tree.list_tree, repository.id, "").folders == ["a", "b", "c"]
     assert catalog.tx.statements - before <= 9
 
 

@@ -22,7 +22,7 @@ def ensure(catalog, key, sort=None, **how):
 
 
 def listed(catalog, **how):
-    return [each.key for each in catalog.look(versions.list_versions, catalog.package.id, **how)]
+    return [each.key for each in catalog.peek(versions.list_versions, catalog.package.id, **how)]
 
 
 def test_a_version_is_added_once_and_keeps_what_it_has(catalog):
@@ -31,8 +31,8 @@ def test_a_version_is_added_once_and_keeps_what_it_has(catalog):
     assert (version.key, version.text, version.sort, version.meta) == ("1", "1.0", b"\x00\xff", {"x": [1]})
     assert (version.state, version.reason, version.publisher) == (VersionState.LIVE, "", "alice")
     assert ensure(catalog, "1", meta={"other": 1}) == (version, False)
-    assert catalog.look(versions.find_version, catalog.package.id, "1") == version
-    assert catalog.look(versions.find_version, catalog.package.id, "2") is None
+    assert catalog.peek(versions.find_version, catalog.package.id, "1") == version
+    assert catalog.peek(versions.find_version, catalog.package.id, "2") is None
 
 
 def test_versions_are_ordered_by_their_sort_bytes(catalog):
@@ -40,8 +40,8 @@ def test_versions_are_ordered_by_their_sort_bytes(catalog):
         ensure(catalog, key, sort, text=f"v{key}")
     assert listed(catalog) == ["1", "9", "10", "255"]
     assert listed(catalog, descending=True, limit=2) == ["255", "10"]
-    assert catalog.look(versions.version_keys, catalog.package.id) == ["1", "9", "10", "255"]
-    assert catalog.look(versions.version_texts, catalog.package.id) == ["v1", "v9", "v10", "v255"]
+    assert catalog.peek(versions.version_keys, catalog.package.id) == ["1", "9", "10", "255"]
+    assert catalog.peek(versions.version_texts, catalog.package.id) == ["v1", "v9", "v10", "v255"]
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -49,7 +49,7 @@ def test_pages_join_also_among_versions_that_sort_alike(catalog, descending):
     for n in range(17):
         ensure(catalog, f"{n:02}", b"same" if n < 12 else b"%02d" % n)
     seen, at = [], {}
-    while found := catalog.look(versions.list_versions, catalog.package.id, limit=5, descending=descending, **at):
+    while found := catalog.peek(versions.list_versions, catalog.package.id, limit=5, descending=descending, **at):
         seen += [each.key for each in found]
         at = {"after_sort": found[-1].sort, "after_key": found[-1].key}
     assert seen == listed(catalog, descending=descending)
@@ -62,13 +62,13 @@ def test_state_and_meta_change(catalog):
     version, _ = ensure(catalog, "1")
     catalog.do(versions.set_state, version.id, VersionState.YANKED, "broken")
     catalog.do(versions.set_meta, version.id, {"a": "b"})
-    version = catalog.look(versions.find_version, catalog.package.id, "1")
+    version = catalog.peek(versions.find_version, catalog.package.id, "1")
     assert (version.state, version.reason, version.meta) == (VersionState.YANKED, "broken", {"a": "b"})
 
 
 def test_a_version_takes_its_files_along(catalog):
     catalog.do(publish, catalog.repository, "a/1", version="1")
     catalog.do(publish, catalog.repository, "a/2", version="2")
-    first = catalog.look(versions.find_version, catalog.package.id, "1")
+    first = catalog.peek(versions.find_version, catalog.package.id, "1")
     catalog.do(versions.remove_version, first.id)
-    assert [file.path for file in catalog.look(files.files_of_package, catalog.package.id)] == ["a/2"]
+    assert [file.path for file in catalog.peek(files.files_of_package, catalog.package.id)] == ["a/2"]

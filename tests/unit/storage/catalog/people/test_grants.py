@@ -25,9 +25,9 @@ def crew(catalog):
 
 
 def test_a_group_is_found_by_id_and_by_name_in_any_case(catalog, crew):
-    assert catalog.look(grants.find_group, crew.uid) == crew
-    assert catalog.look(grants.find_group, "cREW") == crew
-    assert catalog.look(grants.find_group, "nobody") is None
+    assert catalog.peek(grants.find_group, crew.uid) == crew
+    assert catalog.peek(grants.find_group, "cREW") == crew
+    assert catalog.peek(grants.find_group, "nobody") is None
     assert (crew.name, crew.key, crew.description) == ("Crew", "crew", "all")
     with pytest.raises(AlreadyExists):
         catalog.do(grants.add_group, name="CREW", now_ms=1)
@@ -35,19 +35,19 @@ def test_a_group_is_found_by_id_and_by_name_in_any_case(catalog, crew):
 
 def test_groups_are_listed_by_key_in_pages(catalog, crew):
     catalog.do(grants.add_group, name="apes", now_ms=1)
-    assert [each.key for each in catalog.look(grants.list_groups, limit=1)] == ["apes"]
-    assert [each.key for each in catalog.look(grants.list_groups, after="apes")] == ["crew"]
+    assert [each.key for each in catalog.peek(grants.list_groups, limit=1)] == ["apes"]
+    assert [each.key for each in catalog.peek(grants.list_groups, after="apes")] == ["crew"]
 
 
 def test_members_come_and_go_and_are_listed_in_pages(catalog, crew, alice):
     bob = catalog.do(identity.add_user, username="bob", now_ms=1)
     for user in (alice, bob, alice):
         catalog.do(grants.add_group_member, crew.id, user.id)
-    assert catalog.look(grants.list_group_members, crew.id) == [alice, bob]
-    assert catalog.look(grants.list_group_members, crew.id, after=alice.id) == [bob]
-    assert catalog.look(grants.groups_of_user, alice.id) == [crew]
+    assert catalog.peek(grants.list_group_members, crew.id) == [alice, bob]
+    assert catalog.peek(grants.list_group_members, crew.id, after=alice.id) == [bob]
+    assert catalog.peek(grants.groups_of_user, alice.id) == [crew]
     catalog.do(grants.remove_group_member, crew.id, alice.id)
-    assert catalog.look(grants.groups_of_user, alice.id) == []
+    assert catalog.peek(grants.groups_of_user, alice.id) == []
 
 
 def test_a_users_permissions_are_their_own_and_those_of_their_groups(catalog, crew, alice):
@@ -58,7 +58,7 @@ def test_a_users_permissions_are_their_own_and_those_of_their_groups(catalog, cr
     catalog.do(grants.set_permission, 2, SubjectKind.GROUP, other.id, [Action.READ])
     found = {
         (each.repository_id, each.subject_kind, each.subject_name): each.actions
-        for each in catalog.look(grants.permissions_of_user, alice.id)
+        for each in catalog.peek(grants.permissions_of_user, alice.id)
     }
     assert found == {
         (1, SubjectKind.USER, "alice"): {Action.READ, Action.WRITE},
@@ -69,22 +69,22 @@ def test_a_users_permissions_are_their_own_and_those_of_their_groups(catalog, cr
 def test_a_user_and_a_group_of_one_number_are_kept_apart(catalog, crew, alice):
     assert crew.id == alice.id
     catalog.do(grants.set_permission, 1, SubjectKind.GROUP, crew.id, [Action.READ])
-    assert catalog.look(grants.permissions_of_user, alice.id) == []
+    assert catalog.peek(grants.permissions_of_user, alice.id) == []
 
 
 def test_setting_a_permission_again_replaces_it_and_none_takes_it_back(catalog, alice):
     for actions in ([Action.READ], [Action.WRITE]):
         catalog.do(grants.set_permission, 1, SubjectKind.USER, alice.id, actions)
-    (grant,) = catalog.look(grants.permissions_of_repository, 1)
+    (grant,) = catalog.peek(grants.permissions_of_repository, 1)
     assert (grant.actions, grant.subject_uid) == ({Action.WRITE}, alice.uid)
     catalog.do(grants.set_permission, 1, SubjectKind.USER, alice.id, None)
-    assert catalog.look(grants.permissions_of_repository, 1) == []
+    assert catalog.peek(grants.permissions_of_repository, 1) == []
 
 
 def test_a_repositorys_permissions_name_users_first(catalog, crew, alice):
     catalog.do(grants.set_permission, 1, SubjectKind.GROUP, crew.id, [Action.READ])
     catalog.do(grants.set_permission, 1, SubjectKind.USER, alice.id, [Action.READ])
-    names = [each.subject_name for each in catalog.look(grants.permissions_of_repository, 1)]
+    names = [each.subject_name for each in catalog.peek(grants.permissions_of_repository, 1)]
     assert names == ["alice", "Crew"]
 
 
@@ -94,18 +94,18 @@ def test_a_removed_group_leaves_nothing_behind(catalog, crew, alice):
     project = catalog.do(projects.add_project, key="acme", now_ms=1)
     catalog.do(projects.set_project_member, project.id, SubjectKind.GROUP, crew.id, ProjectRole.OWNER)
     catalog.do(grants.remove_group, crew.id)
-    assert catalog.look(grants.permissions_of_repository, 1) == []
-    assert catalog.look(projects.list_project_members, project.id) == []
-    assert catalog.look(grants.groups_of_user, alice.id) == []
+    assert catalog.peek(grants.permissions_of_repository, 1) == []
+    assert catalog.peek(projects.list_project_members, project.id) == []
+    assert catalog.peek(grants.groups_of_user, alice.id) == []
     with pytest.raises(NotFound):
         catalog.do(grants.remove_group, crew.id)
 
 
 def test_every_change_moves_the_serial(catalog, crew, alice):
     def moves(command, *args):
-        before = catalog.look(identity.identity_serial)
+        before = catalog.peek(identity.identity_serial)
         catalog.do(command, *args)
-        return catalog.look(identity.identity_serial) > before
+        return catalog.peek(identity.identity_serial) > before
 
     assert moves(grants.add_group_member, crew.id, alice.id)
     assert moves(grants.remove_group_member, crew.id, alice.id)

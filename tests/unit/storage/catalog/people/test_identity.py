@@ -26,24 +26,24 @@ def test_a_user_comes_back_as_added_by_id_name_and_uid(catalog):
         default_actions=[Action.WRITE, Action.READ],
         password_hash="h",
     )
-    assert catalog.look(identity.find_user, user.id) == user
-    assert catalog.look(identity.find_user_by_name, "aLiCe") == user
-    assert catalog.look(identity.find_user_by_uid, user.uid) == user
-    assert catalog.look(identity.get_user, user.id) == user
+    assert catalog.peek(identity.find_user, user.id) == user
+    assert catalog.peek(identity.find_user_by_name, "aLiCe") == user
+    assert catalog.peek(identity.find_user_by_uid, user.uid) == user
+    assert catalog.peek(identity.get_user, user.id) == user
     assert (user.username, user.key, user.kind, user.user_manager) == ("Alice", "alice", UserKind.SERVICE, True)
     assert user.default_actions == {Action.READ, Action.WRITE}
     assert user.created_at.isoformat() == "1970-01-01T00:00:01+00:00"
     assert user.last_login_at is None
-    assert catalog.look(identity.password_hash, user.id) == "h"
+    assert catalog.peek(identity.password_hash, user.id) == "h"
 
 
 def test_absent_users_are_none_or_raise(catalog):
-    assert catalog.look(identity.find_user, 5) is None
-    assert catalog.look(identity.find_user_by_name, "x") is None
-    assert catalog.look(identity.find_user_by_uid, "x") is None
-    assert catalog.look(identity.password_hash, 5) == ""
+    assert catalog.peek(identity.find_user, 5) is None
+    assert catalog.peek(identity.find_user_by_name, "x") is None
+    assert catalog.peek(identity.find_user_by_uid, "x") is None
+    assert catalog.peek(identity.password_hash, 5) == ""
     with pytest.raises(NotFound):
-        catalog.look(identity.get_user, 5)
+        catalog.peek(identity.get_user, 5)
 
 
 def test_names_are_unique_in_any_case(catalog):
@@ -59,9 +59,9 @@ def test_names_are_unique_in_any_case(catalog):
 def test_lists_go_on_after_the_last_key_seen(catalog):
     for name in ("carol", "Alice", "bob", "dave"):
         add(catalog, name)
-    first = catalog.look(identity.list_users, limit=2)
+    first = catalog.peek(identity.list_users, limit=2)
     assert [user.key for user in first] == ["alice", "bob"]
-    assert [user.key for user in catalog.look(identity.list_users, after=first[-1].key)] == ["carol", "dave"]
+    assert [user.key for user in catalog.peek(identity.list_users, after=first[-1].key)] == ["carol", "dave"]
 
 
 @pytest.mark.parametrize(("query", "found"), [("LIC", ["alice"]), ("example", ["bob"]), ("100%", ["percy"]), ("_", [])])
@@ -69,7 +69,7 @@ def test_lists_are_searched_in_name_and_mail(catalog, query, found):
     add(catalog, "alice")
     add(catalog, "bob", email="bob@Example.org")
     add(catalog, "percy", name="The 100% one")
-    assert [user.key for user in catalog.look(identity.list_users, search=query)] == found
+    assert [user.key for user in catalog.peek(identity.list_users, search=query)] == found
 
 
 def test_changes_keep_the_rest(catalog):
@@ -100,8 +100,8 @@ def test_a_change_of_standing_ends_what_was_issued_before(catalog, changes, ends
 def test_a_new_password_ends_what_was_issued_before(catalog):
     user = add(catalog, "alice", password_hash="old")
     catalog.do(identity.set_password, user.id, "new", now_ms=2)
-    assert catalog.look(identity.password_hash, user.id) == "new"
-    assert catalog.look(identity.get_user, user.id).generation == user.generation + 1
+    assert catalog.peek(identity.password_hash, user.id) == "new"
+    assert catalog.peek(identity.get_user, user.id).generation == user.generation + 1
     with pytest.raises(NotFound):
         catalog.do(identity.set_password, 99, "new", now_ms=2)
 
@@ -109,11 +109,11 @@ def test_a_new_password_ends_what_was_issued_before(catalog):
 def test_a_login_is_noted_and_a_renewed_hash_never_undoes_a_new_password(catalog):
     user = add(catalog, "alice", password_hash="old")
     catalog.do(identity.record_login, user.id, now_ms=5000, rehashed=("old", "old renewed"))
-    assert catalog.look(identity.password_hash, user.id) == "old renewed"
+    assert catalog.peek(identity.password_hash, user.id) == "old renewed"
     catalog.do(identity.set_password, user.id, "new", now_ms=6000)
     catalog.do(identity.record_login, user.id, now_ms=7000, rehashed=("old renewed", "old renewed again"))
-    assert catalog.look(identity.password_hash, user.id) == "new"
-    assert catalog.look(identity.get_user, user.id).last_login_at.timestamp() == 7
+    assert catalog.peek(identity.password_hash, user.id) == "new"
+    assert catalog.peek(identity.get_user, user.id).last_login_at.timestamp() == 7
 
 
 @pytest.mark.parametrize("how", ["remove", "deactivate", "demote"])
@@ -127,7 +127,7 @@ def test_the_last_active_admin_stays(catalog, how):
     }[how]
     with pytest.raises(Conflict):
         act()
-    assert catalog.look(identity.get_user, root.id) == root
+    assert catalog.peek(identity.get_user, root.id) == root
     add(catalog, "second", admin=True)
     act()
 
@@ -141,26 +141,26 @@ def test_a_removed_user_leaves_no_grants(catalog):
     catalog.do(grants.set_permission, 1, SubjectKind.USER, user.id, [Action.READ])
     catalog.do(projects.set_project_member, project.id, SubjectKind.USER, user.id, ProjectRole.OWNER)
     catalog.do(identity.remove_user, user.id)
-    assert catalog.look(grants.permissions_of_user, user.id) == []
-    assert catalog.look(projects.roles_of_user, user.id) == {}
-    assert catalog.look(grants.groups_of_user, user.id) == []
+    assert catalog.peek(grants.permissions_of_user, user.id) == []
+    assert catalog.peek(projects.roles_of_user, user.id) == {}
+    assert catalog.peek(grants.groups_of_user, user.id) == []
     with pytest.raises(NotFound):
         catalog.do(identity.remove_user, 99)
 
 
 def test_whether_anybody_is_there(catalog):
-    assert not catalog.look(identity.has_users)
+    assert not catalog.peek(identity.has_users)
     add(catalog, "alice")
-    assert catalog.look(identity.has_users)
+    assert catalog.peek(identity.has_users)
 
 
 def test_the_serial_moves_with_what_matters_and_with_nothing_else(catalog):
     user = add(catalog, "alice")
 
     def moves(command, *args, **kwargs):
-        before = catalog.look(identity.identity_serial)
+        before = catalog.peek(identity.identity_serial)
         catalog.do(command, *args, **kwargs)
-        return catalog.look(identity.identity_serial) > before
+        return catalog.peek(identity.identity_serial) > before
 
     assert moves(identity.add_user, username="bob", now_ms=1)
     assert moves(identity.update_user, user.id, now_ms=2, name="A")
@@ -171,4 +171,4 @@ def test_the_serial_moves_with_what_matters_and_with_nothing_else(catalog):
 
 
 def test_the_serial_is_nought_before_anything_happened(catalog):
-    assert catalog.look(identity.identity_serial) == 0
+    assert catalog.peek(identity.identity_serial) == 0

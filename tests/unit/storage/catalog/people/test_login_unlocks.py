@@ -9,14 +9,14 @@ from tests.support.catalogs import NOW, SqliteCase
 async def test_new_ones_are_told_in_their_order_and_old_ones_go(tmp_path):
     case = SqliteCase(tmp_path)
     catalog: SqliteCatalog = await case.another()
-    assert catalog.look(newest_unlock) == 0
+    assert catalog.peek(newest_unlock) == 0
     for number in range(KEPT + 2):
         await catalog.write(add_unlock, username=f"User{number}", address="", now_ms=NOW)
     await catalog.write(add_unlock, address="192.0.2.1", now_ms=NOW)
-    newest = catalog.look(newest_unlock)
-    assert len(catalog.look(unlocks_after, 0)) == KEPT
-    last, address = catalog.look(unlocks_after, newest - 2)
+    newest = catalog.peek(newest_unlock)
+    assert len(catalog.peek(unlocks_after, 0)) == KEPT
+    last, address = catalog.peek(unlocks_after, newest - 2)
     assert (last.account, last.address) == (f"user{KEPT + 1}", "")
     assert (address.id, address.account, address.address) == (newest, "", "192.0.2.1")
-    assert catalog.look(unlocks_after, newest) == []
+    assert catalog.peek(unlocks_after, newest) == []
     await case.stop()

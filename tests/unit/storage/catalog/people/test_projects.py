@@ -25,10 +25,10 @@ def acme(catalog, alice):
 
 
 def test_a_project_is_found_by_id_and_by_key_in_any_case(catalog, acme):
-    assert catalog.look(projects.find_project, acme.uid) == acme
-    assert catalog.look(projects.find_project, "ACME") == acme
-    assert catalog.look(projects.find_project, "zinc") is None
-    assert catalog.look(projects.get_project, acme.id) == acme
+    assert catalog.peek(projects.find_project, acme.uid) == acme
+    assert catalog.peek(projects.find_project, "ACME") == acme
+    assert catalog.peek(projects.find_project, "zinc") is None
+    assert catalog.peek(projects.get_project, acme.id) == acme
     assert (acme.key, acme.name, acme.visibility, acme.quota) == ("acme", "Acme", Visibility.PRIVATE, None)
     with pytest.raises(AlreadyExists):
         catalog.do(projects.add_project, key="ACME", now_ms=1)
@@ -36,8 +36,8 @@ def test_a_project_is_found_by_id_and_by_key_in_any_case(catalog, acme):
 
 def test_projects_are_listed_by_key_in_pages(catalog, acme):
     catalog.do(projects.add_project, key="zinc", now_ms=1)
-    assert [each.key for each in catalog.look(projects.list_projects, limit=1)] == ["acme"]
-    assert [each.key for each in catalog.look(projects.list_projects, after="acme")] == ["zinc"]
+    assert [each.key for each in catalog.peek(projects.list_projects, limit=1)] == ["acme"]
+    assert [each.key for each in catalog.peek(projects.list_projects, after="acme")] == ["zinc"]
 
 
 def test_changes_keep_the_rest(catalog, acme):
@@ -47,12 +47,12 @@ def test_changes_keep_the_rest(catalog, acme):
 
 
 def test_the_first_owner_is_a_member_and_members_are_replaced_and_removed(catalog, acme, alice):
-    (member,) = catalog.look(projects.list_project_members, acme.id)
+    (member,) = catalog.peek(projects.list_project_members, acme.id)
     assert (member.role, member.subject_name, member.subject_uid) == (ProjectRole.OWNER, "alice", alice.uid)
     catalog.do(projects.set_project_member, acme.id, SubjectKind.USER, alice.id, ProjectRole.GUEST)
-    assert [each.role for each in catalog.look(projects.list_project_members, acme.id)] == [ProjectRole.GUEST]
+    assert [each.role for each in catalog.peek(projects.list_project_members, acme.id)] == [ProjectRole.GUEST]
     catalog.do(projects.set_project_member, acme.id, SubjectKind.USER, alice.id, None)
-    assert catalog.look(projects.list_project_members, acme.id) == []
+    assert catalog.peek(projects.list_project_members, acme.id) == []
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_highest_of_own_role_and_groups_roles_counts(catalog, acme, alice, o
     catalog.do(grants.add_group_member, crew.id, alice.id)
     catalog.do(projects.set_project_member, acme.id, SubjectKind.USER, alice.id, ProjectRole(own))
     catalog.do(projects.set_project_member, acme.id, SubjectKind.GROUP, crew.id, ProjectRole(groups))
-    assert catalog.look(projects.roles_of_user, alice.id) == {acme.id: ProjectRole(highest)}
+    assert catalog.peek(projects.roles_of_user, alice.id) == {acme.id: ProjectRole(highest)}
 
 
 def test_names_belong_to_one_project_in_each_repository(catalog, acme):
@@ -73,11 +73,11 @@ def test_names_belong_to_one_project_in_each_repository(catalog, acme):
     with pytest.raises(AlreadyExists):
         catalog.do(projects.bind_names, 1, "acme-*", zinc.id)
     catalog.do(projects.bind_names, 2, "acme-*", zinc.id)
-    assert [each.repository_id for each in catalog.look(projects.list_bindings, project_id=acme.id)] == [1]
-    assert [each.project_id for each in catalog.look(projects.list_bindings, repository_id=2)] == [zinc.id]
-    assert catalog.look(projects.list_bindings, project_id=acme.id, repository_id=2) == []
+    assert [each.repository_id for each in catalog.peek(projects.list_bindings, project_id=acme.id)] == [1]
+    assert [each.project_id for each in catalog.peek(projects.list_bindings, repository_id=2)] == [zinc.id]
+    assert catalog.peek(projects.list_bindings, project_id=acme.id, repository_id=2) == []
     catalog.do(projects.unbind_names, 1, "acme-*")
-    assert catalog.look(projects.list_bindings, repository_id=1) == []
+    assert catalog.peek(projects.list_bindings, repository_id=1) == []
 
 
 def test_the_first_bound_candidate_owns_and_a_stated_key_only_after_them(catalog, acme):
@@ -86,7 +86,7 @@ def test_the_first_bound_candidate_owns_and_a_stated_key_only_after_them(catalog
     catalog.do(projects.bind_names, 1, "com.acme.x", zinc.id)
 
     def owner(*candidates, repository_id=1, key=None):
-        found = catalog.look(projects.owning_project, repository_id, candidates, key)
+        found = catalog.peek(projects.owning_project, repository_id, candidates, key)
         return found and found.key
 
     assert owner("com.acme.x.y", "com.acme.x", "com.acme", "com") == "zinc"
@@ -103,7 +103,7 @@ def test_a_claim_makes_a_project_once(catalog, alice):
     first = catalog.do(projects.claim_names, 1, pattern="x", project_key="k", owner_id=alice.id, now_ms=1)
     second = catalog.do(projects.claim_names, 1, pattern="x", project_key="k", owner_id=bob.id, now_ms=1)
     assert first == second
-    assert catalog.look(projects.roles_of_user, bob.id) == {}
+    assert catalog.peek(projects.roles_of_user, bob.id) == {}
     with pytest.raises(AlreadyExists):
         catalog.do(projects.claim_names, 1, pattern="y", project_key="K", owner_id=bob.id, now_ms=1)
 
@@ -111,19 +111,19 @@ def test_a_claim_makes_a_project_once(catalog, alice):
 def test_a_removed_project_leaves_its_names_to_others(catalog, acme, alice):
     catalog.do(projects.bind_names, 1, "acme-*", acme.id)
     catalog.do(projects.remove_project, acme.id)
-    assert catalog.look(projects.list_bindings) == []
-    assert catalog.look(projects.roles_of_user, alice.id) == {}
+    assert catalog.peek(projects.list_bindings) == []
+    assert catalog.peek(projects.roles_of_user, alice.id) == {}
     with pytest.raises(NotFound):
         catalog.do(projects.remove_project, acme.id)
     with pytest.raises(NotFound):
-        catalog.look(projects.get_project, acme.id)
+        catalog.peek(projects.get_project, acme.id)
 
 
 def test_every_change_moves_the_serial(catalog, acme, alice):
     def moves(command, *args, **kwargs):
-        before = catalog.look(identity.identity_serial)
+        before = catalog.peek(identity.identity_serial)
         catalog.do(command, *args, **kwargs)
-        return catalog.look(identity.identity_serial) > before
+        return catalog.peek(identity.identity_serial) > before
 
     assert moves(projects.set_project_member, acme.id, SubjectKind.USER, alice.id, ProjectRole.GUEST)
     assert moves(projects.bind_names, 1, "a", acme.id)

@@ -39,9 +39,9 @@ def test_a_token_comes_back_as_added_with_all_its_limits(catalog, alice):
     assert token.limits == LIMITS
     assert (token.kind, token.name, token.description, token.shown) == (TokenKind.CI, "t1", "d", "pkgr_c_...abcd")
     assert (token.uses, token.revoked_at, token.last_used_at) == (0, None, None)
-    assert catalog.look(tokens.find_token, token.id) == token
-    assert catalog.look(tokens.find_token_by_uid, token.uid) == token
-    assert catalog.look(tokens.find_token_by_hash, b"\1" * 32) == token
+    assert catalog.peek(tokens.find_token, token.id) == token
+    assert catalog.peek(tokens.find_token_by_uid, token.uid) == token
+    assert catalog.peek(tokens.find_token_by_hash, b"\1" * 32) == token
 
 
 def test_a_token_without_limits_has_none(catalog, alice):
@@ -49,9 +49,9 @@ def test_a_token_without_limits_has_none(catalog, alice):
 
 
 def test_absent_tokens_are_none_or_raise(catalog):
-    assert catalog.look(tokens.find_token, 5) is None
-    assert catalog.look(tokens.find_token_by_uid, "x") is None
-    assert catalog.look(tokens.find_token_by_hash, b"\2" * 32) is None
+    assert catalog.peek(tokens.find_token, 5) is None
+    assert catalog.peek(tokens.find_token_by_uid, "x") is None
+    assert catalog.peek(tokens.find_token_by_hash, b"\2" * 32) is None
     for command in (tokens.update_token, tokens.remove_token):
         with pytest.raises(NotFound):
             catalog.do(command, 5)
@@ -63,21 +63,21 @@ def test_lists_are_paged_by_owner_and_find_what_nobody_uses(catalog, alice):
     bob = catalog.do(identity.add_user, username="bob", now_ms=1)
     mine = [add(catalog, alice, number) for number in (1, 2, 3)]
     add(catalog, bob, 4)
-    assert catalog.look(tokens.list_tokens, user_id=alice.id, limit=2) == mine[:2]
-    assert catalog.look(tokens.list_tokens, user_id=alice.id, after=mine[1].id) == mine[2:]
-    assert len(catalog.look(tokens.list_tokens)) == 4
+    assert catalog.peek(tokens.list_tokens, user_id=alice.id, limit=2) == mine[:2]
+    assert catalog.peek(tokens.list_tokens, user_id=alice.id, after=mine[1].id) == mine[2:]
+    assert len(catalog.peek(tokens.list_tokens)) == 4
     catalog.do(tokens.record_use, [TokenUse(mine[0].id, 9000, "", "", 1)])
-    unused = catalog.look(tokens.list_tokens, unused_since_ms=5000)
+    unused = catalog.peek(tokens.list_tokens, unused_since_ms=5000)
     assert [token.name for token in unused] == ["t2", "t3", "t4"]
 
 
 def test_new_limits_end_what_was_issued_for_the_token_and_a_new_name_does_not(catalog, alice):
     token = add(catalog, alice)
     catalog.do(tokens.update_token, token.id, name="other", description="d")
-    assert catalog.look(identity.get_user, alice.id).generation == alice.generation
+    assert catalog.peek(identity.get_user, alice.id).generation == alice.generation
     changed = catalog.do(tokens.update_token, token.id, limits=LIMITS)
     assert (changed.limits, changed.name, changed.description) == (LIMITS, "other", "d")
-    assert catalog.look(identity.get_user, alice.id).generation == alice.generation + 1
+    assert catalog.peek(identity.get_user, alice.id).generation == alice.generation + 1
 
 
 def test_revoking_keeps_the_row_and_the_first_time(catalog, alice):
@@ -85,38 +85,38 @@ def test_revoking_keeps_the_row_and_the_first_time(catalog, alice):
     catalog.do(tokens.revoke_token, token.id, now_ms=2000)
     again = catalog.do(tokens.revoke_token, token.id, now_ms=3000)
     assert again.revoked_at.timestamp() == 2
-    assert catalog.look(identity.get_user, alice.id).generation == alice.generation + 1
+    assert catalog.peek(identity.get_user, alice.id).generation == alice.generation + 1
 
 
 def test_removing_leaves_no_row(catalog, alice):
     token = add(catalog, alice)
     catalog.do(tokens.remove_token, token.id)
-    assert catalog.look(tokens.find_token, token.id) is None
-    assert catalog.look(identity.get_user, alice.id).generation == alice.generation + 1
+    assert catalog.peek(tokens.find_token, token.id) is None
+    assert catalog.peek(identity.get_user, alice.id).generation == alice.generation + 1
 
 
 def test_tokens_go_with_their_owner(catalog, alice):
     token = add(catalog, alice)
     catalog.do(identity.remove_user, alice.id)
-    assert catalog.look(tokens.find_token, token.id) is None
+    assert catalog.peek(tokens.find_token, token.id) is None
 
 
 def test_uses_add_up_and_keep_what_is_known(catalog, alice):
     token = add(catalog, alice)
-    before = catalog.look(identity.identity_serial)
+    before = catalog.peek(identity.identity_serial)
     catalog.do(tokens.record_use, [TokenUse(token.id, 5000, "192.0.2.1", "pip", 3), TokenUse(99, 1, "", "", 1)])
     catalog.do(tokens.record_use, [TokenUse(token.id, 6000, "", "", 2)])
-    found = catalog.look(tokens.get_token, token.id)
+    found = catalog.peek(tokens.get_token, token.id)
     assert (found.uses, found.last_used_ip, found.last_used_client) == (5, "192.0.2.1", "pip")
     assert found.last_used_at.timestamp() == 6
-    assert catalog.look(identity.identity_serial) == before
+    assert catalog.peek(identity.identity_serial) == before
 
 
 def test_every_other_change_moves_the_serial(catalog, alice):
     def moves(command, *args, **kwargs):
-        before = catalog.look(identity.identity_serial)
+        before = catalog.peek(identity.identity_serial)
         catalog.do(command, *args, **kwargs)
-        return catalog.look(identity.identity_serial) > before
+        return catalog.peek(identity.identity_serial) > before
 
     token = add(catalog, alice)
     assert moves(tokens.update_token, token.id, limits=LIMITS)

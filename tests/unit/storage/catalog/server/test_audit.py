@@ -23,7 +23,7 @@ def catalog():
 def test_a_line_comes_back_as_written():
     catalog = MemoryCatalog()
     seq = catalog.do(audit.append_entry, audit.Entry(ALICE, "user.updated", "user/bob", detail={"a": [1, "x"]}), 1500)
-    (line,) = catalog.look(audit.list_audit)
+    (line,) = catalog.peek(audit.list_audit)
     assert line.seq == seq
     assert (line.user_id, line.actor, line.token_id, line.address, line.request_id) == (
         7,
@@ -52,22 +52,22 @@ def test_a_line_comes_back_as_written():
     ],
 )
 def test_filters_narrow_newest_first(catalog, filters, times):
-    assert [line.at.timestamp() for line in catalog.look(audit.list_audit, **filters)] == times
+    assert [line.at.timestamp() for line in catalog.peek(audit.list_audit, **filters)] == times
 
 
 def test_pages_go_on_before_the_last_line_seen(catalog):
-    first = catalog.look(audit.list_audit, limit=3)
-    assert [line.at.timestamp() for line in catalog.look(audit.list_audit, before=first[-1].seq)] == [1]
+    first = catalog.peek(audit.list_audit, limit=3)
+    assert [line.at.timestamp() for line in catalog.peek(audit.list_audit, before=first[-1].seq)] == [1]
 
 
 def test_long_texts_are_cut_and_found_as_they_were_asked_for(catalog):
     path = "p" * 30_000
     catalog.do(audit.append_entry, audit.Entry(ALICE, "x", path, detail={"reason": path}), 5000)
-    (line,) = catalog.look(audit.list_audit, object=path)
+    (line,) = catalog.peek(audit.list_audit, object=path)
     assert len(line.object) == len(line.detail["reason"]) == audit.LONGEST_TEXT
 
 
 def test_old_lines_go_a_bounded_number_at_a_time(catalog, monkeypatch):
     monkeypatch.setattr(audit, "PRUNED", 2)
     assert [catalog.do(audit.prune_audit, 4000) for _ in range(3)] == [2, 1, 0]
-    assert [line.at.timestamp() for line in catalog.look(audit.list_audit)] == [4]
+    assert [line.at.timestamp() for line in catalog.peek(audit.list_audit)] == [4]

@@ -55,36 +55,36 @@ def test_a_purge_in_steps_leaves_the_other_repository_whole(catalog, limit):
         assert steps < 1000
     assert {table: rows(catalog, table) for table in CONTENT} == {table: n // 2 for table, n in before.items()}
     assert (steps == 1) == (limit == 500)
-    assert catalog.look(files.find_file, catalog.kept.id, "0.whl") is not None
+    assert catalog.peek(files.find_file, catalog.kept.id, "0.whl") is not None
 
 
 def test_what_tells_of_the_past_and_the_bytes_stays(catalog):
     catalog.do(repositories.remove_repository, catalog.doomed.id, now_ms=NOW)
-    count = catalog.look(blobs.count_blobs, catalog.doomed.storage_id)
+    count = catalog.peek(blobs.count_blobs, catalog.doomed.storage_id)
     while catalog.do(purge.purge_repository, catalog.doomed.id):
         pass
-    assert [each.kind for each in catalog.look(events.events_after, 0, 10, catalog.doomed.id)] == [
+    assert [each.kind for each in catalog.peek(events.events_after, 0, 10, catalog.doomed.id)] == [
         "x",
         events.REPOSITORY_REMOVED,
     ]
-    assert catalog.look(blobs.count_blobs, catalog.doomed.storage_id) == count
+    assert catalog.peek(blobs.count_blobs, catalog.doomed.storage_id) == count
 
 
 def test_a_repository_that_was_not_removed_is_not_purged(catalog):
     assert not catalog.do(purge.purge_repository, catalog.kept.id)
-    assert catalog.look(files.find_file, catalog.kept.id, "0.whl") is not None
+    assert catalog.peek(files.find_file, catalog.kept.id, "0.whl") is not None
 
 
 def test_what_was_removed_for_good_is_due_at_once_and_the_rest_after_a_while(catalog):
     catalog.do(repositories.remove_repository, catalog.doomed.id, now_ms=NOW, purge=True)
     catalog.do(repositories.remove_repository, catalog.kept.id, now_ms=NOW)
-    assert catalog.look(purge.due_repositories, NOW) == [catalog.doomed.id]
-    assert catalog.look(purge.due_repositories, NOW + 1) == [catalog.doomed.id, catalog.kept.id]
+    assert catalog.peek(purge.due_repositories, NOW) == [catalog.doomed.id]
+    assert catalog.peek(purge.due_repositories, NOW + 1) == [catalog.doomed.id, catalog.kept.id]
 
 
 @pytest_twisted.ensureDeferred
 async def test_everything_due_is_purged(catalog):
     catalog.do(repositories.remove_repository, catalog.doomed.id, now_ms=NOW, purge=True)
     assert await purge.purge_due(catalog, NOW) == 1
-    assert catalog.look(purge.due_repositories, NOW) == []
+    assert catalog.peek(purge.due_repositories, NOW) == []
     assert rows(catalog, "repository") == 1

@@ -18,9 +18,9 @@ def test_a_repository_comes_back_as_it_was_added(catalog):
     assert (repository.type, repository.visibility) == (RepositoryType.HOSTED, Visibility.PUBLIC)
     assert (repository.config, repository.settings) == ({"type": "Hosted"}, {})
     assert (repository.serial, repository.bytes_used, repository.package_count) == (0, 0, 0)
-    assert catalog.look(repositories.find_repository, repository.uid) == repository
-    assert catalog.look(repositories.find_by_path, "main", "py") == repository
-    assert catalog.look(repositories.get_repository, repository.id) == repository
+    assert catalog.peek(repositories.find_repository, repository.uid) == repository
+    assert catalog.peek(repositories.find_by_path, "main", "py") == repository
+    assert catalog.peek(repositories.get_repository, repository.id) == repository
 
 
 def test_names_are_unique_in_their_storage_and_in_any_case(catalog):
@@ -31,13 +31,13 @@ def test_names_are_unique_in_their_storage_and_in_any_case(catalog):
     second = catalog.do(add_repository, "second")
     with pytest.raises(AlreadyExists):
         catalog.do(repositories.update_repository, second.id, now_ms=NOW, name="Py")
-    paths = [each.path for each in catalog.look(repositories.all_repositories)]
+    paths = [each.path for each in catalog.peek(repositories.all_repositories)]
     assert paths == ["main/py", "main/second", "other/py"]
 
 
 def test_an_update_changes_what_it_names_and_moves_both_serials(catalog):
     before = catalog.do(add_repository)
-    config = catalog.look(repositories.config_serial)
+    config = catalog.peek(repositories.config_serial)
     after = catalog.do(
         repositories.update_repository,
         before.id,
@@ -47,7 +47,7 @@ def test_an_update_changes_what_it_names_and_moves_both_serials(catalog):
     )
     assert (after.visibility, after.auth_enabled, after.config) == (Visibility.HIDDEN, True, before.config)
     assert after.serial > before.serial
-    assert catalog.look(repositories.config_serial) > config
+    assert catalog.peek(repositories.config_serial) > config
     with pytest.raises(NotFound):
         catalog.do(repositories.update_repository, 99, now_ms=NOW, active=False)
 
@@ -55,9 +55,9 @@ def test_an_update_changes_what_it_names_and_moves_both_serials(catalog):
 def test_a_removed_repository_is_gone_and_its_name_is_free(catalog):
     gone = catalog.do(add_repository)
     catalog.do(repositories.remove_repository, gone.id, now_ms=NOW)
-    assert catalog.look(repositories.find_repository, gone.uid) is None
-    assert catalog.look(repositories.find_by_path, "main", "py") is None
-    assert catalog.look(repositories.all_repositories) == []
+    assert catalog.peek(repositories.find_repository, gone.uid) is None
+    assert catalog.peek(repositories.find_by_path, "main", "py") is None
+    assert catalog.peek(repositories.all_repositories) == []
     with pytest.raises(NotFound):
         catalog.do(repositories.remove_repository, gone.id, now_ms=NOW)
     again = catalog.do(add_repository)
@@ -69,19 +69,19 @@ def test_numbers_of_a_repository_grow(catalog):
     repository = catalog.do(add_repository)
     assert [catalog.do(repositories.bump_serial, repository.id) for _ in range(3)] == [1, 2, 3]
     catalog.do(repositories.names_changed, repository.id)
-    assert catalog.look(repositories.names_serial, repository.id) == 1
+    assert catalog.peek(repositories.names_serial, repository.id) == 1
     catalog.do(repositories.add_usage, repository.id, 1000, 2)
     catalog.do(repositories.add_usage, repository.id, -400, -1)
-    now = catalog.look(repositories.get_repository, repository.id)
+    now = catalog.peek(repositories.get_repository, repository.id)
     assert (now.serial, now.bytes_used, now.package_count) == (3, 600, 1)
-    assert catalog.look(repositories.names_serial, 99) == 0
+    assert catalog.peek(repositories.names_serial, 99) == 0
     with pytest.raises(NotFound):
         catalog.do(repositories.bump_serial, 99)
 
 
 def test_content_does_not_move_the_config_serial(catalog):
     repository = catalog.do(add_repository)
-    before = catalog.look(repositories.config_serial)
+    before = catalog.peek(repositories.config_serial)
     catalog.do(repositories.bump_serial, repository.id)
     catalog.do(repositories.add_usage, repository.id, 1, 1)
-    assert catalog.look(repositories.config_serial) == before
+    assert catalog.peek(repositories.config_serial) == before

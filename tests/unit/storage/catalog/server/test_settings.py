@@ -6,8 +6,8 @@ def test_a_value_is_replaced():
     catalog = MemoryCatalog()
     catalog.do(settings.put, "motd", "one")
     catalog.do(settings.put, "motd", "two")
-    assert catalog.look(settings.get, "motd") == "two"
-    assert catalog.look(settings.get, "other") is None
+    assert catalog.peek(settings.get, "motd") == "two"
+    assert catalog.peek(settings.get, "other") is None
 
 
 def test_a_secret_is_made_once():
@@ -20,6 +20,6 @@ def test_a_secret_is_made_once():
 
 def test_the_server_keeps_its_id():
     catalog = MemoryCatalog()
-    assert catalog.look(settings.server_uid) is None
+    assert catalog.peek(settings.server_uid) is None
     uid = catalog.do(settings.ensure_server_uid)
-    assert catalog.do(settings.ensure_server_uid) == uid == catalog.look(settings.server_uid)
+    assert catalog.do(settings.ensure_server_uid) == uid == catalog.peek(settings.server_uid)

@@ -20,9 +20,9 @@ def test_a_storage_is_found_by_id_and_by_name_in_any_case(catalog):
     storage = add(catalog)
     assert (storage.name, storage.kind, storage.settings, storage.active) == ("Main", "Local", {"path": "/x"}, True)
     assert storage.created_at.timestamp() * 1000 == NOW
-    assert catalog.look(storages.find_storage, storage.uid) == storage
-    assert catalog.look(storages.find_storage, "mAIN") == storage
-    assert catalog.look(storages.find_storage, "other") is None
+    assert catalog.peek(storages.find_storage, storage.uid) == storage
+    assert catalog.peek(storages.find_storage, "mAIN") == storage
+    assert catalog.peek(storages.find_storage, "other") is None
 
 
 def test_names_are_unique_in_any_case(catalog):
@@ -32,7 +32,7 @@ def test_names_are_unique_in_any_case(catalog):
         add(catalog, "mAIN")
     with pytest.raises(AlreadyExists):
         catalog.do(storages.update_storage, other.id, now_ms=NOW, name="MAIN")
-    assert [each.name for each in catalog.look(storages.list_storages)] == ["Main", "other"]
+    assert [each.name for each in catalog.peek(storages.list_storages)] == ["Main", "other"]
 
 
 def test_an_update_changes_what_it_names(catalog):
@@ -45,13 +45,13 @@ def test_an_update_changes_what_it_names(catalog):
 
 
 def test_every_change_moves_the_config_serial(catalog):
-    seen = [catalog.look(repositories.config_serial)]
+    seen = [catalog.peek(repositories.config_serial)]
     storage = add(catalog)
-    seen.append(catalog.look(repositories.config_serial))
+    seen.append(catalog.peek(repositories.config_serial))
     catalog.do(storages.update_storage, storage.id, now_ms=NOW, active=False)
-    seen.append(catalog.look(repositories.config_serial))
+    seen.append(catalog.peek(repositories.config_serial))
     catalog.do(storages.remove_storage, storage.id)
-    seen.append(catalog.look(repositories.config_serial))
+    seen.append(catalog.peek(repositories.config_serial))
     assert sorted(set(seen)) == seen
 
 
@@ -66,6 +66,6 @@ def test_a_storage_in_use_stays_until_its_repositories_are_purged(catalog):
     while catalog.do(purge.purge_repository, repository.id):
         pass
     catalog.do(storages.remove_storage, repository.storage_id)
-    assert catalog.look(storages.list_storages) == []
+    assert catalog.peek(storages.list_storages) == []
     with pytest.raises(NotFound):
         catalog.do(storages.remove_storage, repository.storage_id)
