@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
-from pkgrepo.http.response_cache import Prepared, prepare
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action
 from pkgrepo.repositories.downloads import DownloadRecorder
@@ -43,9 +43,9 @@ class EarlyReads:
         self._access = access
         self._downloads = downloads
         self._hot = hot
-        self._welcome = {path: prepare(answer) for path, answer in (welcome or {}).items()}
+        self._welcome = {path: PreparedAnswer(answer) for path, answer in (welcome or {}).items()}
 
-    def __call__(self, request: Request) -> Prepared | None:
+    def __call__(self, request: Request) -> PreparedAnswer | None:
         """The kept answer for this request, if there is one and the caller may have it; never waits."""
         with self._catalog.moment() as generation:
             prepared = self._welcome.get(request.raw_path)
@@ -53,7 +53,7 @@ class EarlyReads:
                 return self._greet(request, prepared)
             return self._find(request, generation)
 
-    def _greet(self, request: Request, prepared: Prepared) -> Prepared | None:
+    def _greet(self, request: Request, prepared: PreparedAnswer) -> PreparedAnswer | None:
         identity = None if request.header(b"authorization") is None else self._access.recall(request)
         if identity is None:
             return None
@@ -61,7 +61,7 @@ class EarlyReads:
         request.cache = "hot"
         return prepared
 
-    def _find(self, request: Request, generation: int) -> Prepared | None:
+    def _find(self, request: Request, generation: int) -> PreparedAnswer | None:
         found = self._mounts.find(request.raw_path)
         repository = self._images.of_request(request) if found is None else found[0].repository
         if repository is None:

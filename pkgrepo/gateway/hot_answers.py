@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 from attrs import Factory, define
 
+from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
-from pkgrepo.http.response_cache import Prepared, ResponseCache, prepare
+from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import Item
@@ -45,7 +46,7 @@ class Entry:
     heads: bool = True
     dated_at: int = 0
     size: int = 0
-    variants: dict[tuple[bytes | None, bytes | None, str], Prepared] = Factory(dict)
+    variants: dict[tuple[bytes | None, bytes | None, str], PreparedAnswer] = Factory(dict)
 
 
 class HotAnswers:
@@ -110,7 +111,7 @@ class HotAnswers:
         entry.generation = generation
         return entry
 
-    def choose(self, entry: Entry, request: Request) -> Prepared | None:
+    def choose(self, entry: Entry, request: Request) -> PreparedAnswer | None:
         """The variant of an entry that this request gets, or None when only its handler can tell."""
         if request.method == b"HEAD" and not entry.heads:
             return None
@@ -124,7 +125,7 @@ class HotAnswers:
             answer = entry.negotiate(request)
             if answer is None:
                 return None
-            prepared = prepare(answer)
+            prepared = PreparedAnswer(answer)
             if len(entry.variants) >= VARIANTS:
                 entry.variants.clear()
             entry.variants[wanted] = prepared

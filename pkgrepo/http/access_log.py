@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, Any, Literal
 
 import msgspec
 from twisted.internet.interfaces import IDelayedCall
@@ -18,8 +18,7 @@ from twisted.logger import Logger
 
 from pkgrepo.diagnostics.failure_log import Trouble
 
-if TYPE_CHECKING:
-    from .request import Request
+from .request import Request
 
 FLUSH_S = 1.0
 FLUSH_BYTES = 64 * 1024

@@ -24,7 +24,7 @@ No timers per connection: the site's sweep calls L{Channel.sweep} once a second.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
@@ -42,16 +42,14 @@ from pkgrepo.http.reading.head import (
     parse_fields,
     parse_request_line,
 )
-from pkgrepo.http.reading.read_scheduling import USUAL_READ, Pace
+from pkgrepo.http.reading.read_scheduling import USUAL_READ, Pace, Turns
 from pkgrepo.http.reading.timeouts import Patience
 
 from .answers import error_answer
+from .connection import DirectTransfer, Server
+from .limits import HttpLimits
+from .processing import ProcessedRequest
 from .request import Request
-
-if TYPE_CHECKING:
-    from pkgrepo.http.answering.transfer import SendFile
-
-    from .site import Site
 
 HELD_LIMIT = 64 * 1024  # bytes of later requests kept while one is answered; reading stops above it
 TURN = 50  # requests begun before other connections get their turn; a read may bring a thousand
@@ -72,15 +70,36 @@ class State(Enum):
 HEAD, BODY, HELD, DEAF, DRAIN, CLOSED = State
 
 
+class ChannelServer(Server, Protocol):
+    """What a channel uses of the server beside what requests use."""
+
+    limits: HttpLimits
+    turns: Turns
+    draining: bool  # whether the server is about to stop, and every answer closes its connection
+    channels: set[Channel]
+
+    def make_room(self) -> bool:
+        """Whether there may be another connection; some that wait for a request are closed when there are too many."""
+
+    def forget(self, channel: Channel) -> None:
+        """A connection has ended."""
+
+    def stamp(self) -> bytes:
+        """The header lines that all answers of one second share."""
+
+    def log_refused(self, channel: Channel, status: int, sentence: str) -> None:
+        """Write the access log's line for a head that made no request."""
+
+
 class Channel(Outlet):
     """The server's side of one connection."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ChannelServer) -> None:
         super().__init__()
         self.site = self.factory = site
         self.state = HEAD
         self.request: Request | None = None
-        self.transfer: SendFile | None = None
+        self.transfer: DirectTransfer | None = None
         self.persistent = True
         self._held = b""
         self._fields: FieldBlock | None = None
@@ -212,7 +231,7 @@ class Channel(Outlet):
         check_version(line, fields)
         self._patience.end_head()
         self.persistent = line.modern and not fields.close
-        request = self.request = Request(self, line, fields)
+        request = self.request = ProcessedRequest(self, line, fields)
         if fields.chunked or fields.length:
             self._begin_body(request, fields)
         else:
@@ -311,12 +330,12 @@ class Channel(Outlet):
 
     # Output
 
-    def common_fields(self, request: Request) -> bytes:
+    def common_fields(self, request_id: bytes) -> bytes:
         """The fields that every answer has, and the empty line; decides whether the connection outlives it."""
         if self.persistent and (self.site.draining or not self._outlives_body()):
             self.persistent = False
         close = b"" if self.persistent else b"Connection: close\r\n"
-        return b"%sX-Request-Id: %s\r\n%s\r\n" % (self.site.stamp(), request.rid, close)
+        return b"%sX-Request-Id: %s\r\n%s\r\n" % (self.site.stamp(), request_id, close)
 
     def _outlives_body(self) -> bool:
         """Whether what is left of the body is worth reading to keep the connection."""
@@ -332,7 +351,7 @@ class Channel(Outlet):
             self.persistent = False
         headers.removeHeader(b"connection")
         lines = [b"%s: %s\r\n" % (name, value) for name, values in headers.getAllRawHeaders() for value in values]
-        self.write(b"HTTP/1.1 %s %s\r\n%s%s" % (code, reason, b"".join(lines), self.common_fields(self.request)))
+        self.write(b"HTTP/1.1 %s %s\r\n%s%s" % (code, reason, b"".join(lines), self.common_fields(self.request.rid)))
 
     def requestDone(self, request: Request) -> None:
         """The answer is written."""

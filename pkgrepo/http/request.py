@@ -5,34 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
-from urllib.parse import unquote_to_bytes
+from typing import Any, Generic, TypeVar, overload
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
-from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web import server
 from twisted.web.http import parse_qs
 from twisted.web.http_headers import Headers
 
-from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
-from pkgrepo.http.answering.errors import too_many_files
-from pkgrepo.http.answering.send import respond
 from pkgrepo.http.reading.body import Body, BodyLost
+from pkgrepo.http.reading.head import FieldBlock, RequestLine
 from pkgrepo.http.reading.proxies import Via
 
-from .answers import Answer, Refusal, error_answer
-
-if TYPE_CHECKING:
-    from pkgrepo.http.reading.head import FieldBlock, RequestLine
-
-    from .channel import Channel
+from .connection import Connection
 
 T = TypeVar("T")
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
-_log = Logger()
 
 
 class lazy(Generic[T]):  # noqa: N801 - reads as a decorator
@@ -67,7 +57,8 @@ class _Nobody:
 
 class Request(server.Request):
     """
-    One request; it is processed as soon as its head is in, and its body is pulled through ``body``.
+    One request; it is answered as soon as its head is in (L{pkgrepo.http.processing}), and its body is pulled through
+    ``body``.
 
     What Twisted's own class computes for each request is computed here when somebody asks: most requests are answered
     from their path and two header fields. ``raw_path`` and ``raw_query`` are as on the wire; ``path`` is the same as
@@ -82,7 +73,7 @@ class Request(server.Request):
     repository = ""
     cache = ""
 
-    def __init__(self, channel: Channel, line: RequestLine, fields: FieldBlock) -> None:
+    def __init__(self, channel: Connection, line: RequestLine, fields: FieldBlock) -> None:
         self.channel: Any = channel
         self.transport: Any = channel.transport
         self.method = line.method
@@ -222,51 +213,10 @@ class Request(server.Request):
 
     # The life of a request
 
-    def process(self) -> None:
-        """Answer from the early road when it knows the way, else through the resource tree."""
-        site = self.site
-        if self.method in (b"GET", b"HEAD") and site.early is not None and self.body_is_empty:
-            try:
-                prepared = site.early(self)
-                if prepared is not None:
-                    prepared.serve(self)
-                    return
-            except Exception as error:  # noqa: BLE001 - the outermost place
-                if self.startedWriting or not isinstance(error.__cause__ or error, OSError):
-                    self.processingFailed(Failure())
-                    return
-                # A file that cannot be opened: the resource tree refuses in the client's own format.
-        if self.path == b"*":
-            respond(self, Answer())
-            return
-        self.prepath = []
-        self.postpath = [unquote_to_bytes(part) for part in self.path[1:].split(b"/")]
-        if not _is_utf8(self.postpath):  # Klein would log this as an error of ours
-            respond(self, error_answer("the address is not UTF-8", 400))
-            return
-        try:
-            untyped: Any = self
-            untyped.render(site.getResourceFor(self))
-        except Exception:  # noqa: BLE001 - the outermost place
-            self.processingFailed(Failure())
-
     @property
     def body_is_empty(self) -> bool:
         """Whether the head announces no body."""
         return not self._block.chunked and not self._block.length
-
-    def processingFailed(self, reason: Failure) -> Failure:
-        """Say that something went wrong, without saying what: the log has it, under the request's id."""
-        refusal = Refusal(500, f"internal error, request id {self.request_id}")
-        if is_out_of_descriptors(reason.value):
-            refusal = too_many_files()
-        else:
-            _log.failure("request {request_id} failed", failure=reason, request_id=self.request_id)
-        if self.startedWriting and not self.finished:
-            self.abort()
-        elif not self.startedWriting:
-            respond(self, error_answer(refusal.sentence, refusal.status, refusal.headers))
-        return reason
 
     def finish(self) -> None:
         """The answer is complete; quietly nothing when the client has left or the answer was complete before."""
@@ -292,11 +242,3 @@ class Request(server.Request):
         self.site.log(self)
         untyped: Any = super()
         untyped.connectionLost(reason)
-
-
-def _is_utf8(parts: list[bytes]) -> bool:
-    try:
-        b"/".join(parts).decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from heapq import nsmallest
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress, IReactorTime
@@ -19,16 +19,14 @@ from twisted.web import server
 from twisted.web.resource import IResource
 
 from pkgrepo.http.answering.conditional import render_date
+from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.reading.proxies import TrustedProxies
 from pkgrepo.http.reading.read_scheduling import Turns
 
 from .channel import Channel
 from .limits import HttpLimits
+from .request import Request
 from .twisted_internals import reserve_descriptor
-
-if TYPE_CHECKING:
-    from .request import Request
-    from .response_cache import Prepared
 
 __all__ = ["HttpLimits", "Site", "make_site"]
 
@@ -67,7 +65,7 @@ class Site(server.Site):
         resource: IResource,
         *,
         reactor: Any,
-        early: Callable[[Request], Prepared | None] | None,
+        early: Callable[[Request], PreparedAnswer | None] | None,
         limits: HttpLimits,
         trusted_proxies: TrustedProxies,
         access_log: AccessLog | None,
@@ -232,7 +230,7 @@ def make_site(
     resource: IResource,
     *,
     reactor: IReactorTime | Any,
-    early: Callable[[Request], Prepared | None] | None = None,
+    early: Callable[[Request], PreparedAnswer | None] | None = None,
     limits: HttpLimits | None = None,
     trusted_proxies: TrustedProxies | Sequence[str] = (),
     access_log: AccessLog | None = None,
@@ -242,9 +240,9 @@ def make_site(
     """
     A factory to listen with.
 
-    ``early`` sees every GET and HEAD without a body before ``resource`` does; a L{Prepared} from it is written at once,
-    None passes the request on. ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix". An empty ``server_header``
-    is not sent. ``in_thread`` runs a function in the pool of threads that waits for disks.
+    ``early`` sees every GET and HEAD without a body before ``resource`` does; a L{PreparedAnswer} from it is written at
+    once, None passes the request on. ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix". An empty
+    ``server_header`` is not sent. ``in_thread`` runs a function in the pool of threads that waits for disks.
     """
     if not isinstance(trusted_proxies, TrustedProxies):
         trusted_proxies = TrustedProxies(trusted_proxies)

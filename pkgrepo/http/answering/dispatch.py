@@ -65,7 +65,8 @@ async def _send_error(request: Request, errors: ErrorTable, error: Exception) ->
     try:
         await send(request, errors.answer(request, error))
     except Exception:  # noqa: BLE001 - the answer to an error is broken itself
-        request.processingFailed(Failure())
+        untyped: Any = request
+        untyped.processingFailed(Failure())
 
 
 def refuse_unrouted(app: Klein, errors: ErrorTable) -> None:

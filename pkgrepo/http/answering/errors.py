@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from pkgrepo.diagnostics.descriptors import SENTENCE, is_out_of_descriptors
 from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.request import Request
 
-if TYPE_CHECKING:
-    from pkgrepo.http.request import Request
-
-Render = Callable[["Request", Refusal], Answer]
+Render = Callable[[Request, Refusal], Answer]
 
 _log = Logger()
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
 
 from pkgrepo.http.answers import Answer, Content
+from pkgrepo.http.connection import Connection
+from pkgrepo.http.request import Request
 
 from .conditional import Choice, choose
 from .head import render_head
 from .transfer import PIECE, SMALL, deliver, read_cached, send_bytes, send_file
-
-if TYPE_CHECKING:
-    from pkgrepo.http.channel import Channel
-    from pkgrepo.http.request import Request
 
 
 async def send(request: Request, answer: Answer) -> None:
@@ -54,11 +51,11 @@ def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Defer
 
     None when it is complete, else a Deferred for its end, which never fails.
     """
-    channel: Channel = request.channel
+    channel: Connection = request.channel
     request.startedWriting = 1
     request.code = status
     request.sentLength = len(body)
-    head += channel.common_fields(request)
+    head += channel.common_fields(request.rid)
     if len(body) <= SMALL:
         channel.send(head + body)
     elif len(body) <= PIECE:
@@ -73,7 +70,7 @@ def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Defer
 
 
 def _send_content(request: Request, choice: Choice, head: bytes, content: Content) -> Deferred[None] | None:
-    channel: Channel = request.channel
+    channel: Connection = request.channel
     start, end = choice.start, choice.end
     fd = -1
     if content.open is not None:
@@ -86,7 +83,7 @@ def _send_content(request: Request, choice: Choice, head: bytes, content: Conten
                 return None
     request.startedWriting = 1
     request.code = choice.status
-    channel.send(head + channel.common_fields(request))
+    channel.send(head + channel.common_fields(request.rid))
     if fd >= 0:
         return send_file(request, fd, start, end)
     return Deferred.fromCoroutine(deliver(request, content, start, end))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IConsumer, IPullProducer, IPushProducer
@@ -22,11 +22,9 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from pkgrepo.http.answers import Content
+from pkgrepo.http.connection import Connection
+from pkgrepo.http.request import Request
 from pkgrepo.http.twisted_internals import unsent
-
-if TYPE_CHECKING:
-    from pkgrepo.http.channel import Channel
-    from pkgrepo.http.request import Request
 
 SMALL = 64 * 1024  # bytes; below this one write of head and body beats setting up a transfer
 CHUNK = 256 * 1024  # bytes read at once under TLS; half the user time of 16 KiB reads
@@ -51,7 +49,7 @@ class Transfer:
 
     def __init__(self, request: Request, fd: int, start: int, end: int) -> None:
         self.request = request
-        self.channel: Channel = request.channel
+        self.channel: Connection = request.channel
         self.done: Deferred[None] = Deferred(lambda _: self.cut())
         self._fd = fd
         self._offset = start
@@ -255,7 +253,7 @@ class PushBytes:
     def __init__(self, request: Request, body: bytes) -> None:
         self.done: Deferred[None] = Deferred(lambda _: self._cut())
         self._request = request
-        self._channel: Channel = request.channel
+        self._channel: Connection = request.channel
         self._body = memoryview(body)
         self._paused = True
         self._over = False
@@ -333,7 +331,7 @@ class Metered:
 
 def send_file(request: Request, fd: int, start: int, end: int) -> Deferred[None]:
     """Send a part of a file whose head is on its way; the descriptor is closed whatever happens."""
-    channel: Channel = request.channel
+    channel: Connection = request.channel
     transfer = SendFile(request, fd, start, end) if channel.direct else PushFile(request, fd, start, end)
     with suppress(OSError):
         os.posix_fadvise(fd, start, end - start, os.POSIX_FADV_SEQUENTIAL)

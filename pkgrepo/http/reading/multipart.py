@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 from multipart import (
@@ -21,8 +20,7 @@ from multipart import (
 
 from pkgrepo.http.answers import Refusal
 
-if TYPE_CHECKING:
-    from pkgrepo.http.request import Request
+from .body import Body
 
 _TYPE = re.compile(r"multipart/form-data[ \t]*(?:;|$)", re.IGNORECASE)
 
@@ -83,22 +81,22 @@ class Part:
             raise Refusal(400, f"the form field {self.name[:100]!r} is not UTF-8", "BAD_FORM") from error
 
 
-def read_form(request: Request, limits: MultipartLimits | None = None) -> AsyncIterator[Part]:
+def read_form(body: Body, content_type: bytes | None, limits: MultipartLimits | None = None) -> AsyncIterator[Part]:
     """
-    The parts of the form in the body of ``request``, in their order.
+    The parts of the form in a request's body, in their order; ``content_type`` is that of the request.
 
     :raises Refusal: the body is no form (415), is malformed or cut short (400), or exceeds a limit (413)
     """
-    return _Form(request, limits or MultipartLimits()).parts()
+    return _Form(body, content_type, limits or MultipartLimits()).parts()
 
 
 class _Form:
     """The events of the parser, with one taken back at most."""
 
-    def __init__(self, request: Request, limits: MultipartLimits) -> None:
+    def __init__(self, body: Body, content_type: bytes | None, limits: MultipartLimits) -> None:
         self.limits = limits
-        self._body = request.body
-        self._parser = _make_parser(request.header(b"content-type"), limits)
+        self._body = body
+        self._parser = _make_parser(content_type, limits)
         self._events: Iterator[object] = iter(())
         self._current: Part | None = None
 

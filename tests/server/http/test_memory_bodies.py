@@ -14,10 +14,10 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
 
+from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
-from pkgrepo.http.response_cache import prepare
 from tests.support.certificates import make_certificate
 from tests.support.http import parse_answers
 from tests.support.http_server import Server, blocking, read_to_end, turn
@@ -46,7 +46,7 @@ class Pages:
 @pytest_twisted.async_yield_fixture(params=["routed", "early", "tls"])
 async def server(request: Any, tmp_path: Path) -> AsyncIterator[Server]:
     pages = Pages()
-    prepared = prepare(pages.answer)
+    prepared = PreparedAnswer(pages.answer)
     early = (lambda asked: prepared if asked.path == b"/" else None) if request.param == "early" else None
     running = Server(pages, make_certificate(tmp_path) if request.param == "tls" else None, early=early)
     yield running

@@ -14,10 +14,10 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.http.answering import transfer
+from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer, Content, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
-from pkgrepo.http.response_cache import prepare
 from tests.support.certificates import make_certificate
 from tests.support.http import parse_answers
 from tests.support.http_server import Server, blocking, descriptors_of, read_to_end, talk, turn
@@ -186,7 +186,7 @@ async def test_small_file_shares_a_write_with_its_head(tmp_path: Path) -> None:
     path = tmp_path / "small"
     path.write_bytes(b"small")
     answer = Answer(body=Content(5, lambda: os.open(path, os.O_RDONLY)))
-    server = Server(Files(str(path)), early=lambda _: prepare(answer))
+    server = Server(Files(str(path)), early=lambda _: PreparedAnswer(answer))
     received = await blocking(talk, server.address, get() + get(fields=CLOSE))
     assert [answer.body for answer in parse_answers(received)] == [b"small"] * 2
     assert descriptors_of(str(path)) == 0
@@ -196,7 +196,7 @@ async def test_small_file_shares_a_write_with_its_head(tmp_path: Path) -> None:
 @pytest_twisted.ensureDeferred
 async def test_error_while_reading_cuts_the_connection(tmp_path: Path) -> None:
     answer = Answer(body=Content(SIZE, lambda: os.open(tmp_path, os.O_RDONLY)))  # a directory opens, but has no bytes
-    server = Server(Files(""), early=lambda _: prepare(answer))
+    server = Server(Files(""), early=lambda _: PreparedAnswer(answer))
 
     def read() -> bytes:
         try:

@@ -11,9 +11,9 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.http.access_log import FLUSH_BYTES, LONGEST_PATH, LineLog
+from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
-from pkgrepo.http.response_cache import prepare
 from tests.support.http import Connection
 
 GET = b"GET /a%20b?token=secret HTTP/1.1\r\nHost: a\r\nX-Request-Id: request-1\r\n\r\n"
@@ -101,7 +101,7 @@ def test_path_is_scrubbed() -> None:
 
 
 def test_answer_of_the_early_road_has_its_line() -> None:
-    (line,) = lines_of(GET, early=lambda _: prepare(Answer(body=b"1234567")))
+    (line,) = lines_of(GET, early=lambda _: PreparedAnswer(Answer(body=b"1234567")))
     assert " 200 7 " in line
 
 

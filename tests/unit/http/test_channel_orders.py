@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
+from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
-from pkgrepo.http.response_cache import prepare
 from tests.support.http import Connection, Received, parse_answers
 
 REQUESTS = [
@@ -33,7 +33,7 @@ class Scene:
         self.blocked = False
 
     def early(self, request: Request) -> object:
-        return prepare(text_answer(request.path.decode())) if request.path.startswith(b"/early") else None
+        return PreparedAnswer(text_answer(request.path.decode())) if request.path.startswith(b"/early") else None
 
     async def handle(self, request: Request) -> Answer:
         if request.path.startswith(b"/late"):

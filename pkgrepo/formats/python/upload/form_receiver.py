@@ -55,7 +55,7 @@ class FormReceiver:
         """
         if request.body.declared is not None:
             self._expect_size = min(request.body.declared, self._services.max_upload)
-        async for part in read_form(request, FORM_LIMITS):
+        async for part in read_form(request.body, request.header(b"content-type"), FORM_LIMITS):
             if part.name == "content":
                 await self._take_content(part)
             elif part.name == "gpg_signature":

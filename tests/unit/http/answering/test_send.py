@@ -13,10 +13,11 @@ from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answering.errors import ErrorTable
+from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answering.send import send
 from pkgrepo.http.answers import Answer, Content, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
-from pkgrepo.http.response_cache import ResponseCache, prepare
+from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import make_site
 from tests.support.http import ERRORS, Connection, render_text
 
@@ -38,7 +39,7 @@ def both_roads(answer: Answer) -> list[Connection]:
     """The same answer by a handler, and prepared."""
     return [
         Connection(answering_with(answer)),
-        Connection(answering_with(Answer(status=500)), early=lambda _: prepare(answer)),
+        Connection(answering_with(Answer(status=500)), early=lambda _: PreparedAnswer(answer)),
     ]
 
 
@@ -394,14 +395,14 @@ def test_prepared_content_is_opened_for_each_request() -> None:
         consumer.write(BODY[start:end])
         return succeed(None)
 
-    connection = Connection(answering_with(FULL), early=lambda _: prepare(delivering(deliver)))
+    connection = Connection(answering_with(FULL), early=lambda _: PreparedAnswer(delivering(deliver)))
     connection.send(get() + get() + get("Range: bytes=5-\r\n"))
     assert [answer.body for answer in connection.answers()] == [BODY, BODY, b"56789"]
     assert opened == [0, 0, 5]
 
 
 def test_prepared_refusal_is_sent_with_its_status() -> None:
-    connection = Connection(answering_with(FULL), early=lambda _: prepare(text_answer("gone", 404)))
+    connection = Connection(answering_with(FULL), early=lambda _: PreparedAnswer(text_answer("gone", 404)))
     connection.send(get('If-None-Match: "e"\r\n'))
     assert (answer := connection.answer()).status == 404
     assert answer.body == b"gone"

@@ -1,0 +1,71 @@
+"""From a complete head to an answer: the early road, the resource tree, and 500 for what goes wrong outside both."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
+from pkgrepo.http.answering.errors import too_many_files
+from pkgrepo.http.answering.send import respond
+
+from .answers import Answer, Refusal, error_answer
+from .request import Request
+
+_log = Logger()
+
+
+class ProcessedRequest(Request):
+    """A request that answers itself, as Twisted wants it; handlers see it as a L{Request}."""
+
+    def process(self) -> None:
+        """Answer from the early road when it knows the way, else through the resource tree."""
+        site = self.site
+        if self.method in (b"GET", b"HEAD") and site.early is not None and self.body_is_empty:
+            try:
+                prepared = site.early(self)
+                if prepared is not None:
+                    prepared.serve(self)
+                    return
+            except Exception as error:  # noqa: BLE001 - the outermost place
+                if self.startedWriting or not isinstance(error.__cause__ or error, OSError):
+                    self.processingFailed(Failure())
+                    return
+                # A file that cannot be opened: the resource tree refuses in the client's own format.
+        if self.path == b"*":
+            respond(self, Answer())
+            return
+        self.prepath = []
+        self.postpath = [unquote_to_bytes(part) for part in self.path[1:].split(b"/")]
+        if not _is_utf8(self.postpath):  # Klein would log this as an error of ours
+            respond(self, error_answer("the address is not UTF-8", 400))
+            return
+        try:
+            untyped: Any = self
+            untyped.render(site.getResourceFor(self))
+        except Exception:  # noqa: BLE001 - the outermost place
+            self.processingFailed(Failure())
+
+    def processingFailed(self, reason: Failure) -> Failure:
+        """Say that something went wrong, without saying what: the log has it, under the request's id."""
+        refusal = Refusal(500, f"internal error, request id {self.request_id}")
+        if is_out_of_descriptors(reason.value):
+            refusal = too_many_files()
+        else:
+            _log.failure("request {request_id} failed", failure=reason, request_id=self.request_id)
+        if self.startedWriting and not self.finished:
+            self.abort()
+        elif not self.startedWriting:
+            respond(self, error_answer(refusal.sentence, refusal.status, refusal.headers))
+        return reason
+
+
+def _is_utf8(parts: list[bytes]) -> bool:
+    try:
+        b"/".join(parts).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
