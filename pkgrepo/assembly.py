@@ -30,10 +30,10 @@ from pkgrepo.gateway.content import Files
 from pkgrepo.gateway.early_reads import EarlyReads
 from pkgrepo.gateway.front_door import FrontDoor
 from pkgrepo.gateway.hot_answers import Entry, HotAnswers
-from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.access_log import LineLog
+from pkgrepo.http.answers import Answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site, make_site
@@ -46,7 +46,6 @@ from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.figures.reactor_lag import ReactorLag
 from pkgrepo.management.figures.requests import RequestFigures
 from pkgrepo.management.figures.server import ServerFigures
-from pkgrepo.repositories.images.quarantine import QuarantineWatch
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.repositories.upkeep.daily_gc import DailyCollection
 from pkgrepo.repositories.upkeep.housekeeping import Housekeeping
@@ -56,6 +55,7 @@ from pkgrepo.storage.catalog.server import settings
 
 from . import __version__
 from .core import Core, readable_layout
+from .interfaces import IBackgroundFormat, ICachingFormat, IRootFormat
 
 log = Logger()
 
@@ -134,13 +134,11 @@ class Assembly:
                 token_max_days=config.auth.token_max_days,
                 copy_entry=trail.copy,
             ),
+            images=core.images,
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),
         )
         mounts = Mounts(services=services, formats=core.formats)
-        images = ImageAddresses(
-            core.registry, default=config.container.default_repository, hosts=config.container.hosts
-        )
         lag = ReactorLag(self._reactor)
         management = ManagementApp(
             ManagementServices(
@@ -155,8 +153,6 @@ class Assembly:
                 authorizer=authorizer,
                 passwords=core.passwords,
                 bearer=bearer,
-                images=images,
-                image_keys={core.containers.name: core.containers.keyring.ids},
                 trail=trail,
                 database_dir=config.database_path.parent,
                 open_install=config.compat.open_install,
@@ -166,16 +162,23 @@ class Assembly:
             figures=(self._figures, lag, self._server_figures(cache)) if config.metrics.enabled else None,
         )
         branches = management.branches()
-        branches["v2"] = core.containers.site(services, images, management.token_resource())
+        ping_answers: dict[bytes, Answer] = {}
+        background: list[Service] = []
+        for each in core.formats.values():
+            if IRootFormat.providedBy(each):
+                branches.update(each.branches(services, management.token_resource()))
+                ping_answers.update(each.ping_answers())
+            if IBackgroundFormat.providedBy(each):
+                background.extend(each.background_services(services, self._reactor))
         self.site.resource = FrontDoor(mounts=mounts, access=access, branches=branches).app.resource()
         self.site.early = EarlyReads(
             catalog=catalog,
             mounts=mounts,
-            images=images,
+            images=core.images,
             access=access,
             downloads=core.downloads,
             hot=hot,
-            welcome=core.containers.welcome(),
+            welcome=ping_answers,
         )
         if self._certificate is not None and config.tls.reload == "auto":
             self._certificate.watch(self._reactor)
@@ -197,32 +200,27 @@ class Assembly:
             clock=core.clock,
             reactor=self._reactor,
         )
-        quarantine = QuarantineWatch(
-            catalog=catalog,
-            registry=core.registry,
-            publisher=core.publisher,
-            catch_up=core.containers.judging(services).catch_up,
-            keys_of=core.containers.keyring.ids,
-            clock=core.clock,
-            reactor=self._reactor,
-        )
         flushers = (
             Flusher(uses.flush, FLUSH_EVERY_S, self._reactor),
             Flusher(trail.flush, audit_trail.FLUSH_S, self._reactor),
             Flusher(trail.sum_up, audit_trail.SUM_S, self._reactor, last=trail.close),
         )
         daily = (collection,) if config.gc.daily else ()
-        for each in (core.follower, core.downloads, core.jobs, *flushers, housekeeping, *daily, quarantine, lag):
-            each.setServiceParent(self._running)
+        for service in (core.follower, core.downloads, core.jobs, *flushers, housekeeping, *daily, *background, lag):
+            service.setServiceParent(self._running)
         await core.follower.mark_open()
         self._running.startService()
         return password
 
     def _server_figures(self, answers: ResponseCache[Entry]) -> ServerFigures:
         certificate = self._certificate
+        caches: dict[str, ResponseCache[Any]] = {"answers": answers}
+        for each in self.core.formats.values():
+            if ICachingFormat.providedBy(each):
+                caches.update(each.caches())
         return ServerFigures(
             self.site,
-            {"answers": answers, "packuments": self.core.node.cache, "pages": self.core.python.cache},
+            caches,
             lambda: None if certificate is None else certificate.expires_at,
             database=self._config.database_path,
             audit=self._config.log.audit_file,

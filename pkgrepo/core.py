@@ -15,6 +15,7 @@ from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.formats.container.format import ContainerFormat
 from pkgrepo.formats.npm.format import NpmFormat
 from pkgrepo.formats.python.format import PythonFormat
+from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.downloads import DownloadRecorder
@@ -33,7 +34,7 @@ from pkgrepo.storage.layout_folder import LayoutFolder
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import ProcessLock
 
-from .interfaces import IBlobStore, IFormat
+from .interfaces import IBlobStore, IConfiguredFormat, IFormat
 
 log = Logger()
 
@@ -53,14 +54,19 @@ class Core:
         self._process_locks: dict[Path, ProcessLock] = {}
         self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
         self.passwords = Passwords(self.pools.cpu, reactor, min_length=config.auth.password_min)
-        self.containers = ContainerFormat(
-            service=config.container.service,
-            ping=config.container.ping,
-            trusted_keys=config.container.trusted_keys,
+        self.images = ImageAddresses(
+            self.registry, default=config.container.default_repository, hosts=config.container.hosts
         )
-        self.node = NpmFormat(config.npm.advisories)
-        self.python = PythonFormat()
-        self.formats: dict[str, IFormat] = {each.name: each for each in (self.containers, self.node, self.python)}
+        formats: tuple[IFormat, ...] = (
+            ContainerFormat(
+                service=config.container.service,
+                ping=config.container.ping,
+                trusted_keys=config.container.trusted_keys,
+            ),
+            NpmFormat(config.npm.advisories),
+            PythonFormat(),
+        )
+        self.formats: dict[str, IFormat] = {each.name: each for each in formats}
         self.follower = LayoutFollower(
             catalog=self.catalog,
             registry=self.registry,
@@ -68,7 +74,6 @@ class Core:
             pools=self.pools,
             formats=self.formats,
             layout_of=readable_layout,
-            image_formats=(self.containers.name,),
         )
         self.publisher = Publisher(
             catalog=self.catalog,
@@ -84,7 +89,9 @@ class Core:
 
     async def start(self) -> None:
         """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting contradicts itself"""
-        self.containers.keyring.check()
+        for each in self.formats.values():
+            if IConfiguredFormat.providedBy(each):
+                each.check_settings()
         data = self.config.data
         data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)
         self.pools.start()

@@ -333,3 +333,50 @@ class IFormat(Interface):
 
     def setup(base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """How clients are told of the repository: ``client``, ``title``, ``file``, ``language``, ``text`` each."""
+
+
+class IConfiguredFormat(Interface):
+    """A format whose server settings are checked at the start. Provided beside ``IFormat``."""
+
+    def check_settings() -> None:
+        """Check the settings. :raises Invalid: one cannot be used, and the server does not start"""
+
+
+class IRootFormat(Interface):
+    """A format that also answers at the root of the server. Provided beside ``IFormat``."""
+
+    def branches(services: Any, token_service: Any) -> Mapping[str, Any]:
+        """
+        Resources (``IResource``) by the first segment of the path.
+
+        ``services`` are those of ``IFormat.resource``. ``token_service`` is the resource that issues bearer tokens, for
+        mounting it at a further address.
+        """
+
+    def ping_answers() -> Mapping[bytes, Any]:
+        """
+        Answers (``Answer``) to the requests by which clients check their credentials, by raw path.
+
+        Each goes to every caller with valid credentials, and is therefore sent from memory before routing.
+        """
+
+
+class IBackgroundFormat(Interface):
+    """A format that works in the background. Provided beside ``IFormat``."""
+
+    def background_services(services: Any, reactor: Any) -> Sequence[Any]:
+        """New Twisted services (``IService``), which run as long as the server does."""
+
+
+class ICachingFormat(Interface):
+    """A format with caches in memory whose figures ``/metrics`` shows. Provided beside ``IFormat``."""
+
+    def caches() -> Mapping[str, Any]:
+        """The caches (``ResponseCache``), by the name that the metrics give them."""
+
+
+class IImageFormat(Interface):
+    """A format whose packages are images: manifests, tags and blobs. Provided beside ``IFormat``."""
+
+    def signature_keys(repository: Repository) -> Sequence[str] | None:
+        """Ids of the keys whose signatures make images visible to readers; None where no signature is needed."""

@@ -17,6 +17,7 @@ from pkgrepo.storage.pools import Pools
 from .access import Access
 from .content import Files
 from .hot_answers import HotAnswers
+from .image_addresses import ImageAddresses
 
 
 @frozen
@@ -34,6 +35,7 @@ class Services:
     downloads: DownloadRecorder
     searches: SearchIndexCache
     accounts: Accounts
+    images: ImageAddresses
     max_upload: int
     public_url: str = ""
 

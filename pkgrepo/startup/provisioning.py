@@ -18,7 +18,7 @@ from pkgrepo.auth.login.bootstrap import ensure_admin
 from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
 from pkgrepo.core import Core
 from pkgrepo.errors import Conflict, Invalid, NotFound
-from pkgrepo.gateway.image_addresses import ImageAddresses, check_hides_nothing
+from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.interfaces import IFormat, Transaction
 from pkgrepo.management.repositories.formats import find_format
 from pkgrepo.model import Action, RepositoryScope, TokenKind, TokenLimits, Visibility
@@ -43,9 +43,8 @@ async def prepare(core: Core, config: Config) -> str | None:
     await ensure_storages(core, config)
     password = await _ensure_admin(core, config)
     now_ms = core.clock.now_ms()
-    default = ImageAddresses(core.registry, default=config.container.default_repository).lasting_default
     for repository in config.bootstrap.repositories:
-        await core.catalog.write(_ensure_repository, repository, core.formats, default, now_ms)
+        await core.catalog.write(_ensure_repository, repository, core.formats, core.images.lasting_default, now_ms)
     for token in config.bootstrap.tokens:
         await core.catalog.write(_ensure_token, token, now_ms)
     return password

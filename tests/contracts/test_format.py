@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from twisted.internet import reactor
 from twisted.web.resource import IResource
+from zope.interface import providedBy
 from zope.interface.verify import verifyObject
 
 from pkgrepo.core import Core
@@ -44,8 +45,10 @@ def repository():
     return MemoryCatalog().do(add_repository)
 
 
-def test_the_format_has_the_whole_interface(format_):
-    assert verifyObject(IFormat, format_)
+def test_the_format_has_all_of_each_interface_that_it_provides(format_):
+    assert IFormat.providedBy(format_)
+    for interface in providedBy(format_):
+        assert verifyObject(interface, format_)
     assert FORMATS[format_.name] is format_
 
 

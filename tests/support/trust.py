@@ -8,7 +8,6 @@ from typing import Any
 from twisted.internet.task import Clock as ReactorClock
 
 from pkgrepo.gateway.content import Files
-from pkgrepo.repositories.images.quarantine import QuarantineWatch
 from tests.support.images import Image, Registry
 from tests.support.management import Reply
 from tests.support.signing import Signer, sign_simply, signature_tag
@@ -25,21 +24,20 @@ class World:
         self.registry = registry
         self.core = registry.stack.assembly.core
         self.repository = self.core.registry.find("main", "images")
-        self.watch = QuarantineWatch(
-            catalog=self.core.catalog,
-            registry=self.core.registry,
-            publisher=self.core.publisher,
-            catch_up=self.core.containers.judging(self._services()).catch_up,
-            keys_of=self.core.containers.keyring.ids,
-            clock=self.core.clock,
-            reactor=ReactorClock(),
-        )
+        (self.watch,) = self.core.formats["docker"].background_services(self._services(), ReactorClock())
 
     def _services(self) -> Any:
         """What verifying signatures needs of the server."""
         core = self.core
         files = Files(registry=core.registry, stores=core.stores)
-        return SimpleNamespace(catalog=core.catalog, files=files, pools=core.pools, publisher=core.publisher)
+        return SimpleNamespace(
+            catalog=core.catalog,
+            clock=core.clock,
+            files=files,
+            pools=core.pools,
+            publisher=core.publisher,
+            registry=core.registry,
+        )
 
     async def configure(self, *keys: Signer, rule: bool = True, window_s: int = 3600) -> None:
         config = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from twisted.application.service import IService
+from twisted.internet.interfaces import IReactorTime
 from twisted.web.resource import IResource
 from zope.interface import implementer
 
@@ -14,9 +16,11 @@ from pkgrepo.formats.container.trust.verification import Judging
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
-from pkgrepo.interfaces import IFormat
+from pkgrepo.interfaces import IBackgroundFormat, IConfiguredFormat, IFormat, IImageFormat, IRootFormat
 from pkgrepo.model import Repository
+from pkgrepo.repositories.images.quarantine import QuarantineWatch
 from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.storage.catalog.images.trust import Keys
 
 from .configuration import schema, validate
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
@@ -24,7 +28,7 @@ from .routes import RegistrySite, version_answer
 from .setup import snippets
 
 
-@implementer(IFormat)
+@implementer(IFormat, IConfiguredFormat, IRootFormat, IBackgroundFormat, IImageFormat)
 class ContainerFormat:
     """
     Images and artifacts over the registry API (OCI distribution 1.1).
@@ -38,7 +42,7 @@ class ContainerFormat:
     def __init__(self, *, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tuple[str, ...] = ()) -> None:
         self._service = service
         self._ping = ping
-        self.keyring = Keyring(trusted_keys)
+        self._keyring = Keyring(trusted_keys)
 
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See L{IFormat.validate}."""
@@ -53,34 +57,57 @@ class ContainerFormat:
         return schema()
 
     def resource(self, repository: Repository, services: Services) -> IResource:
-        """The repository at its own address; C{site} serves all of them at C{/v2/}."""
+        """The repository at its own address; C{branches} serves all of them at C{/v2/}."""
         addresses = ImageAddresses(services.registry, default=repository.path)
         return RegistrySite(
             services,
             addresses,
             service=self._service,
             ping=self._ping,
-            keyring=self.keyring,
+            keyring=self._keyring,
             repository=repository,
         ).resource()
 
-    def site(self, services: Services, addresses: ImageAddresses, token: IResource | None = None) -> IResource:
-        """Every repository, at the address that container clients know; ``token`` is the token service."""
-        return RegistrySite(
-            services, addresses, service=self._service, ping=self._ping, keyring=self.keyring, token=token
-        ).resource()
+    def check_settings(self) -> None:
+        """The trusted keys. See L{IConfiguredFormat.check_settings}."""
+        self._keyring.check()
 
-    def welcome(self) -> Mapping[bytes, Answer]:
-        """By path, what whoever has the right credentials is told there: that this is a registry."""
+    def branches(self, services: Services, token_service: IResource) -> Mapping[str, IResource]:
+        """Every repository, at the address that container clients know. See L{IRootFormat.branches}."""
+        site = RegistrySite(
+            services,
+            services.images,
+            service=self._service,
+            ping=self._ping,
+            keyring=self._keyring,
+            token=token_service,
+        )
+        return {"v2": site.resource()}
+
+    def ping_answers(self) -> Mapping[bytes, Answer]:
+        """That this is a registry. See L{IRootFormat.ping_answers}."""
         return dict.fromkeys((b"/v2", b"/v2/"), version_answer())
 
-    def judging(self, services: Services) -> Judging:
-        """What holds the signatures of images against the keys that are trusted."""
-        return Judging(services, self.keyring)
+    def background_services(self, services: Services, reactor: IReactorTime) -> Sequence[IService]:
+        """What ends the quarantine of images. See L{IBackgroundFormat.background_services}."""
+        watch = QuarantineWatch(
+            catalog=services.catalog,
+            registry=services.registry,
+            publisher=services.publisher,
+            catch_up=Judging(services, self._keyring).catch_up,
+            keys_of=self._keyring.ids,
+            clock=services.clock,
+            reactor=reactor,
+        )
+        return (watch,)
+
+    def signature_keys(self, repository: Repository) -> Keys:
+        """See L{IImageFormat.signature_keys}."""
+        return self._keyring.ids(repository)
 
     def warnings(self, repository: Repository) -> Sequence[str]:
         """See L{IFormat.warnings}."""
-        return self.keyring.warnings(repository)
+        return self._keyring.warnings(repository)
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """Nothing is rendered ahead of time: lists are read from the catalog as they are asked for."""

@@ -16,7 +16,7 @@ from pkgrepo.formats.npm.packument.loading import make_packuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import KeptDocuments
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import IFormat
+from pkgrepo.interfaces import ICachingFormat, IFormat
 from pkgrepo.model import Repository
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.untrusted.quoting import quoted
@@ -30,7 +30,7 @@ from .setup import snippets
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
 
 
-@implementer(IFormat)
+@implementer(IFormat, ICachingFormat)
 class NpmFormat:
     """The registry that npm, pnpm, yarn and bun talk to."""
 
@@ -42,10 +42,9 @@ class NpmFormat:
         self._packuments = make_packuments()
         self._shelf = AdvisoryShelf(advisories)
 
-    @property
-    def cache(self) -> ResponseCache[KeptDocuments]:
-        """The documents of packages that are kept in memory."""
-        return self._packuments.kept
+    def caches(self) -> Mapping[str, ResponseCache[KeptDocuments]]:
+        """See L{ICachingFormat.caches}."""
+        return {"packuments": self._packuments.kept}
 
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See L{IFormat.validate}."""

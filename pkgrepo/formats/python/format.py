@@ -13,7 +13,7 @@ from pkgrepo.formats.python.index.project_lists import ProjectLists
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import KeptDocuments
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import IFormat
+from pkgrepo.interfaces import ICachingFormat, IFormat
 from pkgrepo.model import Repository
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 
@@ -24,7 +24,7 @@ from .routes import PythonSite
 from .setup import snippets
 
 
-@implementer(IFormat)
+@implementer(IFormat, ICachingFormat)
 class PythonFormat:
     """Simple index, uploads and JSON metadata (PEP 503, 592, 629, 658, 691, 700, 714, 740, 792)."""
 
@@ -35,10 +35,9 @@ class PythonFormat:
         self._index = make_index()
         self._lists = ProjectLists()
 
-    @property
-    def cache(self) -> ResponseCache[KeptDocuments]:
-        """The pages in memory, for metrics."""
-        return self._index.kept
+    def caches(self) -> Mapping[str, ResponseCache[KeptDocuments]]:
+        """See L{ICachingFormat.caches}."""
+        return {"pages": self._index.kept}
 
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See L{IFormat.validate}."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pkgrepo.errors import Conflict, Invalid, NotFound
-from pkgrepo.interfaces import ICatalog, Reader, Transaction
+from pkgrepo.interfaces import ICatalog, IImageFormat, Reader, Transaction
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.services import ManagementServices
@@ -39,7 +39,7 @@ class Images:
 
     def holds(self, repository: Repository) -> bool:
         """Whether the packages of a repository are images."""
-        return repository.format in self._services.image_keys
+        return IImageFormat.providedBy(self._services.formats.get(repository.format))
 
     async def versions(self, call: Call, package: Package) -> Page[VersionSummaryRecord]:
         """A page of versions, what was pushed last first."""
@@ -133,8 +133,9 @@ class Images:
             raise Conflict("nothing is deleted in this repository (policy.allow_delete)")
 
     def _keys(self, call: Call, package: str) -> Keys:
-        keys = self._services.image_keys[call.repository.format](call.repository)
-        return None if call.may(Action.WRITE, call.repository, package) else keys
+        if call.may(Action.WRITE, call.repository, package):
+            return None
+        return IImageFormat(self._services.formats[call.repository.format]).signature_keys(call.repository)
 
 
 def _list(

@@ -96,7 +96,7 @@ class Repositories(Handlers):
         else:
             fixed, settings = validated(format_, body.config or {"type": "Hosted"}, "/config")
         format_.check_place(storage.name, body.name)
-        default = self._services.images.lasting_default
+        default = self._services.shared.images.lasting_default
         self._catalog.look_inline(check_hides_nothing, default, format_.name, storage.name, body.name)
         visibility = visibility_of(body.visibility)
         call.object = f"{storage.name}/{body.name}"

@@ -196,7 +196,7 @@ class TokenService(Handlers):
         repository = self._registry.find(storage, repository_name)
         if repository is not None and (repository.format != FORMAT or not package):
             yield repository, package
-        images = self._services.images
+        images = self._services.shared.images
         for found in (images.find(authority, name), images.find_default(authority, name)):
             if found is not None:
                 yield found.repository, found.image

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
@@ -77,11 +77,7 @@ class _Retry:
 
 
 class LayoutFollower(Service):
-    """
-    Follows the events of all repositories, a batch at a time, whenever it is poked.
-
-    ``image_formats`` are the names of the formats whose packages are images.
-    """
+    """Follows the events of all repositories, a batch at a time, whenever it is poked."""
 
     def __init__(
         self,
@@ -92,7 +88,6 @@ class LayoutFollower(Service):
         pools: Pools,
         formats: Mapping[str, IFormat],
         layout_of: Callable[[IBlobStore], LayoutFolder | None],
-        image_formats: Collection[str] = (),
     ) -> None:
         self._catalog = catalog
         self._registry = registry
@@ -106,7 +101,6 @@ class LayoutFollower(Service):
             pools=pools,
             formats=formats,
             layout_of=layout_of,
-            image_formats=image_formats,
         )
         self.parts = self._updater.parts
         self.writer = self._updater.writer

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound, PkgrepoError
-from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Reader
+from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, IImageFormat, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.layout.images.changes import ImageChanges
 from pkgrepo.repositories.layout.images.directory import ImageLayoutWriter
@@ -42,8 +42,7 @@ class LayoutUpdater:
     """
     Shows entries as they are now.
 
-    ``image_formats`` are the names of the formats whose packages are images. ``parts`` are images that are shown part
-    by part.
+    ``parts`` are images that are shown part by part.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class LayoutUpdater:
         pools: Pools,
         formats: Mapping[str, IFormat],
         layout_of: Callable[[IBlobStore], LayoutFolder | None],
-        image_formats: Collection[str],
     ) -> None:
         self._catalog = catalog
         self._registry = registry
@@ -63,7 +61,6 @@ class LayoutUpdater:
         self._pools = pools
         self._formats = formats
         self._layout_of = layout_of
-        self._image_formats = image_formats
         self.parts = LargeImages(catalog, pools)
 
     async def show(self, touched: Mapping[Entry, Sequence[Event]]) -> dict[Entry, str]:
@@ -140,7 +137,7 @@ class LayoutUpdater:
         layout = self._layout_of(store)
         if format_ is None or layout is None or not storage.readable_layout:
             return None
-        if repository.format in self._image_formats:
+        if IImageFormat.providedBy(format_):
             return ImageLayoutWriter(layout, repository)
         return FileLayoutWriter(layout, repository, format_)
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from zope.interface.verify import verifyObject
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.configuration import validate
-from pkgrepo.formats.container.format import ContainerFormat
-from pkgrepo.interfaces import IFormat
 
 RULES = {
     "allow_tag_overwrite": False,
@@ -18,10 +15,6 @@ RULES = {
     "must_use_auth_token_for_push": False,
     "require_content_trust": False,
 }
-
-
-def test_the_format_keeps_the_contract_of_formats() -> None:
-    verifyObject(IFormat, ContainerFormat())
 
 
 def test_defaults_are_filled_in_exactly() -> None:

@@ -83,4 +83,4 @@ async def test_keys_of_the_server_count_where_a_repository_lists_none(make_regis
 
 def test_a_wrong_key_of_the_server_is_told_at_the_start() -> None:
     with pytest.raises(Invalid, match=r"container\.trusted_keys, key 2: this is not a public key"):
-        ContainerFormat(trusted_keys=(KEY.pem, "-----BEGIN PUBLIC KEY-----\nx")).keyring.check()
+        ContainerFormat(trusted_keys=(KEY.pem, "-----BEGIN PUBLIC KEY-----\nx")).check_settings()
