@@ -1,8 +1,8 @@
 """
-The configuration: read once at the start, checked whole, frozen afterwards.
+The configuration: read once at the start, validated as a whole, then immutable.
 
-The command line wins over the environment, the environment over the file, the file over the defaults. Nothing below
-the composition root imports this room; what a part needs is handed to it.
+Precedence: command line, environment, file, defaults. Only the composition root imports this package; other parts get
+their values as parameters.
 """
 
 from __future__ import annotations

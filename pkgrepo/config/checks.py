@@ -1,4 +1,4 @@
-"""Rules that concern more than one key."""
+"""Validation of settings that depend on each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .settings import Admin, BootstrapToken, Config, Tls
 
 
 def check(config: Config) -> tuple[Config, list[str]]:
-    """The configuration with token files replaced by hashes of what they hold, and what contradicts itself."""
+    """Replace token files by the hashes of their content. Returns the configuration and the contradictions found."""
     problems = [*_check_tls(config.tls), *_check_admin(config.bootstrap.admin, config.auth.password_min)]
     if not config.server.listen:
         problems.append("server.listen: must name at least one address")
@@ -49,7 +49,7 @@ def _check_admin(admin: Admin, password_min: int) -> Iterator[str]:
 
 
 def _identity(item: object) -> str:
-    """What tells one entry of a list from another."""
+    """The identifying name of a list entry."""
     parts = [getattr(item, name) for name in ("user", "storage", "name") if hasattr(item, name)]
     return "/".join(part.lower() for part in parts)
 

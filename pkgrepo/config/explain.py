@@ -1,4 +1,4 @@
-"""The configuration told to people: what holds and why, and a file to start from."""
+"""Shows the configuration to people: every value with its origin, and a template file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .settings import Config
 
 @frozen
 class Explanation:
-    """One key: its value as TOML (``***`` for a secret, empty when unset) and what said so."""
+    """One key: its value as TOML (``***`` for a secret, empty if unset) and its origin."""
 
     name: str
     value: str

@@ -1,4 +1,4 @@
-"""The keys of a section, by looking at its class."""
+"""Declaration and introspection of setting keys: fields of section classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REQUIRED = object()
 
 @frozen
 class Key:
-    """One key: ``default`` is spelled as in TOML, None means unset, and ``REQUIRED`` that there is none."""
+    """One key. ``default`` is a TOML value; None means unset, ``REQUIRED`` that there is no default."""
 
     attribute: str
     name: str
@@ -65,6 +65,6 @@ def iter_keys(owner: type, prefix: str = "") -> Iterator[tuple[str, Key]]:
 
 
 def unknown(name: str, known: Mapping[str, object]) -> str:
-    """The sentence that refuses an unknown name, with the nearest known one."""
+    """The error text for an unknown name, with the nearest known one."""
     near = get_close_matches(name, known, 1, 0.5)
     return f"is not a setting; did you mean {near[0]}?" if near else "is not a setting"

@@ -1,4 +1,4 @@
-"""The kinds of value that a setting can have: how each is written, read, checked and shown."""
+"""The types of setting values: how each is parsed, validated and shown."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ BYTES = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**
 @frozen
 class Kind:
     """
-    How one kind of value is read.
+    One type of setting values.
 
-    ``read`` takes the value as TOML has it and the folder that relative paths start from, and returns the checked
-    value or raises ``SettingError``. With ``bare`` the text of an environment variable is the value; otherwise it is a
-    TOML literal. ``show`` writes a value for people; a ``secret`` is never shown. ``item`` is the class behind each
-    table, where the value is a list of tables.
+    ``read`` takes a TOML value and the base folder of relative paths; it returns the validated value or raises
+    ``SettingError``. With ``bare`` the text of an environment variable is the value itself; otherwise it is parsed as a
+    TOML literal. ``show`` formats a value for people; a ``secret`` is never shown. ``item`` is the class of each table
+    if the value is a list of tables.
     """
 
     what: str
@@ -41,7 +41,7 @@ class Kind:
 
 
 class SettingError(ValueError):
-    """Why a value will not do. ``inner`` are the problems of a table's own keys, each by the rest of its name."""
+    """A value is invalid. ``inner`` are the problems of keys in a table, each with the rest of its dotted name."""
 
     def __init__(self, sentence: str = "", inner: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__(sentence)
@@ -72,7 +72,7 @@ class Secret:
 
 
 def boolean() -> Kind:
-    """True or false, without guessing at other words."""
+    """True or false; no other words are accepted."""
 
     def read(value: object, _folder: Path) -> bool:
         if not isinstance(value, bool):
@@ -95,7 +95,7 @@ def integer(low: int, high: int) -> Kind:
 
 
 def text(pattern: str = r".+", what: str = "a text that is not empty") -> Kind:
-    """A text that matches the pattern as a whole."""
+    """A text that matches the whole pattern."""
     matcher = re.compile(pattern)
 
     def read(value: object, _folder: Path) -> str:
@@ -118,7 +118,7 @@ def secret(what: str = "a text that is not empty") -> Kind:
 
 
 def choice(*options: str) -> Kind:
-    """One of a few words."""
+    """One of the given words."""
     what = " or ".join(f'"{option}"' for option in options)
 
     def read(value: object, _folder: Path) -> str:
@@ -130,7 +130,7 @@ def choice(*options: str) -> Kind:
 
 
 def duration(low_s: float, high_s: float) -> Kind:
-    """A length of time, as seconds."""
+    """A duration, in seconds."""
     what = "a duration such as 500ms, 60s, 5m, 12h or 7d; a bare number is seconds"
 
     def read(value: object, _folder: Path) -> float:
@@ -145,7 +145,7 @@ def duration(low_s: float, high_s: float) -> Kind:
 
 
 def size(low: int, high: int = 2**63 - 1, *, automatic: bool = False) -> Kind:
-    """A number of bytes; with ``automatic`` also the word "auto", which is read as None."""
+    """A number of bytes; with ``automatic`` also the word "auto", which becomes None."""
     what = "a size such as 64KiB, 500MB or 10GiB; a bare number is bytes" + (' or "auto"' if automatic else "")
 
     def read(value: object, _folder: Path) -> int | None:
@@ -165,7 +165,7 @@ def size(low: int, high: int = 2**63 - 1, *, automatic: bool = False) -> Kind:
 
 
 def path() -> Kind:
-    """An absolute path; a relative one starts from the folder of the file that says it."""
+    """An absolute path; a relative one is resolved against the folder of the configuration file."""
 
     def read(value: object, folder: Path) -> Path:
         if not isinstance(value, str) or not value or "\0" in value:
@@ -176,7 +176,7 @@ def path() -> Kind:
 
 
 def existing_file() -> Kind:
-    """The path of a file that is there."""
+    """The path of an existing file."""
     inner = path()
 
     def read(value: object, folder: Path) -> Path:
@@ -189,7 +189,7 @@ def existing_file() -> Kind:
 
 
 def several(item: Kind, what: str) -> Kind:
-    """A list of values of one kind, as a tuple; a lone value is a list of one."""
+    """A list of values of one type, as a tuple; a single value becomes a list of one."""
 
     def read(value: object, folder: Path) -> tuple[Any, ...]:
         values = value if isinstance(value, list | tuple) else [value]
@@ -210,7 +210,7 @@ def endpoint() -> Kind:
     def read(value: object, _folder: Path) -> str:
         if not isinstance(value, str) or ":" not in value:
             raise SettingError('is not an endpoint such as "tcp:8081:interface=127.0.0.1"')
-        # Other endpoints look at the world when they are parsed (files, inherited sockets), so they wait for the start.
+        # Parsing other endpoints opens files or inherited sockets; that is left to the start.
         if value.startswith(("tcp:", "tcp6:", "unix:")):
             try:
                 serverFromString(object(), value)
@@ -225,7 +225,7 @@ def endpoint() -> Kind:
 
 
 def base_url() -> Kind:
-    """An http(s) address without query, returned without its last slash; empty means none."""
+    """An http(s) URL without query, returned without a trailing slash; empty means none."""
     what = 'an address such as "https://packages.example", or empty'
 
     def read(value: object, _folder: Path) -> str:
@@ -247,7 +247,7 @@ def base_url() -> Kind:
 
 
 def network() -> Kind:
-    """An address or network of IPv4 or IPv6, in its usual spelling; ``unix`` stands for peers on a Unix socket."""
+    """An IPv4 or IPv6 address or network in canonical form; ``unix`` means peers on a Unix socket."""
 
     def read(value: object, _folder: Path) -> str:
         if value == "unix":
@@ -261,7 +261,7 @@ def network() -> Kind:
 
 
 def table() -> Kind:
-    """A table that somebody else checks, such as a repository's configuration."""
+    """A table that is validated elsewhere, such as a repository's configuration."""
 
     def read(value: object, _folder: Path) -> Mapping[str, Any]:
         if not isinstance(value, Mapping):
@@ -272,7 +272,7 @@ def table() -> Kind:
 
 
 def toml(value: object) -> str:
-    """A value as TOML has it inline; there is no null in TOML, so none may be inside."""
+    """Format a value as inline TOML; it must not contain None, because TOML has no null."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{json.dumps(str(name))} = {toml(each)}' for name, each in value.items())}}}"
     if isinstance(value, list | tuple):
@@ -297,7 +297,7 @@ def show_size(count: int) -> str:
 
 
 def _amount(value: object, grammar: re.Pattern[str], units: Mapping[str, float]) -> float | None:
-    """A number with a unit, in the smallest unit; None when it is none."""
+    """Parse a number with a unit into the smallest unit; None if it is malformed."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):

@@ -1,8 +1,8 @@
 """
-Every setting there is: its name, what it takes, its default, its unit and what it does.
+All settings: name, type, default, unit and meaning.
 
-A class is a section, a field is a key; ``pkgrepo init`` and ``pkgrepo check-config --explain`` are written from here.
-A key has the name of its field, without the ``_s`` that marks seconds inside the program.
+A class is a section, a field is a key. The output of ``pkgrepo init`` and ``pkgrepo check-config --explain`` is
+generated from this file. A key has the name of its field without the suffix ``_s`` (seconds).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SHA256 = text(r"[0-9a-f]{64}", "64 lower-case hex digits")
 
 @frozen
 class Server:
-    """Where clients come in, and how long they may take."""
+    """Addresses, limits and timeouts of client connections."""
 
     listen: tuple[str, ...] = setting(
         several(endpoint(), "a list of Twisted server endpoints"),
@@ -53,16 +53,16 @@ class Server:
     trusted_proxies: tuple[str, ...] = setting(
         several(network(), 'a list of networks, or "unix"'),
         [],
-        "reverse proxies whose Forwarded and X-Forwarded-* fields are believed: networks, or unix for a Unix socket",
+        "reverse proxies whose Forwarded and X-Forwarded-* fields are trusted: networks, or unix for a Unix socket",
     )
     max_upload: int = setting(size(1), "10GiB", "largest upload")
     shutdown_grace_s: float = setting(duration(0, 3600), "60s", "how long a stop waits for transfers to end")
-    idle_timeout_s: float = setting(duration(1, 3600), "75s", "how long a kept connection may rest between requests")
+    idle_timeout_s: float = setting(duration(1, 3600), "75s", "how long a connection may be idle between requests")
     header_deadline_s: float = setting(duration(1, 3600), "20s", "how long the head of a request may take to arrive")
     header_bytes: int = setting(size(1024, 2**20), "32KiB", "largest head of a request")
     header_count: int = setting(integer(10, 10_000), 200, "most header fields of a request")
-    min_body_rate: int = setting(size(0, 2**30), "100B", "bytes a second that an upload must bring, on average")
-    write_stall_s: float = setting(duration(1, 86400), "2m", "how long a client may take nothing of its answer")
+    min_body_rate: int = setting(size(0, 2**30), "100B", "least average rate of an upload, in bytes a second")
+    write_stall_s: float = setting(duration(1, 86400), "2m", "how long a client may read nothing of a response")
 
 
 @frozen
@@ -71,12 +71,12 @@ class Tls:
 
     cert: Path | None = setting(existing_file(), None, "certificate chain, PEM")
     key: Path | None = setting(existing_file(), None, "private key, PEM")
-    reload: str = setting(choice("auto", "never"), "auto", "auto: new connections use the files' newest content")
+    reload: str = setting(choice("auto", "never"), "auto", "auto: new connections use the current content of the files")
 
 
 @frozen
 class Data:
-    """Where everything is kept."""
+    """The data folder and how safely it is written."""
 
     dir: Path = setting(path(), "data", "folder of the database and of the storages")
     fsync: Literal["always", "never"] = setting(
@@ -102,28 +102,28 @@ class Database:
 
 @frozen
 class Auth:
-    """People and tokens."""
+    """Anonymous access, passwords and tokens."""
 
-    anonymous: bool = setting(boolean(), True, "false: nobody reads anything without credentials")
+    anonymous: bool = setting(boolean(), True, "false: reading needs credentials everywhere")
     password_min: int = setting(integer(8, 128), 12, "shortest password that people may choose, in characters")
     token_max_days: int = setting(integer(1, 36_500), 365, "longest life of a new token, in days")
 
 
 @frozen
 class Limits:
-    """What one caller may cost."""
+    """Limits per client."""
 
     login_failures: int = setting(
-        integer(1, 1000), 5, "wrong logins a minute, of one address or one account, before there is a wait"
+        integer(1, 1000), 5, "wrong logins a minute, per address and per account, before logins are delayed"
     )
 
 
 @frozen
 class Log:
-    """What is written down. Everything goes to standard output unless twistd's own options say otherwise."""
+    """Logging. Lines go to standard output unless twistd's own options say otherwise."""
 
     format: Literal["text", "json"] = setting(choice("text", "json"), "text", "form of the lines")
-    level: str = setting(choice("debug", "info", "warn", "error"), "info", "least level that is written")
+    level: str = setting(choice("debug", "info", "warn", "error"), "info", "lowest level that is logged")
     access: bool = setting(boolean(), True, "one line for each request")
     user_agent: bool = setting(boolean(), False, "whether that line ends with the client's User-Agent")
     audit_file: Path | None = setting(path(), None, "file that audit events are appended to as JSON lines")
@@ -133,22 +133,22 @@ class Log:
 class Audit:
     """The audit log, in the database."""
 
-    retention_days: int = setting(integer(1, 36_500), 400, "days that its rows are kept")
+    retention_days: int = setting(integer(1, 36_500), 400, "days for which its rows are kept")
 
 
 @frozen
 class Gc:
-    """Garbage collection: stored bytes that no package needs any more."""
+    """Garbage collection: removes stored bytes that no package needs any more."""
 
-    daily: bool = setting(boolean(), True, "once a day on each storage, of what nobody used for 24 hours")
+    daily: bool = setting(boolean(), True, "collect once a day on each storage what was not used for 24 hours")
 
 
 @frozen
 class Npm:
-    """Packages of Node."""
+    """npm packages."""
 
     advisories: Path | None = setting(
-        path(), None, "known vulnerabilities that audits are answered from: a folder or zip of OSV records"
+        path(), None, "known vulnerabilities for npm audit: a folder or zip of OSV records"
     )
 
 
@@ -186,23 +186,23 @@ class Container:
 
 @frozen
 class Metrics:
-    """Figures for Prometheus."""
+    """Metrics for Prometheus."""
 
     enabled: bool = setting(boolean(), True, "answer /metrics")
 
 
 @frozen
 class Compat:
-    """Ways of other servers."""
+    """Compatibility with other servers."""
 
     open_install: bool = setting(
-        boolean(), False, "let whoever comes first make the first admin through the API, without the setup code"
+        boolean(), False, "allow the first caller to create the first admin through the API, without the setup code"
     )
 
 
 @frozen
 class Admin:
-    """The first admin, made when there is no user yet, and never changed afterwards."""
+    """The first admin, created if there is no user yet, and never changed afterwards."""
 
     user: str = setting(USER, "admin", "its name")
     password: Secret | None = setting(secret(), None, "its password")
@@ -213,7 +213,7 @@ class Admin:
 
 @frozen
 class BootstrapStorage:
-    """A storage that is made when it is missing."""
+    """A storage, created if it does not exist."""
 
     name: str = setting(NAME, REQUIRED, "its name")
     type: str = setting(choice("Local"), "Local", "its kind")
@@ -228,31 +228,31 @@ class BootstrapStorage:
 
 @frozen
 class BootstrapRepository:
-    """A repository that is made when it is missing; an existing one is left as it is."""
+    """A repository, created if it does not exist; an existing one is not changed."""
 
     name: str = setting(NAME, REQUIRED, "its name")
     format: str = setting(text(r"[a-z]+", "the name of a format, such as python"), REQUIRED, "its format")
-    storage: str = setting(NAME, "main", "the storage it lives in")
+    storage: str = setting(NAME, "main", "its storage")
     visibility: str = setting(choice("public", "private", "hidden"), "public", "who may see it without a grant")
-    description: str = setting(text(r"(?s).*", "a text"), "", "a sentence for people")
+    description: str = setting(text(r"(?s).*", "a text"), "", "its description")
     config: Mapping[str, Any] = setting(table(), {"type": "Hosted"}, "its configuration, as in the API")
 
 
 @frozen
 class BootstrapTokenScope:
-    """What a token may do in the repositories that a pattern names."""
+    """Actions that a token may do in the repositories that match a pattern."""
 
     repository: str = setting(text(), REQUIRED, "storage/name, with * and ? as wildcards")
     actions: tuple[str, ...] = setting(
         several(choice("read", "write", "overwrite", "delete", "edit", "admin"), "a list of actions"),
         ["read"],
-        "what it may do there",
+        "the allowed actions",
     )
 
 
 @frozen
 class BootstrapToken:
-    """A token that is made when it is missing, known by its hash."""
+    """A token, created if it does not exist, identified by its hash."""
 
     name: str = setting(text(r".{1,100}", "1 to 100 characters"), REQUIRED, "its name")
     user: str = setting(USER, REQUIRED, "the user it belongs to")
@@ -260,15 +260,15 @@ class BootstrapToken:
     file: Path | None = setting(existing_file(), None, "file that holds its text, instead of the hash")
     scopes: tuple[str, ...] = setting(several(text(), "a list of scopes"), [], "server scopes, as in the API")
     repositories: tuple[BootstrapTokenScope, ...] = setting(
-        tables(BootstrapTokenScope), [], "repositories it reaches; none listed means all that its user may"
+        tables(BootstrapTokenScope), [], "its repositories; without any, all that its user may use"
     )
-    packages: tuple[str, ...] = setting(several(text(), "a list of patterns"), [], "packages it reaches")
-    expires_days: int | None = setting(integer(1, 36_500), None, "its life from the first start on, in days")
+    packages: tuple[str, ...] = setting(several(text(), "a list of patterns"), [], "its packages")
+    expires_days: int | None = setting(integer(1, 36_500), None, "days from the first start until it expires")
 
 
 @frozen
 class Bootstrap:
-    """What a first start makes, so that a server comes up ready for use."""
+    """Objects that a start creates if they are missing."""
 
     admin: Admin = section(Admin)
     storages: tuple[BootstrapStorage, ...] = setting(tables(BootstrapStorage), [], "storages")
@@ -279,9 +279,9 @@ class Bootstrap:
 @frozen
 class Config:
     """
-    The whole configuration, every value checked.
+    The whole validated configuration.
 
-    ``origins`` maps the dotted name of each key that was set to where that was; the others have their defaults.
+    ``origins`` maps the dotted name of each key that was set to its origin; all other keys have their defaults.
     """
 
     server: Server = section(Server)
