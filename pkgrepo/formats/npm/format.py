@@ -10,8 +10,7 @@ from twisted.web.resource import IResource
 from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.audit.requests import AdvisoryShelf
-from pkgrepo.formats.npm.packument.indexing import index_package
+from pkgrepo.formats.npm.audit.cache import AdvisoryCache
 from pkgrepo.formats.npm.packument.loading import make_packuments
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import KeptDocuments
@@ -23,6 +22,7 @@ from pkgrepo.untrusted.quoting import quoted
 
 from . import layout, names
 from .configuration import schema, validate
+from .indexing import index_package
 from .routes import NpmSite
 from .semver import parse_version
 from .setup import snippets
@@ -40,7 +40,7 @@ class NpmFormat:
     def __init__(self, advisories: Path | None = None) -> None:
         """``advisories`` is an export of known vulnerabilities: a folder or a zip of OSV records."""
         self._packuments = make_packuments()
-        self._shelf = AdvisoryShelf(advisories)
+        self._advisories = AdvisoryCache(advisories)
 
     def caches(self) -> Mapping[str, ResponseCache[KeptDocuments]]:
         """See L{ICachingFormat.caches}."""
@@ -63,7 +63,7 @@ class NpmFormat:
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
-        return NpmSite(services, repository, self._packuments, self._shelf).resource()
+        return NpmSite(services, repository, self._packuments, self._advisories).resource()
 
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""

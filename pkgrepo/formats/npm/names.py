@@ -16,6 +16,7 @@ from . import semver
 
 LONGEST_NAME: Final = 214  # characters, scope included
 LONGEST_TAG: Final = 128  # characters; ours, npm has no limit
+DEFAULT_TAG: Final = "latest"
 TARBALL: Final = ".tgz"
 BUNDLE: Final = ".sigstore"
 

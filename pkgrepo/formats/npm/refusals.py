@@ -8,6 +8,8 @@ from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 
+from .rendering import NO_STORE
+
 LOGIN_FAILED = "login_failed"
 REALM = b'Bearer, Basic realm="pkgrepo"'
 
@@ -20,8 +22,7 @@ def render_refusal(_request: Request, refusal: Refusal) -> Answer:
         body = {"error": "not_found", "reason": "document not found", "message": refusal.sentence}
     # A login is no protected resource, and npm prints guesses of its own in place of the sentence beside a challenge.
     asked = refusal.headers if refusal.code == LOGIN_FAILED else challenge(refusal, REALM)
-    headers = (*asked, (b"Cache-Control", b"no-store"))
-    return json_answer(body, refusal.status, headers=headers)
+    return json_answer(body, refusal.status, headers=(*asked, *NO_STORE))
 
 
 ERRORS = ErrorTable(

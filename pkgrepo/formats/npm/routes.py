@@ -1,8 +1,8 @@
 """
-The paths of a hosted npm repository.
+The path table of a hosted npm repository: which method of which inner room answers a request.
 
-Scoped names come with their slash encoded, which no router survives: one catch-all route reads the raw path (see
-``paths``), and a method of the class in charge answers.
+Scoped names arrive with their slash encoded, and a router would decode it. One catch-all route therefore reads the raw
+path (see ``paths``). The tables below map what that names to methods; each method authorizes its own caller.
 """
 
 from __future__ import annotations
@@ -12,33 +12,36 @@ from typing import Any
 
 from twisted.web.resource import IResource
 
-from pkgrepo.formats.npm.audit.requests import AdvisoryShelf
-from pkgrepo.formats.npm.change.commands import DocumentChange
-from pkgrepo.formats.npm.change.requests import Changing, read_change, verb_of_change
-from pkgrepo.formats.npm.change.written_document import Written, read_written
-from pkgrepo.formats.npm.packument.reading import Reading, find_selected
-from pkgrepo.formats.npm.publish.envelope import read_name, read_publication
-from pkgrepo.formats.npm.publish.receiving import SMALL_DOCUMENT, Received, Receiver, largest_body
-from pkgrepo.formats.npm.publish.release import Publications
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.npm.audit.cache import AdvisoryCache
+from pkgrepo.formats.npm.audit.requests import AuditRequests
+from pkgrepo.formats.npm.change.access import AccessRequests
+from pkgrepo.formats.npm.change.owners import OwnerRequests
+from pkgrepo.formats.npm.change.requests import ChangeRequests
+from pkgrepo.formats.npm.login.accounts import AccountRequests
+from pkgrepo.formats.npm.login.tokens import TokenRequests
+from pkgrepo.formats.npm.login.web import WebLoginRequests
+from pkgrepo.formats.npm.packument.requests import PackageRequests, find_selected
+from pkgrepo.formats.npm.search.requests import SearchRequests
+from pkgrepo.formats.npm.signing.requests import answer_keys
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
-from pkgrepo.gateway.uploads import check_length
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
-from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Actor, Identity, Repository
+from pkgrepo.model import Repository
 
-from . import semver
-from .admission import UNPUBLISH, admit_change, admit_reader, require, verb_of
-from .api import Api
-from .paths import ApiPath, PackagePath, Path, RootPath, TarballPath, VersionPath, read_path
+from .document_requests import DocumentRequests
+from .paths import ApiPath, PackagePath, Path, RootPath, TarballPath, VersionPath, read_path, split_name
 from .refusals import ERRORS
+from .rendering import NO_STORE
 
 METHODS = ["GET", "HEAD", "PUT", "POST", "DELETE"]
 READS = frozenset({b"GET", b"HEAD"})
+NO_TEAMS = "this registry has no organisations and teams: permissions are given for its repositories"
+USER = "user:"  # behind the name of a database: ``org.couchdb.user:alice``
 
 Handler = Callable[[Request, Any], Awaitable[Answer]]
 
@@ -51,14 +54,31 @@ class NpmSite:
     app = app
 
     def __init__(
-        self, services: Services, repository: Repository, packuments: SplicedDocuments, shelf: AdvisoryShelf
+        self, services: Services, repository: Repository, packuments: SplicedDocuments, advisories: AdvisoryCache
     ) -> None:
         self._services = services
         self._repository = repository
-        self._reading = Reading(services, repository, packuments)
-        self._publications = Publications(services, repository)
-        self._changing = Changing(services, repository)
-        self._api = Api(services, repository, self._reading, self._changing, shelf)
+        self._packages = PackageRequests(services, repository, packuments)
+        self._changes = ChangeRequests(services, repository)
+        self._access = AccessRequests(services, repository, self._packages)
+        self._owners = OwnerRequests(services, repository, self._packages)
+        self._search = SearchRequests(services, repository)
+        self._audit = AuditRequests(services, repository, advisories)
+        self._account = AccountRequests(services, repository)
+        self._tokens = TokenRequests(services, self._account)
+        self._web_login = WebLoginRequests(services, repository, self._account)
+        documents = DocumentRequests(services, repository, self._packages, self._changes)
+        self._handlers: dict[tuple[str, type], Handler] = {
+            ("GET", RootPath): self._packages.info,
+            ("GET", PackagePath): self._packages.packument,
+            ("GET", VersionPath): self._packages.version,
+            ("GET", TarballPath): self._packages.tarball,
+            ("PUT", RootPath): documents.put,
+            ("PUT", PackagePath): documents.put,
+            ("PUT", VersionPath): documents.put,
+            ("DELETE", PackagePath): self._remove_package,
+            ("DELETE", TarballPath): self._changes.remove_version,
+        }
 
     def resource(self) -> IResource:
         """The application's resource."""
@@ -68,132 +88,156 @@ class NpmSite:
     @app.route("/", methods=METHODS)
     @app.route("/<path:rest>", methods=METHODS)
     @answering(ERRORS)
-    async def route(self, request: Request, rest: str = "") -> Answer:  # noqa: ARG002 - decoded, and so of no use
-        """Every request."""
+    async def route(self, request: Request, rest: str = "") -> Answer:  # noqa: ARG002 - it is decoded; the raw path is read
+        """Answer any request to the repository."""
         request.repository = self._repository.path
         found = read_path(below(request.raw_path))
         if not found:
             raise Refusal(
                 404 if request.method in READS else 400, "no package, version or file can be called so", "invalid_path"
             )
+        verb = "GET" if request.method in READS else request.method.decode("ascii")
         path = self._choose(found)
         if isinstance(path, ApiPath):
-            return await self._api.answer(request, path.parts)
-        handler = self._handler(request.method, path)
+            return await self._api(request, verb, path.parts)
+        handler = self._handlers.get((verb, type(path)))
         if handler is None:
             raise self._not_allowed(path)
         return await handler(request, path)
 
     def _choose(self, found: Sequence[Path]) -> Path:
-        """Of several readings of one address the first that exists; the first of all where none does."""
+        """The first meaning of an ambiguous path that exists; the first of all when none exists."""
         return found[0] if len(found) == 1 else next(filter(self._exists, found), found[0])
 
     def _exists(self, path: Path) -> bool:
         if isinstance(path, (ApiPath, RootPath)):
             return True
-        package = self._reading.find_package(path.name)
+        package = self._packages.find_package(path.name)
         if package is None or not isinstance(path, VersionPath):
             return package is not None
         return self._services.catalog.look_inline(find_selected, package.id, path.selector) is not None
 
-    def _handler(self, method: bytes, path: Path) -> Handler | None:
-        verb = "GET" if method in READS else method.decode("ascii")
-        return self._handlers().get((verb, type(path)))
-
-    def _handlers(self) -> dict[tuple[str, type], Handler]:
-        return {
-            ("GET", RootPath): self._info,
-            ("GET", PackagePath): self._packument,
-            ("GET", VersionPath): self._version,
-            ("GET", TarballPath): self._tarball,
-            ("PUT", RootPath): self._put,
-            ("PUT", PackagePath): self._put,
-            ("PUT", VersionPath): self._put,
-            ("DELETE", PackagePath): self._remove_package,
-            ("DELETE", TarballPath): self._remove_version,
-        }
-
     def _not_allowed(self, path: Path, why: str = "this address does not take this method") -> Refusal:
-        """The refusal of a method; it names those that are taken (RFC 9110 section 15.5.6)."""
-        verbs = [verb for verb, kind in self._handlers() if isinstance(path, kind)]
+        """A 405 that lists the allowed methods (RFC 9110 section 15.5.6)."""
+        verbs = [verb for verb, kind in self._handlers if isinstance(path, kind)]
         allowed = ", ".join(["GET", "HEAD", *verbs[1:]]).encode("ascii")
         return Refusal(405, why, "method_not_allowed", headers=((b"Allow", allowed),))
-
-    # Reading
-
-    async def _info(self, request: Request, _path: RootPath) -> Answer:
-        await admit_reader(self._services, request, self._repository, None)
-        return await self._reading.info()
-
-    async def _packument(self, request: Request, path: PackagePath) -> Answer:
-        await admit_reader(self._services, request, self._repository, path.name)
-        return await self._reading.packument(request, path.name)
-
-    async def _version(self, request: Request, path: VersionPath) -> Answer:
-        await admit_reader(self._services, request, self._repository, path.name)
-        return self._reading.version(request, path.name, path.selector)
-
-    async def _tarball(self, request: Request, path: TarballPath) -> Answer:
-        identity = await admit_reader(self._services, request, self._repository, path.name)
-        return await self._reading.tarball(request, identity, path)
-
-    # Publishing and changing
-
-    async def _put(self, request: Request, path: RootPath | PackagePath | VersionPath) -> Answer:
-        named = None if isinstance(path, RootPath) else path.name
-        revision = path.revision if isinstance(path, PackagePath) else ""
-        identity = await self._services.access.identify(request)
-        self._require_write(identity, named, verb_of(request, revision))
-        check_length(request, largest_body(self._services.max_upload))
-        async with self._services.publisher.stage(self._repository) as staged:
-            received = await Receiver(request, staged, max_tarball=self._services.max_upload).receive()
-            identity = await self._services.access.identify(request)  # again: the body may have taken hours
-            actor = actor_of(request, identity)
-            if received.tarball is None:
-                written, change = await self._parse(received, lambda: _read(received, revision, actor))
-                name = read_name(written.members, named)
-                if isinstance(path, VersionPath):
-                    raise Refusal(
-                        400, f"the document has no tarball attached; it is {name} that changes, at its address"
-                    )
-                self._require_write(identity, name, verb_of_change(change))
-                if self._reading.find_package(name) is None:
-                    raise Refusal(
-                        400, f"the document has no tarball attached, and there is no package {name} to change"
-                    )
-                return await self._changing.apply(name, change, identity, actor)
-            publication = await self._parse(received, lambda: read_publication(received.scanned, named))
-            self._require_write(identity, publication.name, "publish")
-            if isinstance(path, VersionPath) and not semver.is_same(path.selector, publication.version):
-                raise Refusal(400, f"the document publishes {publication.version.text}, not {path.selector}")
-            return await self._publications.publish(staged, publication, received.tarball, identity, actor)
-
-    async def _parse(self, received: Received, parse: Callable[[], Any]) -> Any:
-        if len(received.scanned.text) <= SMALL_DOCUMENT:
-            return parse()
-        return await self._services.pools.cpu(parse)
-
-    def _require_write(self, identity: Identity, name: str | None, verb: str) -> None:
-        require(self._services, identity, Action.WRITE, self._repository, name, verb)
 
     async def _remove_package(self, request: Request, path: PackagePath) -> Answer:
         if not path.revision:
             raise self._not_allowed(path, "a package is removed at a revision of it: DELETE .../-rev/<rev>")
-        identity = await self._admit_removal(request, path.name)
-        return await self._changing.remove_package(path.name, path.revision, actor_of(request, identity))
+        return await self._changes.remove_package(request, path)
 
-    async def _remove_version(self, request: Request, path: TarballPath) -> Answer:
-        identity = await self._admit_removal(request, path.name)
-        actor = actor_of(request, identity)
-        return await self._changing.remove_version(path.name, path.filename, path.revision, actor)
+    # Below ``/-/``, by decoded parts of the path
 
-    async def _admit_removal(self, request: Request, name: str) -> Identity:
-        return await admit_change(self._services, request, self._repository, Action.DELETE, name, UNPUBLISH)
+    async def _api(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: C901, PLR0911 - a table
+        match [verb, *parts]:
+            case ["GET", "ping"]:
+                return json_answer({}, headers=NO_STORE)
+            case ["GET", "whoami"]:
+                return await self._account.whoami(request)
+            case [_, "package", *rest]:
+                return await self._package(request, verb, rest)
+            case [_, "user", *rest]:
+                return await self._user(request, verb, rest)
+            case [_, "npm", "v1", *rest]:
+                return await self._npm(request, verb, rest)
+            case [_, "v1", "login" | "done" as step]:
+                return await self._login(request, verb, step)
+            case ["GET", "v1", "search"]:
+                return await self._search.search(request, self._packages.address(request))
+            case ["GET", "all"] | ["GET", "all", "since"]:
+                return await self._search.listing(request)
+            case ["GET", "_view", "starredByUser"]:
+                return await self._search.starred(request)
+            case ["GET", "-", "package"]:  # pnpm 12 asks so for the packages of its own user
+                return await self._search.of_caller(request)
+            case ["GET", "org", scope, "package"]:
+                return await self._search.of_scope(request, scope)
+            case [_, "org" | "team", *_]:
+                raise Refusal(400, NO_TEAMS, "no_teams")  # npm puts guesses of its own beside a 403 or 404
+        raise _no_such_address()
+
+    async def _package(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
+        found = split_name(parts)
+        if found is None:
+            raise NotFound("package", "/".join(parts))
+        name, rest = found
+        match [verb, *rest]:
+            case ["GET", "dist-tags"]:
+                return await self._packages.dist_tags(request, name)
+            case ["PUT" | "POST", "dist-tags", tag]:
+                return await self._changes.set_tag(request, name, tag)
+            case ["DELETE", "dist-tags", tag]:
+                return await self._changes.unset_tag(request, name, tag)
+            case ["GET", "visibility" | "access" | "collaborators" as what]:
+                return await self._access.show(request, name, what)
+            case ["PUT", "owners"]:
+                return await self._owners.add_owner(request, name)
+            case ["DELETE", "owners", username]:
+                return await self._owners.remove_owner(request, name, username)
+            case ["POST", "access"]:
+                return await self._access.set_access(request, name)
+        raise _no_such_address()
+
+    async def _user(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
+        match [verb, *parts]:
+            case ["DELETE", "token", text]:
+                return await self._tokens.logout(request, text)
+            case ["PUT" | "DELETE", "v1", "star"]:
+                return await self._owners.star(request, given=verb == "PUT")
+            case ["GET", "v1", "star"]:
+                return await self._search.stars_of_caller(request)
+            case ["GET", username, "stars"]:
+                return await self._search.stars(request, username)
+            case ["GET", username, "package"]:
+                return await self._search.of_user(request, username)
+            case ["GET" | "PUT", document, *revision] if USER in document and revision[:1] in ([], ["-rev"]):
+                username = document.partition(USER)[2]
+                if verb == "GET":
+                    return await self._account.document(request, username)
+                return await self._account.login(request, username)
+        raise _no_such_address()
+
+    async def _npm(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
+        match [verb, *parts]:
+            case ["GET", "keys"]:
+                return await answer_keys(self._services)
+            case ["GET", "attestations", *rest]:
+                name, _, version = "/".join(rest).rpartition("@")  # the last one: a scope has an "@" of its own
+                return await self._packages.attestations(request, name, version)
+            case ["GET", "user"]:
+                return await self._account.profile(request)
+            case ["POST", "user"]:
+                return await self._account.change_profile(request)
+            case ["GET", "tokens"]:
+                return await self._tokens.page(request, f"{self._packages.address(request)}/-/npm/v1/tokens")
+            case ["POST", "tokens"]:
+                return await self._tokens.create(request)
+            case ["DELETE", "tokens", "token", key]:
+                return await self._tokens.revoke(request, key)
+            case ["POST", "security", "advisories", "bulk"]:
+                return await self._audit.bulk(request)
+            case ["POST", "security", "audits"] | ["POST", "security", "audits", "quick"]:
+                return await self._audit.quick(request)
+        raise _no_such_address()
+
+    async def _login(self, request: Request, verb: str, step: str) -> Answer:
+        """The web login. A session in the query tells the user's page from the client's first request."""
+        match verb, step, b"session" in request.args:
+            case "POST", "login", False:
+                return await self._web_login.begin(self._packages.address(request))
+            case "POST", "login", True:
+                return await self._web_login.approve(request)
+            case "GET", "login", True:
+                return await self._web_login.form(request)
+            case "GET", "done", True:
+                return await self._web_login.poll(request)
+        raise _no_such_address()
 
 
 refuse_unrouted(NpmSite.app, ERRORS)
 
 
-def _read(received: Received, revision: str, actor: Actor) -> tuple[Written, DocumentChange]:
-    written = read_written(received.scanned)
-    return written, read_change(written, revision, actor.name)
+def _no_such_address() -> Refusal:
+    return Refusal(404, "this registry has nothing at this address", "no_such_address")

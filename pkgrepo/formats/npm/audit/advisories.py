@@ -29,7 +29,7 @@ _NO_SCORE: Final = 0.0
 
 
 @frozen
-class Span:
+class AffectedRange:
     """
     Affected versions, from ``introduced`` (itself included; empty for the first one) to an end.
 
@@ -76,7 +76,7 @@ class Advisory:
     vector: str
     cwe: tuple[str, ...]
     aliases: tuple[str, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[AffectedRange, ...]
     versions: frozenset[str]
     published: str
     modified: str
@@ -213,7 +213,7 @@ def _advisory(record: _Record, package: str, parts: Sequence[_Affected]) -> Advi
     )
 
 
-def _spans_of(part: _Affected) -> list[Span]:
+def _spans_of(part: _Affected) -> list[AffectedRange]:
     spans = [span for each in part.ranges for span in _spans(each)]
     known = part.database_specific.last_known_affected_version_range
     if isinstance(known, str) and spans and not (spans[-1].fixed or spans[-1].last_affected):
@@ -226,7 +226,7 @@ def _spans_of(part: _Affected) -> list[Span]:
     return spans
 
 
-def _spans(range_: _Range) -> list[Span]:
+def _spans(range_: _Range) -> list[AffectedRange]:
     """A range's events in the order of their versions, which is not always that of the record."""
     if range_.type not in ("SEMVER", "ECOSYSTEM"):
         return []
@@ -240,16 +240,16 @@ def _spans(range_: _Range) -> list[Span]:
                 events.append((version.sort, rank, kind, version.text))
             elif text == _BEGINNING and kind == "introduced":
                 events.append((b"", rank, kind, ""))
-    spans: list[Span] = []
+    spans: list[AffectedRange] = []
     begun: str | None = None
     for _, _, kind, text in sorted(events):
         if kind == "introduced":
             begun = text if begun is None else begun
         elif begun is not None:
-            spans.append(Span(introduced=begun, **{kind: text}))
+            spans.append(AffectedRange(introduced=begun, **{kind: text}))
             begun = None
     if begun is not None:
-        spans.append(Span(introduced=begun))
+        spans.append(AffectedRange(introduced=begun))
     return spans
 
 

@@ -17,7 +17,7 @@ log = Logger()
 
 
 @frozen
-class AdvisoryBook:
+class AdvisoryIndex:
     """Advisories by package. ``unreadable`` counts the records that were passed over."""
 
     by_package: Mapping[str, Sequence[Advisory]]
@@ -28,10 +28,10 @@ class AdvisoryBook:
         return self.by_package.get(package, ())
 
 
-EMPTY = AdvisoryBook({})
+EMPTY = AdvisoryIndex({})
 
 
-def read_export(path: Path) -> AdvisoryBook:
+def read_export(path: Path) -> AdvisoryIndex:
     """
     The advisories in a folder of JSON files, or in a zip of them, as OSV offers for each ecosystem.
 
@@ -51,7 +51,7 @@ def read_export(path: Path) -> AdvisoryBook:
             continue
         for advisory in advisories:
             found.setdefault(advisory.package, []).append(advisory)
-    return AdvisoryBook({package: tuple(each) for package, each in found.items()}, unreadable)
+    return AdvisoryIndex({package: tuple(each) for package, each in found.items()}, unreadable)
 
 
 def _records(path: Path) -> Iterator[tuple[str, bytes]]:

@@ -20,7 +20,7 @@ from pkgrepo.untrusted.json_limits import check_values
 from pkgrepo.untrusted.strict_json import decode_as
 
 from .advisories import SEVERITIES, Advisory, matching
-from .export import AdvisoryBook
+from .export import AdvisoryIndex
 
 
 def read_bulk(body: bytes) -> Mapping[str, list[str]]:
@@ -33,7 +33,7 @@ def read_bulk(body: bytes) -> Mapping[str, list[str]]:
     return decode_as(body, dict[str, list[str]])
 
 
-def bulk_answer(asked: Mapping[str, list[str]], book: AdvisoryBook) -> dict[str, list[dict[str, Any]]]:
+def bulk_answer(asked: Mapping[str, list[str]], book: AdvisoryIndex) -> dict[str, list[dict[str, Any]]]:
     """
     The advisories on what was asked about, by package; a package without any is left out.
 
@@ -125,7 +125,7 @@ class _Finding:
     bundled: bool = True
 
 
-def quick_answer(tree: Tree, book: AdvisoryBook) -> dict[str, Any]:
+def quick_answer(tree: Tree, book: AdvisoryIndex) -> dict[str, Any]:
     """
     The advisories on a tree, with the paths that lead to each; counts of what is in it.
 

@@ -10,31 +10,28 @@ from __future__ import annotations
 from typing import Any
 
 from pkgrepo.errors import Forbidden
-from pkgrepo.formats.npm.admission import rights_of
-from pkgrepo.formats.npm.packument.reading import Reading
+from pkgrepo.formats.npm.authorization import authorize_change, authorize_read, rights_of
+from pkgrepo.formats.npm.packument.requests import PackageRequests
+from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.content import is_private
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Fields, json_answer
+from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Package, Repository
-from pkgrepo.untrusted.quoting import quoted
+from pkgrepo.model import Action, Package, Repository
 
-from .commands import DocumentChange
-
-NO_STORE = ((b"Cache-Control", b"no-store"),)
-MOST_NOTED = 20  # owners whose permissions are looked up in one turn of the reactor
+AT_ONCE = 20  # owners whose permissions are looked up in one turn of the reactor
 
 
-class Sharing:
+class AccessRequests:
     """Tells of rights; they are granted for repositories, and changed through the management API."""
 
-    def __init__(self, services: Services, repository: Repository, reading: Reading) -> None:
+    def __init__(self, services: Services, repository: Repository, packages: PackageRequests) -> None:
         self._services = services
         self._repository = repository
-        self._reading = reading
+        self._packages = packages
 
-    async def tell(self, request: Request, name: str, what: str) -> Answer:
+    async def show(self, request: Request, name: str, what: str) -> Answer:
         """
         Whether anybody may see a package, which is so when they may see its repository, or what its owners may do.
 
@@ -42,7 +39,8 @@ class Sharing:
 
         :raises NotFound: no such package
         """
-        package, public = self._reading.package(name), not is_private(self._repository)
+        await authorize_read(self._services, request, self._repository, name)
+        package, public = self._packages.package(name), not is_private(self._repository)
         told: dict[str, Any] = {
             "visibility": {"public": public},
             "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
@@ -57,7 +55,7 @@ class Sharing:
             right = rights_of(self._services, self._repository, each["name"])(package.name)
             if right is not None:
                 found[each["name"]] = right
-            if count % MOST_NOTED == 0:
+            if count % AT_ONCE == 0:
                 await request.next_turn()
         return found
 
@@ -67,7 +65,8 @@ class Sharing:
 
         :raises Forbidden: a package cannot be seen by others than its repository
         """
-        self._reading.package(name)
+        await authorize_change(self._services, request, self._repository, Action.WRITE, name, "change the access of")
+        self._packages.package(name)
         wanted = (await read_object(request)).get("access")
         present = "restricted" if is_private(self._repository) else "public"
         if wanted in ("public", "restricted", "private") and (wanted == "public") != (present == "public"):
@@ -75,16 +74,3 @@ class Sharing:
                 f"packages in {self._repository.path} are {present}, as their repository is; its visibility decides"
             )
         return json_answer({"ok": True}, headers=NO_STORE)
-
-
-def note_owners(services: Services, repository: Repository, name: str, change: DocumentChange) -> Fields:
-    """A header with a sentence, which npm prints, when a change leaves owners who may not publish the package."""
-    stated = [each["name"] for each in change.maintainers or ()][:MOST_NOTED]
-    powerless = [each for each in stated if rights_of(services, repository, each)(name) != "write"]
-    if not powerless:
-        return ()
-    sentence = (
-        f"{', '.join(map(quoted, powerless))} may not publish {name}: owners are a note, and what somebody may do is "
-        f"decided by the permissions of {repository.path}"
-    )
-    return ((b"npm-notice", sentence.encode("ascii", "replace")),)

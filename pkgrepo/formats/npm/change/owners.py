@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.admission import admit_change
+from pkgrepo.formats.npm.authorization import authorize_change, rights_of
 from pkgrepo.formats.npm.packument.document import revision
-from pkgrepo.formats.npm.packument.reading import Reading
+from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.refusals import user_not_found
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, json_answer
+from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
+from pkgrepo.untrusted.quoting import quoted
 
-from .access import note_owners
 from .commands import DocumentChange, apply_document
 
+MOST_NOTED = 20  # owners whose permissions are looked up for one answer
 
-class People:
+
+class OwnerRequests:
     """Who looks after the packages of one repository, and who likes them."""
 
-    def __init__(self, services: Services, repository: Repository, reading: Reading) -> None:
+    def __init__(self, services: Services, repository: Repository, packages: PackageRequests) -> None:
         self._services = services
         self._repository = repository
-        self._reading = reading
+        self._packages = packages
 
     async def add_owner(self, request: Request, name: str) -> Answer:
         """Let the user whom the body names be an owner. :raises Refusal: no such user; :raises NotFound: no package"""
@@ -46,7 +48,7 @@ class People:
         """
         return await self._change_owners(request, name, username, None)
 
-    async def star(self, request: Request, given: bool) -> Answer:
+    async def star(self, request: Request, *, given: bool) -> Answer:
         """Note whether the caller likes the package that the body names. :raises NotFound: no such package"""
         body = await read_object(request)
         stated = [body[key] for key in ("package", "name") if key in body]
@@ -58,7 +60,7 @@ class People:
 
     async def _change_owners(self, request: Request, name: str, username: str, owner: dict[str, str] | None) -> Answer:
         identity = await self._admit(request, name, "change the owners of")
-        package = self._reading.package(name)
+        package = self._packages.package(name)
         owners = [each for each in package.meta.get("maintainers", ()) if each["name"] != username]
         if owner is not None:
             owners.append(owner)
@@ -68,9 +70,22 @@ class People:
         return await self._change(name, change, actor_of(request, identity))
 
     async def _admit(self, request: Request, name: str, verb: str) -> Identity:
-        return await admit_change(self._services, request, self._repository, Action.WRITE, name, verb)
+        return await authorize_change(self._services, request, self._repository, Action.WRITE, name, verb)
 
     async def _change(self, name: str, change: DocumentChange, actor: Actor) -> Answer:
         rev = await self._services.publisher.change(apply_document, self._repository, name, change, actor, False)
         notice = note_owners(self._services, self._repository, name, change)
         return json_answer({"ok": True, "id": name, "rev": rev}, headers=notice)
+
+
+def note_owners(services: Services, repository: Repository, name: str, change: DocumentChange) -> Fields:
+    """A header with a sentence, which npm prints, when a change leaves owners who may not publish the package."""
+    stated = [each["name"] for each in change.maintainers or ()][:MOST_NOTED]
+    powerless = [each for each in stated if rights_of(services, repository, each)(name) != "write"]
+    if not powerless:
+        return ()
+    sentence = (
+        f"{', '.join(map(quoted, powerless))} may not publish {name}: owners are a note, and what somebody may do is "
+        f"decided by the permissions of {repository.path}"
+    )
+    return ((b"npm-notice", sentence.encode("ascii", "replace")),)

@@ -8,10 +8,11 @@ from typing import Any
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
-from pkgrepo.formats.npm.admission import UNPUBLISH, require
+from pkgrepo.formats.npm.authorization import UNPUBLISH, authorize_change, require
 from pkgrepo.formats.npm.configuration import policy_of
 from pkgrepo.formats.npm.limits import MOST_TAGS
-from pkgrepo.formats.npm.publish.envelope import DEFAULT_TAG
+from pkgrepo.formats.npm.paths import PackagePath, TarballPath
+from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_json
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, json_answer
@@ -20,16 +21,17 @@ from pkgrepo.model import Action, Actor, Identity, Repository
 from pkgrepo.storage.gil import GilReleaser
 from pkgrepo.untrusted.quoting import quoted
 
-from . import commands as changes
-from .access import note_owners
+from . import commands
 from .commands import DocumentChange
-from .written_document import Written
+from .owners import note_owners
+from .written_document import WrittenDocument
 
 MOST_MAINTAINERS = 1000
+CHANGE_TAGS = "change the tags of"
 AT_ONCE = 200  # versions that are deprecated in one transaction: some 10 ms that other writers wait
 
 
-class Changing:
+class ChangeRequests:
     """Changes to one hosted repository; callers have been let in already, for writing."""
 
     def __init__(self, services: Services, repository: Repository) -> None:
@@ -38,7 +40,7 @@ class Changing:
 
     async def apply(self, name: str, change: DocumentChange, identity: Identity, actor: Actor) -> Answer:
         """
-        Do what a document asks for that was written back; see L{changes}. Removing needs leave to.
+        Do what a document asks for that was written back; see L{commands}. Removing needs leave to.
 
         :raises NotFound: no such package; :raises Conflict: it was changed meanwhile
         """
@@ -49,49 +51,57 @@ class Changing:
             rev = await shield(self._deprecate(name, change.deprecated, actor))
         else:
             rev = await self._services.publisher.change(
-                changes.apply_document, self._repository, name, change, actor, self._burn
+                commands.apply_document, self._repository, name, change, actor, self._burn
             )
             notice = note_owners(self._services, self._repository, name, change)
         return json_answer({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201, headers=notice)
 
-    async def remove_version(self, name: str, filename: str, revision: str, actor: Actor) -> Answer:
+    async def remove_version(self, request: Request, path: TarballPath) -> Answer:
         """Remove the version whose tarball is called so; that it is gone already is fine."""
-        version = names.find_tarball_version(name, filename)
+        actor = await self._authorize(request, Action.DELETE, path.name, UNPUBLISH)
+        version = names.find_tarball_version(path.name, path.filename)
         if version is None:
-            raise Invalid(f"{quoted(filename)} is no tarball of {name}")
+            raise Invalid(f"{quoted(path.filename)} is no tarball of {path.name}")
         await self._services.publisher.change(
-            changes.remove_version, self._repository, name, version.key, revision, actor, self._burn
+            commands.remove_version, self._repository, path.name, version.key, path.revision, actor, self._burn
         )
         return json_answer({"ok": True})
 
-    async def remove_package(self, name: str, revision: str, actor: Actor) -> Answer:
+    async def remove_package(self, request: Request, path: PackagePath) -> Answer:
         """Remove all of a package. :raises NotFound: no such package; :raises Conflict: it was changed meanwhile"""
+        actor = await self._authorize(request, Action.DELETE, path.name, UNPUBLISH)
         await self._services.publisher.change(
-            changes.remove_package, self._repository, name, revision, actor, self._burn
+            commands.remove_package, self._repository, path.name, path.revision, actor, self._burn
         )
         return json_answer({"ok": True})
 
-    async def set_tag(self, request: Request, name: str, tag: str, actor: Actor) -> Answer:
+    async def set_tag(self, request: Request, name: str, tag: str) -> Answer:
         """Make a tag stand for the version that the body names. :raises Invalid: no tag may be called so"""
+        actor = await self._authorize(request, Action.WRITE, name, CHANGE_TAGS)
         names.check_tag(tag)
         text = await read_json(request)
         if not isinstance(text, str):
             raise Invalid('the body must be a version in quotes, such as "1.0.0"')
-        tagged = await self._services.publisher.change(changes.set_tag, self._repository, name, tag, text, actor)
+        tagged = await self._services.publisher.change(commands.set_tag, self._repository, name, tag, text, actor)
         return json_answer({"ok": True, "id": name, "dist-tags": tagged}, 201)
 
-    async def unset_tag(self, name: str, tag: str, actor: Actor) -> Answer:
+    async def unset_tag(self, request: Request, name: str, tag: str) -> Answer:
         """Remove a tag. :raises Invalid: every package has a ``latest``"""
-        if tag == DEFAULT_TAG:
+        actor = await self._authorize(request, Action.WRITE, name, CHANGE_TAGS)
+        if tag == names.DEFAULT_TAG:
             raise Invalid("the tag 'latest' cannot be removed; let it stand for another version", "tag")
-        tagged = await self._services.publisher.change(changes.unset_tag, self._repository, name, tag, actor)
+        tagged = await self._services.publisher.change(commands.unset_tag, self._repository, name, tag, actor)
         return json_answer({"ok": True, "id": name, "dist-tags": tagged})
+
+    async def _authorize(self, request: Request, action: Action, name: str, verb: str) -> Actor:
+        identity = await authorize_change(self._services, request, self._repository, action, name, verb)
+        return actor_of(request, identity)
 
     async def _deprecate(self, name: str, messages: Mapping[str, str], actor: Actor) -> str:
         waiting, rev = list(messages.items()), ""
         while waiting:
             some, waiting = dict(waiting[:AT_ONCE]), waiting[AT_ONCE:]
-            rev = await self._services.publisher.change(changes.deprecate, self._repository, name, some, actor)
+            rev = await self._services.publisher.change(commands.deprecate, self._repository, name, some, actor)
         return rev
 
     @property
@@ -108,7 +118,7 @@ def verb_of_change(change: DocumentChange) -> str:
     return "change" if change.maintainers is None else "change the owners of"
 
 
-def read_change(written: Written, revision: str, username: str) -> DocumentChange:
+def read_change(written: WrittenDocument, revision: str, username: str) -> DocumentChange:
     """
     What a document asks for. One with thousands of versions belongs into a thread.
 

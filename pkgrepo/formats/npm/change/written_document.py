@@ -15,10 +15,10 @@ from attrs import frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.limits import MOST_VERSIONS
-from pkgrepo.formats.npm.publish.scanned import Scanned
+from pkgrepo.formats.npm.publish.sent_document import SentDocument
 from pkgrepo.storage.gil import GilReleaser
 
-from .members import ObjectReader, Piece
+from .pull_parser import Piece, PullParser
 
 MEMBERS: Final = frozenset({"name", "_id", "_rev", "versions", "dist-tags", "maintainers", "users"})
 
@@ -26,7 +26,7 @@ _DEPRECATED: Final = b'"deprecated"'
 
 
 @frozen
-class Written:
+class WrittenDocument:
     """
     What it says.
 
@@ -42,7 +42,7 @@ class _Manifest(msgspec.Struct):
     deprecated: Any = None
 
 
-def read_written(scanned: Scanned) -> Written:
+def read_written(scanned: SentDocument) -> WrittenDocument:
     """
     What a scanned document says; a big one belongs into a thread.
 
@@ -50,7 +50,7 @@ def read_written(scanned: Scanned) -> Written:
     """
     members: dict[str, Any] = {}
     versions: Mapping[str, Any] | None = None
-    reader = ObjectReader(scanned.text, scanned.place)
+    reader = PullParser(scanned.text, scanned.place)
     for name in reader.names():
         if name == "versions" and reader.at_object():
             versions = _read_versions(reader)
@@ -60,10 +60,10 @@ def read_written(scanned: Scanned) -> Written:
             members[name] = piece.value()
         else:
             piece.value_as(msgspec.Raw)
-    return Written(members, versions)
+    return WrittenDocument(members, versions)
 
 
-def _read_versions(reader: ObjectReader) -> Mapping[str, Any]:
+def _read_versions(reader: PullParser) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     gil = GilReleaser()
     for text in reader.names():

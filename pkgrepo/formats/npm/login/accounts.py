@@ -12,8 +12,8 @@ from typing import Any
 
 from pkgrepo.auth.tokens.limits import literal
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, Invalid
-from pkgrepo.formats.npm.packument.document import format_time
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
+from pkgrepo.formats.npm.rendering import NO_STORE, format_time
 from pkgrepo.gateway.access import actor_of, unknown
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
@@ -22,14 +22,13 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository, RepositoryScope, TokenLimits, User
 from pkgrepo.storage.catalog.people.identity import UserChanges
 
-NO_STORE = ((b"Cache-Control", b"no-store"),)
 LONGEST_TEXT = 254  # characters of a name or an email
 
 # What a person does in a repository; looking after it is done elsewhere.
 PERSONAL = frozenset({Action.READ, Action.WRITE, Action.OVERWRITE, Action.DELETE})
 
 
-class OwnAccount:
+class AccountRequests:
     """The requests about the caller's account; ``/-/user`` and ``/-/npm/v1/user``."""
 
     def __init__(self, services: Services, repository: Repository) -> None:

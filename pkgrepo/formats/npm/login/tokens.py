@@ -10,7 +10,7 @@ from attrs import evolve
 from pkgrepo.auth.tokens.limits import check_limits, literal
 from pkgrepo.errors import AuthenticationRequired, Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.packument.document import format_time
+from pkgrepo.formats.npm.rendering import NO_STORE, format_time
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
@@ -19,7 +19,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Token
 from pkgrepo.untrusted.quoting import quoted
 
-from .accounts import NO_STORE, PERSONAL, OwnAccount
+from .accounts import PERSONAL, AccountRequests
 
 SHOWN = 6  # characters of a token's text that lists show
 PAGE = 50
@@ -28,17 +28,16 @@ LONGEST_LINE = 100  # characters
 READING = frozenset({Action.READ})
 
 
-class OwnTokens:
+class TokenRequests:
     """The requests about the caller's tokens."""
 
-    def __init__(self, services: Services, account: OwnAccount, address: str) -> None:
+    def __init__(self, services: Services, account: AccountRequests) -> None:
         self._services = services
         self._accounts = services.accounts
         self._account = account
-        self._address = address
 
-    async def page(self, request: Request) -> Answer:
-        """The caller's tokens, a page at a time."""
+    async def page(self, request: Request, address: str) -> Answer:
+        """A page of the caller's tokens; ``address`` is that of this list, for the link to the next page."""
         identity = await self._admit(request)
         args = request.args
         after = _number(args.get(b"after", [b""])[0], 0)
@@ -47,7 +46,7 @@ class OwnTokens:
         urls = {}
         if len(found) > limit:
             found = found[:limit]
-            urls["next"] = f"{self._address}?perPage={limit}&after={found[-1].id}"
+            urls["next"] = f"{address}?perPage={limit}&after={found[-1].id}"
         objects = [_record(token) for token in found]
         return json_answer({"objects": objects, "total": len(objects), "urls": urls}, headers=NO_STORE)
 

@@ -11,14 +11,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 from attrs import Factory, frozen
 
 from pkgrepo.formats.npm import names
+from pkgrepo.formats.npm.rendering import format_time
+from pkgrepo.model import Version, VersionState
 from pkgrepo.repositories.publish.splicing import BASE, Spliced
+from pkgrepo.storage.catalog.packages.version_batches import VersionRow
 
 FULL: Final = "npm.full"
 SHORT: Final = "npm.short"
@@ -56,6 +59,10 @@ _TOP_FIELDS: Final = ("description", "author", "contributors", "repository", "ho
 _DEPRECATED: Final = b',"deprecated":'
 _DIST: Final = b',"dist":{"tarball":"%b' % BASE
 _STRING: Final = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"")
+
+_README_FIELDS: Final = frozenset({"readme", "readmeFilename"})
+
+WITHDRAWN: Final = "this version was withdrawn"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -144,10 +151,21 @@ def revision(name: str, serial: int) -> str:
     return f"{serial}-{hashlib.sha256(f'{name}:{serial}'.encode()).hexdigest()[:32]}"
 
 
-def format_time(time: datetime) -> str:
-    """A time as JavaScript writes it: UTC, milliseconds, ``Z``."""
-    utc = time.astimezone(UTC)
-    return f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z"
+def attestations_document(bundle: bytes, predicate_type: str) -> bytes:
+    """What ``/-/npm/v1/attestations/<name>@<version>`` answers: ``bundle`` as it was published, in an array."""
+    return b'{"attestations":[{"predicateType":%b,"bundle":%b}]}' % (_encode(predicate_type), bundle)
+
+
+def manifest_of(version: Version) -> dict[str, Any]:
+    """The manifest of a version, without the readme, which only the top of the document has."""
+    return {key: value for key, value in version.meta.items() if key not in _README_FIELDS}
+
+
+def deprecation(version: Version | VersionRow) -> str:
+    """The message that clients print when they install the version; empty when it is not deprecated."""
+    if version.state is VersionState.LIVE:
+        return ""
+    return version.reason or (WITHDRAWN if version.state is VersionState.YANKED else "deprecated")
 
 
 def _head(head: Mapping[str, Any], top: Top, times: Sequence[bytes]) -> bytes:

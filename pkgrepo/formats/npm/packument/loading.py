@@ -6,7 +6,7 @@ from typing import Final
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.publish.envelope import DEFAULT_TAG
+from pkgrepo.formats.npm.names import DEFAULT_TAG
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package
@@ -16,7 +16,6 @@ from pkgrepo.storage.catalog.packages import packages, tags, versions
 
 from . import document as packument
 from .document import FULL, SHORT, Top
-from .indexing import manifest_of
 
 CACHE_SIZE: Final = 256 * 1024 * 1024  # bytes of documents in both codings
 
@@ -60,7 +59,7 @@ def read_top(reader: Reader, package: Package, *, whole: bool) -> Top:
         created_at=package.created_at,
         modified_at=package.updated_at,
         tags=tagged,
-        latest=manifest_of(latest),
+        latest=packument.manifest_of(latest),
         readme=str(latest.meta.get("readme", "")),
         readme_filename=str(latest.meta.get("readmeFilename", "")),
         maintainers=package.meta.get("maintainers", ()),

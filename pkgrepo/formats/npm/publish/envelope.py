@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from attrs import frozen
 
@@ -12,9 +12,7 @@ from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.limits import PUBLISH_TAGS
 from pkgrepo.untrusted.quoting import quoted
 
-from .scanned import Scanned
-
-DEFAULT_TAG: Final = "latest"
+from .sent_document import SentDocument
 
 
 @frozen
@@ -49,7 +47,7 @@ class Publication:
         return names.tarball_name(self.name, self.version.text)
 
 
-def read_publication(scanned: Scanned, url_name: str | None = None) -> Publication:
+def read_publication(scanned: SentDocument, url_name: str | None = None) -> Publication:
     """
     What a scanned publish document says; ``url_name`` is the package that the request was made to, if it names one.
 
@@ -159,7 +157,7 @@ def _tags(document: Mapping[str, Any], version: semver.Version) -> tuple[str, ..
         names.check_tag(tag)
         if not semver.is_same(target, version):
             raise Invalid(f"tag {quoted(tag)} stands for {_said(target)}, which is not what is published", "dist-tags")
-    return tuple(tags) or (DEFAULT_TAG,)
+    return tuple(tags) or (names.DEFAULT_TAG,)
 
 
 def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

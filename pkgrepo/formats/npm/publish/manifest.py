@@ -19,7 +19,7 @@ from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY
 from pkgrepo.untrusted.quoting import quoted
 
-from .tarball import Packed
+from .tarball import TarballContents
 
 README_LENGTH: Final = 64 * 1024  # characters; what the public registry keeps, and packuments should not be larger for
 
@@ -35,7 +35,7 @@ _INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall")
 
 
 @frozen
-class Cleaned:
+class CleanManifest:
     """
     A version as it is stored, with what is kept apart from it.
 
@@ -48,7 +48,7 @@ class Cleaned:
     deprecated: str
 
 
-def clean(sent: Mapping[str, Any], *, name: str, version: semver.Version, packed: Packed) -> Cleaned:
+def clean(sent: Mapping[str, Any], *, name: str, version: semver.Version, packed: TarballContents) -> CleanManifest:
     """
     The version object of a publish document, fit to be stored.
 
@@ -67,7 +67,7 @@ def clean(sent: Mapping[str, Any], *, name: str, version: semver.Version, packed
     if has_install_script(sent, packed):
         manifest["hasInstallScript"] = True
     manifest["_hasShrinkwrap"] = packed.has_shrinkwrap
-    return Cleaned(
+    return CleanManifest(
         manifest=manifest,
         readme=_text(sent.get("readme"))[:README_LENGTH],
         readme_filename=_text(sent.get("readmeFilename")),
@@ -75,7 +75,7 @@ def clean(sent: Mapping[str, Any], *, name: str, version: semver.Version, packed
     )
 
 
-def has_install_script(manifest: Mapping[str, Any], packed: Packed) -> bool:
+def has_install_script(manifest: Mapping[str, Any], packed: TarballContents) -> bool:
     """Whether installing runs something: clients skip looking for scripts where this is not said."""
     scripts = manifest.get("scripts") or {}
     return packed.has_gyp or any(scripts.get(script) for script in _INSTALL_SCRIPTS)
@@ -83,7 +83,7 @@ def has_install_script(manifest: Mapping[str, Any], packed: Packed) -> bool:
 
 def make_dist(
     digests: Mapping[str, str],
-    packed: Packed,
+    packed: TarballContents,
     signatures: Sequence[Mapping[str, str]] = (),
     provenance: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:

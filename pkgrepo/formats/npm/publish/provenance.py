@@ -52,14 +52,14 @@ class _Statement(msgspec.Struct, frozen=True):
 
 
 @frozen
-class Attested:
+class Attestation:
     """A bundle as it is stored, and what kind of statement it holds."""
 
     text: bytes
     predicate_type: str
 
 
-def read_bundle(bundle: Bundle, name: str, version: semver.Version, sha512: str) -> Attested:
+def read_bundle(bundle: Bundle, name: str, version: semver.Version, sha512: str) -> Attestation:
     """
     A bundle that came with a version whose tarball has this digest.
 
@@ -85,12 +85,7 @@ def read_bundle(bundle: Bundle, name: str, version: semver.Version, sha512: str)
         )
     if subject.digest.get("sha512", "").lower() != sha512:
         raise Invalid("the provenance bundle speaks of another tarball", "_attachments")
-    return Attested(text=text, predicate_type=statement.predicateType)
-
-
-def attestations_document(bundle: bytes, predicate_type: str) -> bytes:
-    """What ``/-/npm/v1/attestations/<name>@<version>`` answers, around the bundle as it came."""
-    return b'{"attestations":[{"predicateType":%b,"bundle":%b}]}' % (msgspec.json.encode(predicate_type), bundle)
+    return Attestation(text=text, predicate_type=statement.predicateType)
 
 
 def _statement(text: bytes) -> _Statement:

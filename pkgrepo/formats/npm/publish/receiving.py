@@ -16,15 +16,15 @@ from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged
 
 from .manifest import ALGORITHMS
-from .scanned import AttachmentBegins, AttachmentEnds, Event, Scanned
 from .scanner import PublishScanner
+from .sent_document import AttachmentEnd, AttachmentStart, Event, SentDocument
 
 
 @frozen
-class Received:
+class ReceivedDocument:
     """A document without its tarball, which is staged; without one it is a change of what was published."""
 
-    scanned: Scanned
+    document: SentDocument
     tarball: BlobInfo | None
 
 
@@ -40,9 +40,9 @@ class Receiver:
         self._expect_size = None if declared is None else min(declared // 4 * 3, max_tarball)
         self._scanner = PublishScanner()
         self._events: deque[Event] = deque()
-        self._scanned: Scanned | None = None
+        self._document: SentDocument | None = None
 
-    async def receive(self) -> Received:
+    async def receive(self) -> ReceivedDocument:
         """
         The whole of it.
 
@@ -50,30 +50,30 @@ class Receiver:
         """
         tarball: BlobInfo | None = None
         while (event := await self._next()) is not None:
-            if not isinstance(event, AttachmentBegins):
+            if not isinstance(event, AttachmentStart):
                 continue
             if tarball is not None:
                 raise Invalid("a publish document has one tarball", "_attachments")
             tarball = await self._staged.receive(
                 self._data(), limit=self._max_tarball, expect_size=self._expect_size, algorithms=ALGORITHMS
             )
-        assert self._scanned is not None
-        return Received(self._scanned, tarball)
+        assert self._document is not None
+        return ReceivedDocument(self._document, tarball)
 
     async def _next(self) -> Event | None:
         """What comes next, or None at the end of the body."""
         while not self._events:
             chunk = await anext(self._pieces, b"")
             if not chunk:
-                if self._scanned is None:
-                    self._scanned = self._scanner.finish()
+                if self._document is None:
+                    self._document = self._scanner.finish()
                 return None
             self._events.extend(self._scanner.feed(chunk))
         return self._events.popleft()
 
     async def _data(self) -> AsyncIterator[bytes]:
         """The bytes of the tarball at hand."""
-        while (event := await self._next()) is not None and not isinstance(event, AttachmentEnds):
+        while (event := await self._next()) is not None and not isinstance(event, AttachmentEnd):
             if isinstance(event, bytes):
                 yield event
 

@@ -38,9 +38,9 @@ from pkgrepo.formats.npm.limits import (
 )
 from pkgrepo.untrusted.quoting import quoted
 
-from .base64_text import Base64Error, Base64Text
+from .base64_decoder import Base64Decoder, Base64Error
 from .brackets import pass_over
-from .scanned import AttachmentBegins, AttachmentEnds, Event, Scanned
+from .sent_document import AttachmentEnd, AttachmentStart, Event, SentDocument
 
 LEAP: Final = 4096  # bytes; fewer are gone through from bracket to bracket, which is as fast
 BUNDLE: Final = ".sigstore"  # such an attachment's data is text (a provenance bundle), and stays in the document
@@ -109,7 +109,7 @@ class PublishScanner:
         self._key = b""  # the raw key at hand, as far as it has arrived
         self._name = ""  # of the member at hand
         self._attachment = ""
-        self._data = Base64Text()
+        self._data = Base64Decoder()
         self._sizes: dict[str, int] = {}
         self._events: list[Event] = []
 
@@ -135,7 +135,7 @@ class PublishScanner:
         events, self._events = self._events, []
         return events
 
-    def finish(self) -> Scanned:
+    def finish(self) -> SentDocument:
         """
         The whole document, at the end of the body.
 
@@ -143,7 +143,7 @@ class PublishScanner:
         """
         if self._next is not _Next.NOTHING:
             raise Invalid(f"the body is not a whole JSON object: it ends after {self._offset} bytes")
-        return Scanned(text=b"".join(self._kept), sizes=self._sizes, place=self._place_in_body)
+        return SentDocument(text=b"".join(self._kept), sizes=self._sizes, place=self._place_in_body)
 
     @property
     def _place(self) -> int:
@@ -309,8 +309,8 @@ class PublishScanner:
     def _begin_string(self) -> None:
         is_data = self._place == _ATTACHMENT and self._name == "data"
         if is_data and not self._attachment.endswith(BUNDLE):
-            self._inside, self._data = _Inside.DATA, Base64Text()
-            self._events.append(AttachmentBegins(self._attachment))
+            self._inside, self._data = _Inside.DATA, Base64Decoder()
+            self._events.append(AttachmentStart(self._attachment))
         else:
             self._inside = _Inside.STRING
 
@@ -332,7 +332,7 @@ class PublishScanner:
             return len(chunk)
         self._inside = _Inside.MEMBERS
         self._sizes[self._attachment] = self._data.size
-        self._events.append(AttachmentEnds(self._attachment, self._data.size))
+        self._events.append(AttachmentEnd(self._attachment, self._data.size))
         self._cuts.append((self._kept_size, self._offset + end))
         return end
 

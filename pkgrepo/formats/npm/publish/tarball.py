@@ -31,7 +31,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 @frozen
-class Packed:
+class TarballContents:
     """
     What is in a tarball: its package.json, the number of its files, and their bytes together.
 
@@ -46,7 +46,7 @@ class Packed:
     has_shrinkwrap: bool
 
 
-def inspect(file: int | bytes | Path, filename: str, name: str, version: semver.Version) -> Packed:
+def inspect(file: int | bytes | Path, filename: str, name: str, version: semver.Version) -> TarballContents:
     """
     Look into a tarball, given as a descriptor (which stays open), its bytes or a path.
 
@@ -63,7 +63,7 @@ def inspect(file: int | bytes | Path, filename: str, name: str, version: semver.
         os.close(descriptor)
 
 
-def differing_fields(published: Mapping[str, Any], packed: Packed) -> list[str]:
+def differing_fields(published: Mapping[str, Any], packed: TarballContents) -> list[str]:
     """
     Those of ``dependencies``, ``scripts`` and ``bin`` that the sent manifest has otherwise than the packed one.
 
@@ -84,7 +84,7 @@ class _Counts:
     size: int = 0
 
 
-def _inspect(source: Source, name: str, version: semver.Version) -> Packed:
+def _inspect(source: Source, name: str, version: semver.Version) -> TarballContents:
     counts = _Counts()
     at_root: set[str] = set()
     manifest: Mapping[str, Any] | None = None
@@ -103,7 +103,7 @@ def _inspect(source: Source, name: str, version: semver.Version) -> Packed:
     if manifest is None:
         raise source.refuse(f"has no {MANIFEST} in its folder")
     _check_identity(source, manifest, name, version)
-    return Packed(
+    return TarballContents(
         manifest=manifest,
         file_count=counts.files,
         unpacked_size=counts.size,
@@ -148,7 +148,7 @@ def _dependencies(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: wanted for name, wanted in _mapping(manifest, "dependencies").items() if name not in optional}
 
 
-def _scripts(manifest: Mapping[str, Any], packed: Packed) -> Mapping[str, Any]:
+def _scripts(manifest: Mapping[str, Any], packed: TarballContents) -> Mapping[str, Any]:
     """With the script that npm adds to compile what has a binding.gyp."""
     added = {"install": "node-gyp rebuild"} if packed.has_gyp else {}
     scripts = _mapping(manifest, "scripts")

@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.admission import rights_of
+from pkgrepo.formats.npm.authorization import rights_of
+from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import JSON, Answer, json_answer
 from pkgrepo.http.request import Request
@@ -17,19 +18,18 @@ from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.search.index import Found, Query, SearchIndex, facet
 
-from . import matching as search
 from .listing import Listing
-from .matching import MAINTAINER, SCOPE, STAR, Row
-from .rows import ROW, read_entry, read_rows
+from .query import read_page, read_query
+from .rendering import render_answer
+from .rows import MAINTAINER, ROW, SCOPE, STAR, Row, read_entry, read_rows
 
 T = TypeVar("T")
 
-NO_STORE = ((b"Cache-Control", b"no-store"),)
 ASKED: Final = 100  # packages that are held against a caller's permissions in one turn of the reactor, some ms
 READ: Final = 1000  # rows that are read in one turn of a thread
 
 
-class Searching:
+class SearchRequests:
     """Looks over one repository, for callers who see what they may read."""
 
     def __init__(self, services: Services, repository: Repository) -> None:
@@ -40,8 +40,8 @@ class Searching:
     async def search(self, request: Request, address: str) -> Answer:
         """The packages that fit the query, a page of them."""
         identity = await self._identify(request)
-        query = search.read_query(_parameter(request, b"text") or "")
-        page = search.read_page(_parameter(request, b"size"), _parameter(request, b"from"))
+        query = read_query(_parameter(request, b"text") or "")
+        page = read_page(_parameter(request, b"size"), _parameter(request, b"from"))
         index, work = await self._index(), self._work
         if self._sees_all(identity):
             found = await work(request, index.find, query, page.start, page.size)
@@ -168,7 +168,7 @@ def _answer(reader: Reader, repository_id: int, found: Found, now: datetime, add
     fits = dict(found.keys)
     rows = read_rows(reader, repository_id, fits)
     results = [(fits[row.name], row) for row in rows]
-    return json_answer(search.answer(results, found.total, now, address), headers=NO_STORE)
+    return json_answer(render_answer(results, found.total, now, address), headers=NO_STORE)
 
 
 def _parameter(request: Request, name: bytes) -> str | None:

@@ -2,26 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from attrs import evolve
+from attrs import evolve, field, frozen
 
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.packument.document import format_time
+from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version
 from pkgrepo.repositories.search.index import Entry, facet, join_text
 from pkgrepo.storage.catalog.packages import downloads, packages
 from pkgrepo.storage.catalog.packages import fragments as documents
 
-from .matching import AUTHOR, KEYWORD, MAINTAINER, SCOPE, STAR, Person, Row
-
 ROW: Final = "npm.row"  # the kind of its fragment
 LISTED: Final = "npm.listed"  # and of what ``/-/all`` says of the package
 MOST_KEYWORDS: Final = 50
 LONGEST_TEXT: Final = 500  # characters of a description
+
+# The facets of a package.
+AUTHOR, KEYWORD, MAINTAINER, SCOPE, STAR = "author", "keyword", "maintainer", "scope", "star"
+
+
+@frozen
+class Person:
+    """Somebody who maintains or published a package."""
+
+    name: str
+    email: str = ""
+
+
+@frozen
+class Row:
+    """
+    A package as search sees it, told of its latest version.
+
+    ``version``, ``date`` and ``publisher`` are always there: npm prints nonsense for what misses them.
+    """
+
+    name: str
+    version: str
+    date: datetime
+    publisher: Person
+    description: str = ""
+    keywords: Sequence[str] = ()
+    author: str = ""
+    license: str = ""
+    maintainers: Sequence[Person] = ()
+    stars: Sequence[str] = ()  # names of those who gave one
+    links: dict[str, str] = field(factory=dict)
+    downloads: int = 0
+    deprecated: bool = False
+
 
 read_row = msgspec.json.Decoder(Row).decode
 encode_row = msgspec.json.Encoder().encode

@@ -17,7 +17,7 @@ from attrs import frozen
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from pkgrepo.formats.npm.packument.document import format_time
+from pkgrepo.formats.npm.rendering import format_time
 
 KEY_TYPE: Final = "ecdsa-sha2-nistp256"
 

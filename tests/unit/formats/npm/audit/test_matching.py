@@ -11,7 +11,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.audit import cvss
 from pkgrepo.formats.npm.audit import matching as module
 from pkgrepo.formats.npm.audit.advisories import Advisory, matching, read_record
-from pkgrepo.formats.npm.audit.export import EMPTY, AdvisoryBook, read_export
+from pkgrepo.formats.npm.audit.export import EMPTY, AdvisoryIndex, read_export
 from pkgrepo.formats.npm.audit.matching import bulk_answer, quick_answer, read_bulk, read_tree
 from pkgrepo.formats.npm.semver import parse_version
 
@@ -179,12 +179,12 @@ def test_scores_have_words(score: float, word: str) -> None:
     assert cvss.severity_of(score) == word
 
 
-def book(*records: bytes) -> AdvisoryBook:
+def book(*records: bytes) -> AdvisoryIndex:
     found: dict[str, list[Advisory]] = {}
     for each in records:
         for one in read_record(each):
             found.setdefault(one.package, []).append(one)
-    return AdvisoryBook(found)
+    return AdvisoryIndex(found)
 
 
 BOOK = book(

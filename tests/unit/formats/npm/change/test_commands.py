@@ -15,10 +15,10 @@ from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.change import commands as changes
 from pkgrepo.formats.npm.change import requests as changing
 from pkgrepo.formats.npm.change.commands import DocumentChange
-from pkgrepo.formats.npm.change.requests import Changing
+from pkgrepo.formats.npm.change.requests import ChangeRequests
+from pkgrepo.formats.npm.indexing import Publishing, index_package
 from pkgrepo.formats.npm.layout import tarball_path
 from pkgrepo.formats.npm.packument import document as packument
-from pkgrepo.formats.npm.packument.indexing import Publishing, index_package
 from pkgrepo.formats.npm.packument.loading import read_spliced
 from pkgrepo.interfaces import Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionState
@@ -200,7 +200,7 @@ async def test_other_writers_get_in_between_many_deprecations(monkeypatch: pytes
     services: Any = SimpleNamespace(publisher=publisher)
     change = DocumentChange(deprecated=dict.fromkeys(TEXTS, "old"))
     identity: Any = None
-    answer = await Changing(services, package.repository).apply("x", change, identity, SYSTEM)
+    answer = await ChangeRequests(services, package.repository).apply("x", change, identity, SYSTEM)
     assert publisher.slices == [5, 5, 2]
     assert set(package.deprecations().values()) == {"old"}
     serial = package.catalog.peek(packages.package_serial, 1, "x")

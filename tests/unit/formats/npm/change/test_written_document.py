@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.change import written_document as module
-from pkgrepo.formats.npm.change.members import ObjectReader
-from pkgrepo.formats.npm.change.written_document import Written, read_written
+from pkgrepo.formats.npm.change.pull_parser import PullParser
+from pkgrepo.formats.npm.change.written_document import WrittenDocument, read_written
 from pkgrepo.formats.npm.publish.scanner import PublishScanner
 
 TEXT = st.text(st.sampled_from('ab"\\{}[],:é\n'), max_size=6)
@@ -23,14 +23,14 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-def read(body: bytes) -> Written:
+def read(body: bytes) -> WrittenDocument:
     scanner = PublishScanner()
     scanner.feed(body)
     return read_written(scanner.finish())
 
 
 def take_all(text: bytes) -> dict[str, Any]:
-    reader = ObjectReader(text)
+    reader = PullParser(text)
     return {name: reader.piece().value() for name in reader.names()}
 
 
@@ -45,7 +45,7 @@ def test_only_what_a_change_needs_is_kept() -> None:
         "maintainers": [{"name": "ann"}],
         "users": {"ann": True},
     }
-    assert read(json.dumps(document).encode()) == Written(
+    assert read(json.dumps(document).encode()) == WrittenDocument(
         members={key: document[key] for key in ("_id", "name", "dist-tags", "maintainers", "users")},
         versions={"1.0.0": "old", "1.1.0": None, "2.0.0": None},
     )
@@ -66,7 +66,7 @@ def test_only_what_a_change_needs_is_kept() -> None:
     ],
 )
 def test_whatever_way_it_is_written(body: bytes, versions: Any, members: dict[str, Any]) -> None:
-    assert read(body) == Written(members=members, versions=versions)
+    assert read(body) == WrittenDocument(members=members, versions=versions)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pkgrepo.formats.npm.packument import document as packument
 from pkgrepo.formats.npm.packument.document import BASE, Spliced, Top
+from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.repositories.publish.splicing import Renderer
 
 AT = datetime(2026, 3, 4, 5, 6, 7, 89_999, UTC)
@@ -194,7 +195,7 @@ def test_revision_changes_with_every_change() -> None:
 
 def test_times_are_utc_with_milliseconds() -> None:
     local = datetime(2026, 1, 1, 0, 30, tzinfo=timezone(timedelta(hours=1)))
-    assert packument.format_time(local) == "2025-12-31T23:30:00.000Z"
+    assert format_time(local) == "2025-12-31T23:30:00.000Z"
 
 
 def spliced(versions: list[str], salt: str = "") -> Spliced:

@@ -6,7 +6,7 @@ import pytest
 
 from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.npm.publish.manifest import README_LENGTH, check_announced, clean, make_dist
-from pkgrepo.formats.npm.publish.tarball import Packed
+from pkgrepo.formats.npm.publish.tarball import TarballContents
 from pkgrepo.formats.npm.semver import parse_version
 from tests.support.npmpkgs import make_dist as announced
 
@@ -14,11 +14,11 @@ DATA = b"tarball"
 DIGESTS = {each: hashlib.new(each, DATA).hexdigest() for each in ("sha1", "sha256", "sha512")}
 
 
-def packed(*, has_gyp: bool = False, has_shrinkwrap: bool = False) -> Packed:
-    return Packed(manifest={}, file_count=3, unpacked_size=456, has_gyp=has_gyp, has_shrinkwrap=has_shrinkwrap)
+def packed(*, has_gyp: bool = False, has_shrinkwrap: bool = False) -> TarballContents:
+    return TarballContents(manifest={}, file_count=3, unpacked_size=456, has_gyp=has_gyp, has_shrinkwrap=has_shrinkwrap)
 
 
-def cleaned(sent: dict[str, object], look: Packed | None = None):
+def cleaned(sent: dict[str, object], look: TarballContents | None = None):
     return clean({"name": "x", **sent}, name="x", version=parse_version("1.0.0"), packed=look or packed())
 
 

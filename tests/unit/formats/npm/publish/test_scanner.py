@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.formats.npm.publish import scanner as scanner_module
-from pkgrepo.formats.npm.publish.scanned import AttachmentBegins, AttachmentEnds, Scanned
 from pkgrepo.formats.npm.publish.scanner import PublishScanner
+from pkgrepo.formats.npm.publish.sent_document import AttachmentEnd, AttachmentStart, SentDocument
 
 TARBALL = bytes(range(256)) * 4
 DOCUMENT = {
@@ -34,18 +34,18 @@ DOCUMENT = {
 }
 
 
-def scan(body: bytes, cuts: list[int] | None = None) -> tuple[Scanned, dict[str, bytes]]:
+def scan(body: bytes, cuts: list[int] | None = None) -> tuple[SentDocument, dict[str, bytes]]:
     """The document and its attachments, fed in pieces that end at these offsets."""
     scanner = PublishScanner()
     attachments: dict[str, bytes] = {}
     name = None
     for piece in pieces(body, cuts or []):
         for event in scanner.feed(piece):
-            if isinstance(event, AttachmentBegins):
+            if isinstance(event, AttachmentStart):
                 assert name is None
                 name = event.name
                 attachments[name] = b""
-            elif isinstance(event, AttachmentEnds):
+            elif isinstance(event, AttachmentEnd):
                 assert event.name == name
                 assert event.size == len(attachments[event.name])
                 name = None

@@ -12,17 +12,17 @@ import pytest
 from pkgrepo.archives import limits
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.publish import tarball as module
-from pkgrepo.formats.npm.publish.tarball import Packed, differing_fields, inspect
+from pkgrepo.formats.npm.publish.tarball import TarballContents, differing_fields, inspect
 from pkgrepo.formats.npm.semver import parse_version
 from tests.support.npmpkgs import make_manifest, make_tarball, make_tgz
 
-Look = Callable[..., Packed]
+Look = Callable[..., TarballContents]
 MANIFEST = json.dumps(make_manifest("x", "1.0.0")).encode()
 
 
 @pytest.fixture
 def look(tmp_path: Path) -> Look:
-    def look_(data: bytes, name: str = "x", version: str = "1.0.0") -> Packed:
+    def look_(data: bytes, name: str = "x", version: str = "1.0.0") -> TarballContents:
         path = tmp_path / "upload"
         path.write_bytes(data)
         return inspect(path, "x-1.0.0.tgz", name, parse_version(version))
@@ -140,9 +140,9 @@ def test_bomb_is_refused_while_it_unpacks(look: Look, monkeypatch: pytest.Monkey
         look(make_tarball("x", "1.0.0", files={"zeros": bytes(8 * 1024 * 1024)}))
 
 
-def packed(**fields: object) -> Packed:
+def packed(**fields: object) -> TarballContents:
     has_gyp = bool(fields.pop("has_gyp", False))
-    return Packed(
+    return TarballContents(
         manifest={"name": "@sc/x", **fields}, file_count=1, unpacked_size=1, has_gyp=has_gyp, has_shrinkwrap=False
     )
 

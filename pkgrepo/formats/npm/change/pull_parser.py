@@ -49,7 +49,7 @@ class Piece:
         return decode_as(self.text, type_, self.place)
 
 
-class ObjectReader:
+class PullParser:
     """
     Goes through an object from its beginning, and through those inside that are asked for.
 

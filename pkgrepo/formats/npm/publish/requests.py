@@ -14,9 +14,9 @@ from typing import Any
 from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.configuration import policy_of
+from pkgrepo.formats.npm.indexing import Publishing
 from pkgrepo.formats.npm.layout import BUNDLE_ROLE, bundle_path, tarball_path
 from pkgrepo.formats.npm.packument.document import revision
-from pkgrepo.formats.npm.packument.indexing import Publishing
 from pkgrepo.formats.npm.refusals import version_taken
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
@@ -33,7 +33,7 @@ from .envelope import Publication
 from .provenance import read_bundle
 
 
-class Publications:
+class PublishRequests:
     """Takes versions into one hosted repository; callers have been let in already."""
 
     def __init__(self, services: Services, repository: Repository) -> None:
@@ -97,14 +97,16 @@ class Publications:
         published = await self._services.publisher.publish(repository, release, staged, actor, publishing)
         return json_answer({"ok": True, "id": name, "rev": revision(name, published.serial), "success": True}, 201)
 
-    def _inspect(self, publication: Publication, file: int | bytes) -> tuple[tarball.Packed, manifests.Cleaned]:
+    def _inspect(
+        self, publication: Publication, file: int | bytes
+    ) -> tuple[tarball.TarballContents, manifests.CleanManifest]:
         """What is in the tarball, and the manifest to be stored. Belongs into a thread."""
         name, version = publication.name, publication.version
         packed = tarball.inspect(file, publication.filename, name, version)
         sent = self._reconciled(publication, packed)
         return packed, manifests.clean(sent, name=name, version=version, packed=packed)
 
-    def _reconciled(self, publication: Publication, packed: tarball.Packed) -> Mapping[str, Any]:
+    def _reconciled(self, publication: Publication, packed: tarball.TarballContents) -> Mapping[str, Any]:
         """The manifest as it was sent, but for what decides what runs: that is as in the tarball."""
         differing = tarball.differing_fields(publication.manifest, packed)
         if not differing:

@@ -8,13 +8,10 @@ number of versions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from attrs import evolve, frozen
 
-from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.layout import is_tarball
-from pkgrepo.formats.npm.publish.envelope import DEFAULT_TAG
+from pkgrepo.formats.npm.packument import document as packument
 from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_listed, make_row
 from pkgrepo.formats.npm.signing.keys import ensure_signer
 from pkgrepo.model import SYSTEM, Actor, Version, VersionState
@@ -22,12 +19,9 @@ from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.packages import packages, tags, version_batches, versions
 from pkgrepo.storage.catalog.packages.version_batches import VersionRow
 
-from . import document as packument
-
-WITHDRAWN = "this version was withdrawn"
-
-# Kept with the version, told once at the top of the document.
-_APART = frozenset({"readme", "readmeFilename"})
+from . import semver
+from .layout import is_tarball
+from .names import DEFAULT_TAG
 
 
 def index_package(index: PackageIndex, change: Change) -> None:
@@ -39,7 +33,7 @@ def index_package(index: PackageIndex, change: Change) -> None:
         packages.touch_package(
             index.tx, index.package.id, serial=index.package.serial, now_ms=index.now_ms, latest=latest.text
         )
-    row = make_row(index.package, latest, deprecated=bool(deprecation(latest)))
+    row = make_row(index.package, latest, deprecated=bool(packument.deprecation(latest)))
     index.put_fragment(ROW, b"", "", encode_row(row))
     index.put_fragment(LISTED, b"", "", make_listed(row))
 
@@ -49,7 +43,9 @@ def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
     for kind in (packument.FULL, packument.SHORT):
         bodies = version_batches.find_fragments(index.tx, index.package.id, kind, rows)
         parts = [
-            (row, packument.with_deprecation(bodies[row.key], deprecation(row))) for row in rows if row.key in bodies
+            (row, packument.with_deprecation(bodies[row.key], packument.deprecation(row)))
+            for row in rows
+            if row.key in bodies
         ]
         version_batches.put_fragments(index.tx, index.package.id, kind, parts)
     index_package(index, Change())
@@ -93,24 +89,12 @@ class Publishing:
         index_package(index, change)
 
 
-def deprecation(version: Version | VersionRow) -> str:
-    """What clients print when they install the version; empty for one in good standing."""
-    if version.state is VersionState.LIVE:
-        return ""
-    return version.reason or (WITHDRAWN if version.state is VersionState.YANKED else "deprecated")
-
-
-def manifest_of(version: Version) -> dict[str, Any]:
-    """The version object, without what is told elsewhere."""
-    return {key: value for key, value in version.meta.items() if key not in _APART}
-
-
 def _index_version(index: PackageIndex, version: Version) -> None:
     if not any(map(is_tarball, index.files(version))):
         for kind in (packument.FULL, packument.SHORT, packument.TIME):
             index.remove_fragment(kind, version.sort, version.key)
         return
-    manifest, deprecated = manifest_of(version), deprecation(version)
+    manifest, deprecated = packument.manifest_of(version), packument.deprecation(version)
     dist = manifest["dist"]
     # Signed here rather than when it was published, so that a catalog built again signs with its own key.
     signature = ensure_signer(index.tx).sign(manifest["name"], version.text, dist["integrity"])

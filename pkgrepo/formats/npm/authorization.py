@@ -12,7 +12,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 
 
-async def admit_reader(services: Services, request: Request, repository: Repository, name: str | None) -> Identity:
+async def authorize_read(services: Services, request: Request, repository: Repository, name: str | None) -> Identity:
     """
     The caller, once it is clear that they may read.
 
@@ -25,7 +25,7 @@ async def admit_reader(services: Services, request: Request, repository: Reposit
         raise NotFound("package", name or repository.path) from None
 
 
-async def admit_change(
+async def authorize_change(
     services: Services, request: Request, repository: Repository, action: Action, name: str, verb: str
 ) -> Identity:
     """
@@ -95,7 +95,7 @@ _VERBS: Final = {
 }
 
 
-async def admit_auditor(services: Services, request: Request, repository: Repository) -> Identity:
+async def authorize_audit(services: Services, request: Request, repository: Repository) -> Identity:
     """
     The caller, once it is clear that they may ask about vulnerabilities.
 

@@ -13,25 +13,25 @@ T = TypeVar("T")
 
 
 @frozen
-class AttachmentBegins:
+class AttachmentStart:
     """The bytes that follow are those of this attachment; its name is what the client wrote."""
 
     name: str
 
 
 @frozen
-class AttachmentEnds:
+class AttachmentEnd:
     """All of an attachment was handed out: ``size`` bytes."""
 
     name: str
     size: int
 
 
-Event = AttachmentBegins | bytes | AttachmentEnds
+Event = AttachmentStart | bytes | AttachmentEnd
 
 
 @frozen
-class Scanned:
+class SentDocument:
     """
     The document without its tarballs.
 

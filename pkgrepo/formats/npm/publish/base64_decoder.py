@@ -28,7 +28,7 @@ class Base64Error(ValueError):
         self.at = at
 
 
-class Base64Text:
+class Base64Decoder:
     """
     Decodes one string, fed as it stands between its quotes.
 

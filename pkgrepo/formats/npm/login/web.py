@@ -26,6 +26,7 @@ from urllib.parse import parse_qs
 from pkgrepo.auth.accounts import add_personal_token, owner_of
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
@@ -37,7 +38,7 @@ from pkgrepo.storage.catalog.people import web_logins as logins
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import Entry
 
-from .accounts import NO_STORE, OwnAccount
+from .accounts import AccountRequests
 
 LIFE_MS: Final = 5 * 60 * 1000
 POLL_S: Final = 2  # seconds that a client waits before it asks again
@@ -45,7 +46,7 @@ FORM_SIZE: Final = 16 * 1024  # bytes
 SETTING: Final = "npm_login_secret"
 
 PAGE_FIELDS: Final[Fields] = (
-    (b"Cache-Control", b"no-store"),
+    *NO_STORE,
     (
         b"Content-Security-Policy",
         b"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
@@ -60,10 +61,10 @@ _STYLE: Final = (
 )
 
 
-class WebLogin:
+class WebLoginRequests:
     """The requests of one repository below ``/-/v1/login`` and ``/-/v1/done``."""
 
-    def __init__(self, services: Services, repository: Repository, account: OwnAccount) -> None:
+    def __init__(self, services: Services, repository: Repository, account: AccountRequests) -> None:
         self._services = services
         self._repository = repository
         self._account = account

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pkgrepo.formats.npm.search.matching import Page, Person, Row, answer, read_page, read_query
-from pkgrepo.formats.npm.search.rows import encode_row, make_listed, read_entry
+from pkgrepo.formats.npm.search.query import Page, read_page, read_query
+from pkgrepo.formats.npm.search.rendering import render_answer
+from pkgrepo.formats.npm.search.rows import Person, Row, encode_row, make_listed, read_entry
 from pkgrepo.repositories.search.index import Query, SearchIndex, facet, facet_with
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -137,7 +138,7 @@ def test_answer_has_what_npm_prints() -> None:
         links={"homepage": "https://example.org"},
         downloads=999,
     )
-    document = answer([(101.0, found)], 7, AT, "https://h/repositories/main/npm")
+    document = render_answer([(101.0, found)], 7, AT, "https://h/repositories/main/npm")
     assert document == {
         "objects": [
             {
@@ -165,7 +166,7 @@ def test_answer_has_what_npm_prints() -> None:
 
 
 def test_unscoped_and_deprecated_packages_say_so() -> None:
-    (found,) = answer([(1.0, ROWS[4])], 1, AT, "")["objects"]
+    (found,) = render_answer([(1.0, ROWS[4])], 1, AT, "")["objects"]
     assert found["package"]["scope"] == "unscoped"
     assert found["flags"]["deprecated"] is True
 

@@ -8,10 +8,11 @@ from attrs import evolve
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.npm import names, semver
+from pkgrepo.formats.npm.authorization import authorize_read
 from pkgrepo.formats.npm.layout import bundle_path, tarball_path
-from pkgrepo.formats.npm.paths import TarballPath
-from pkgrepo.formats.npm.publish.provenance import attestations_document
+from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath
 from pkgrepo.formats.npm.refusals import version_not_found
+from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
@@ -19,18 +20,18 @@ from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Document, File, Identity, Package, Repository, Version
+from pkgrepo.model import Document, Package, Repository, Version
 from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
 from pkgrepo.storage.catalog.packages import fragments as documents
 from pkgrepo.storage.catalog.server import repositories
 
-from .document import FULL, FULL_TYPE, SHORT, SHORT_TYPE, version_document
+from .document import FULL, FULL_TYPE, SHORT, SHORT_TYPE, attestations_document, version_document
 
 _OFFERS = (FULL_TYPE.encode(), SHORT_TYPE.encode())
 
 
-class Reading:
+class PackageRequests:
     """The read side of one hosted repository; callers have been let in already."""
 
     def __init__(self, services: Services, repository: Repository, packuments: SplicedDocuments) -> None:
@@ -42,13 +43,14 @@ class Reading:
         """The repository's address as this client knows it, without a slash at the end."""
         return f"{self._services.base_url(request)}/repositories/{self._repository.path}"
 
-    async def packument(self, request: Request, name: str) -> Answer:
+    async def packument(self, request: Request, path: PackagePath) -> Answer:
         """
         A packument in the form that the client asks for, and always whole when it is to be written back.
 
         :raises NotFound: no such package
         """
-        catalog, repository = self._services.catalog, self._repository
+        catalog, repository, name = self._services.catalog, self._repository, path.name
+        await authorize_read(self._services, request, repository, name)
         generation = catalog.generation()
         writing = b"write" in request.args if request.raw_query else False
         form = FULL if writing else _form(request)
@@ -75,22 +77,23 @@ class Reading:
         )
         if writing:
             # What is written back must be what is there now: npm asks with validators of the other form.
-            headers = ((b"Cache-Control", b"no-store"), *answer.headers[1:])
+            headers = (*NO_STORE, *answer.headers[1:])
             return evolve(answer, etag=None, last_modified=None, headers=headers)
         return answer
 
-    def version(self, request: Request, name: str, selector: str) -> Answer:
+    async def version(self, request: Request, path: VersionPath) -> Answer:
         """
         One version, by its number or a tag.
 
         :raises NotFound: no such package; :raises Refusal: no such version or tag
         """
-        catalog, repository = self._services.catalog, self._repository
+        catalog, repository, name = self._services.catalog, self._repository, path.name
+        await authorize_read(self._services, request, repository, name)
         generation = catalog.generation()
         package = self.package(name)
-        fragment = catalog.look_inline(find_version_fragment, package.id, selector)
+        fragment = catalog.look_inline(find_version_fragment, package.id, path.selector)
         if fragment is None:
-            raise version_not_found(selector)
+            raise version_not_found(path.selector)
 
         def negotiate(again: Request) -> Answer:
             body = version_document(fragment).replace(BASE, self.address(again).encode())
@@ -113,14 +116,16 @@ class Reading:
         )
         return negotiate(request)
 
-    def dist_tags(self, name: str) -> Answer:
+    async def dist_tags(self, request: Request, name: str) -> Answer:
         """The tags of a package with the versions that they stand for. :raises NotFound: no such package"""
+        await authorize_read(self._services, request, self._repository, name)
         tagged = self._services.catalog.look_inline(tags.tagged_versions, self.package(name).id)
         return json_answer(tagged, headers=((b"Cache-Control", document_cache_control(self._repository)),))
 
-    async def tarball(self, request: Request, identity: Identity, path: TarballPath) -> Answer:
+    async def tarball(self, request: Request, path: TarballPath) -> Answer:
         """A version's tarball. :raises NotFound: there is none of this name"""
         catalog, repository = self._services.catalog, self._repository
+        identity = await authorize_read(self._services, request, repository, path.name)
         generation = catalog.generation()
         place = self.tarball_place(path)
         file = catalog.look_inline(files.find_file, repository.id, place)
@@ -142,11 +147,13 @@ class Reading:
             generation=generation,
             item=file,
         )
-        self._count(request, identity, file, answer)
+        if sends_all(request, answer):
+            self._services.downloads.record(file, identity)
         return answer
 
-    async def attestations(self, name: str, version_text: str) -> Answer:
+    async def attestations(self, request: Request, name: str, version_text: str) -> Answer:
         """What came with a version to prove where it was built. :raises NotFound: nothing did"""
+        await authorize_read(self._services, request, self._repository, name)
         package = self.package(name)
         version = self._services.catalog.look_inline(find_selected, package.id, version_text)
         file = None
@@ -182,8 +189,9 @@ class Reading:
         """A package by its name, or None."""
         return self._services.catalog.look_inline(packages.find_package, self._repository.id, name)
 
-    async def info(self) -> Answer:
+    async def info(self, request: Request, _path: RootPath) -> Answer:
         """What this repository is, with the words of the database that the first registry was."""
+        await authorize_read(self._services, request, self._repository, None)
         catalog = self._services.catalog
         now = catalog.look_inline(repositories.find_repository, self._repository.uid) or self._repository
         return json_answer(
@@ -198,10 +206,6 @@ class Reading:
             },
             headers=((b"Cache-Control", b"no-cache"),),
         )
-
-    def _count(self, request: Request, identity: Identity, file: File, answer: Answer) -> None:
-        if sends_all(request, answer):
-            self._services.downloads.record(file, identity)
 
     def _document_answer(self, request: Request, document: Document) -> Answer:
         headers: Fields = (

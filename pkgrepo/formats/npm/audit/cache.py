@@ -1,0 +1,55 @@
+"""The advisories of this process, read from the export on the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from twisted.logger import Logger
+
+from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.errors import Invalid
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.storage.pools import Pools
+
+from .export import EMPTY, AdvisoryIndex, read_export
+
+LOOK_EVERY_MS: Final = 60_000
+
+log = Logger()
+
+
+class AdvisoryCache:
+    """
+    The advisories of this process, read when first needed, and again when the export has changed.
+
+    ``path`` is a folder or a zip; None when there is no export. An export that cannot be read is logged, and what was
+    known before stays.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._index = EMPTY
+        self._changed_ns = -1
+        self._look_at_ms = 0
+        self._flight: SingleFlight[str, None] = SingleFlight()
+
+    async def index(self, pools: Pools, clock: Clock) -> AdvisoryIndex:
+        """The advisories as of a minute ago at most."""
+        path = self._path
+        if path is not None and clock.now_ms() >= self._look_at_ms:
+            await self._flight.run("look", lambda: self._look(path, pools))
+            self._look_at_ms = clock.now_ms() + LOOK_EVERY_MS
+        return self._index
+
+    async def _look(self, path: Path, pools: Pools) -> None:
+        try:
+            changed_ns = (await pools.disk(path.stat)).st_mtime_ns
+            if changed_ns == self._changed_ns:
+                return
+            self._index = await pools.cpu(read_export, path)
+        except (OSError, Invalid) as error:
+            log.warn("the advisories in {path} cannot be read: {error}", path=str(path), error=str(error))
+            return
+        self._changed_ns = changed_ns
+        log.info("advisories on {count} packages were read", count=len(self._index.by_package))
