@@ -22,10 +22,23 @@ settings.register_profile("landing", parent=settings.get_profile("pkgrepo"), der
 settings.load_profile(os.environ.get("PKGREPO_HYPOTHESIS", "pkgrepo"))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name archives by their argument: their bytes hold the time, and each process must collect the same tests."""
+    return argname if isinstance(val, bytes) and len(val) > 16 and not val.isascii() else None
+
+
 def pytest_collection_finish() -> None:
-    """Spare what was imported the garbage collections that tests ask for, which took half of the time of many."""
+    """Exclude imported modules from the garbage collections that tests ask for; those took half of many tests' time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """The same for what a module's tests left in caches."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
 
 
 @pytest_twisted.async_yield_fixture
