@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 
-from pkgrepo.formats.container.uploads import sessions
+from pkgrepo.repositories.publish import upload_leases
 from tests.support.images import Registry
 from tests.support.management import ClosingTransport, Stack
 from tests.support.pyprojects import make_wheel
@@ -107,7 +107,7 @@ async def test_who_waited_for_an_upload_of_somebody_else_has_left_it_alone(
         waiting.append(Deferred())
         return waiting[-1]
 
-    monkeypatch.setattr(sessions, "deferLater", wait)
+    monkeypatch.setattr(upload_leases, "deferLater", wait)
     stack = await make_stack()
     started = await Registry(stack).start()
     path = started.headers["location"]

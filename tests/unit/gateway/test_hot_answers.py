@@ -68,7 +68,7 @@ class Images:
 
 
 class Noted(list):
-    def note(self, file, identity):
+    def record(self, file, identity):
         self.append((file, identity))
 
 
