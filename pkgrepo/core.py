@@ -10,11 +10,9 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.composition.formats import check_settings, make_formats
 from pkgrepo.config import Config
 from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
-from pkgrepo.formats.container.format import ContainerFormat
-from pkgrepo.formats.npm.format import NpmFormat
-from pkgrepo.formats.python.format import PythonFormat
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
@@ -34,7 +32,7 @@ from pkgrepo.storage.layout_folder import LayoutFolder
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import ProcessLock
 
-from .interfaces import IBlobStore, IConfiguredFormat, IFormat
+from .interfaces import IBlobStore
 
 log = Logger()
 
@@ -57,16 +55,7 @@ class Core:
         self.images = ImageAddresses(
             self.registry, default=config.container.default_repository, hosts=config.container.hosts
         )
-        formats: tuple[IFormat, ...] = (
-            ContainerFormat(
-                service=config.container.service,
-                ping=config.container.ping,
-                trusted_keys=config.container.trusted_keys,
-            ),
-            NpmFormat(config.npm.advisories),
-            PythonFormat(),
-        )
-        self.formats: dict[str, IFormat] = {each.name: each for each in formats}
+        self.formats = make_formats(config)
         self.follower = LayoutFollower(
             catalog=self.catalog,
             registry=self.registry,
@@ -89,9 +78,7 @@ class Core:
 
     async def start(self) -> None:
         """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting contradicts itself"""
-        for each in self.formats.values():
-            if IConfiguredFormat.providedBy(each):
-                each.check_settings()
+        check_settings(self.formats)
         data = self.config.data
         data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)
         self.pools.start()

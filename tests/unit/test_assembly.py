@@ -11,7 +11,7 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.assembly import Flusher
+from pkgrepo.composition.background import Flusher
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.images.quarantine import QuarantineWatch
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit

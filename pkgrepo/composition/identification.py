@@ -1,0 +1,78 @@
+"""What finds out who sends a request and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import frozen
+
+from pkgrepo.auth.accounts import Accounts
+from pkgrepo.auth.login.authenticator import Authenticator
+from pkgrepo.auth.login.checkers import PasswordChecker, SignedChecker, TokenChecker
+from pkgrepo.auth.login.realm import make_portal
+from pkgrepo.auth.login.throttle import Throttle
+from pkgrepo.auth.login.unlocks import NewUnlocks
+from pkgrepo.auth.permissions.authorizer import Authorizer
+from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
+from pkgrepo.auth.tokens.uses import TokenUses
+from pkgrepo.config import Config
+from pkgrepo.core import Core
+from pkgrepo.gateway.access import Access
+from pkgrepo.management.api.audit_trail import AuditTrail
+from pkgrepo.management.api.line_file import LineFile
+from pkgrepo.storage.catalog.server import settings
+
+
+@frozen(kw_only=True)
+class Identification:
+    """Authentication, authorisation and the audit trail."""
+
+    bearer: BearerTokens
+    uses: TokenUses
+    authenticator: Authenticator
+    authorizer: Authorizer
+    access: Access
+    accounts: Accounts
+    trail: AuditTrail
+
+
+async def make_identification(core: Core, config: Config, reactor: Any) -> Identification:
+    """Put it together over a core that was started; creates the secret of bearer tokens at the first start."""
+    catalog = core.catalog
+    bearer = BearerTokens(catalog, SigningKeys.single(await catalog.write(settings.ensure_secret, "bearer_secret")))
+    throttle = Throttle(limit=config.limits.login_failures, unlocks=NewUnlocks(catalog))
+    checkers = [
+        PasswordChecker(catalog, core.passwords, throttle),
+        TokenChecker(catalog),
+        SignedChecker(catalog, bearer),
+    ]
+    uses = TokenUses(catalog)
+    authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses)
+    authorizer = Authorizer(catalog, anonymous=config.auth.anonymous)
+    trail = AuditTrail(catalog, core.clock, reactor, _audit_file(config))
+    accounts = Accounts(
+        catalog=catalog,
+        authenticator=authenticator,
+        passwords=core.passwords,
+        now_ms=core.clock.now_ms,
+        token_max_days=config.auth.token_max_days,
+        copy_entry=trail.copy,
+    )
+    return Identification(
+        bearer=bearer,
+        uses=uses,
+        authenticator=authenticator,
+        authorizer=authorizer,
+        access=Access(authenticator, authorizer, config.server.public_url),
+        accounts=accounts,
+        trail=trail,
+    )
+
+
+def _audit_file(config: Config) -> Callable[[bytes], None] | None:
+    if config.log.audit_file is None:
+        return None
+    file = LineFile(config.log.audit_file)
+    file.close_to_others()
+    return file.append
