@@ -38,7 +38,7 @@ log = Logger()
 
 
 class Core:
-    """What works without a network: catalog, blobs, repositories. The administrator's commands use this alone."""
+    """Catalog, blob stores, repositories and formats, without a network. Offline commands use only this."""
 
     def __init__(self, config: Config, reactor: Any) -> None:
         self.config = config
@@ -77,7 +77,7 @@ class Core:
         self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor)
 
     async def start(self) -> None:
-        """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting contradicts itself"""
+        """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting of a format is invalid"""
         check_settings(self.formats)
         data = self.config.data
         data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)
@@ -90,7 +90,7 @@ class Core:
 
     async def open_storages(self) -> None:
         """
-        Open every storage; the paths of those in the data folder become relative to it.
+        Open every storage. Paths inside the data folder are stored relative to it from now on.
 
         :raises Conflict: one is missing, or belongs to another catalog; :raises StorageFailed: one cannot be opened
         """
@@ -104,7 +104,7 @@ class Core:
                 )
 
     async def stop(self) -> None:
-        """Close everything; what was acknowledged stays."""
+        """Finish the work in progress, then close everything."""
         await self.wait_idle()
         await self.catalog.stop()
         await self.pools.stop()
@@ -113,10 +113,10 @@ class Core:
 
     async def wait_idle(self) -> None:
         """
-        Let what clients that have left set going come to its end: uploads are kept or cleared away, publishes finished.
+        Wait for work whose client has disconnected: uploads are kept or removed, publishes finished.
 
-        Nobody waits for that work. But each of its steps waits for a thread or the catalog, and begins the next one
-        within the reactor's turn in which it ends.
+        No other code waits for that work. Each of its steps waits for a thread or the catalog and starts the next step
+        in the same reactor turn, so when both are idle after a turn, the work is done.
         """
         while any([await self.catalog.wait_idle(), await self.pools.wait_idle()]):
             next_turn: Deferred[None] = Deferred()
@@ -148,7 +148,7 @@ class Core:
         return store
 
     async def _lock_folder(self, storage_id: int, root: Path) -> None:
-        """Mark the folder of a storage as in use. The mark of an earlier opening ends once the new one holds."""
+        """Lock the folder of a storage for this process; an earlier lock of the same folder is released afterwards."""
         lock = ProcessLock(root)
         since = await self.pools.disk(lock.acquire)
         if since is not None:
@@ -161,7 +161,7 @@ class Core:
 
 
 def readable_layout(store: IBlobStore) -> LayoutFolder | None:
-    """The readable layout beside a store's blobs, where they are files."""
+    """The folder of the readable layout beside a store's blobs; None if they are not files."""
     if not isinstance(store, FilesystemBlobStore):
         return None
     return LayoutFolder(store.paths.root / "repositories", store.paths.root / "blobs")

@@ -1,8 +1,8 @@
 """
-What can go wrong in the domain, with its data and no HTTP words.
+Domain errors, with their data and without HTTP terms.
 
-``str(error)`` is a sentence for the person at the client: it names the package, the rule and the setting that decides.
-Formats map these types to statuses in one table each.
+``str(error)`` is a sentence for the user of a client: it names the package, the rule and the setting that decides. Each
+format maps these types to HTTP statuses in one table.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from attrs import define
 
 from pkgrepo.diagnostics.descriptors import SENTENCE
 
-MOST_ERRORS = 100  # of one kind that are told at once: whoever sends more that is wrong is helped by the first ones
+MOST_ERRORS = 100  # of one kind reported at once; the first ones are enough to find the mistake
 
 
 class PkgrepoError(Exception):
-    """Root of the domain's errors."""
+    """Base class of all domain errors."""
 
 
 @define
 class Invalid(PkgrepoError):
-    """A value from outside does not follow its grammar; ``pointer`` is a JSON pointer or a field's name."""
+    """A value from outside is invalid; ``pointer`` is a JSON pointer or the name of a field."""
 
     message: str
     pointer: str = ""
@@ -33,7 +33,7 @@ class Invalid(PkgrepoError):
 
 @define
 class NotFound(PkgrepoError):
-    """Nothing is there, or nothing that the caller may know of."""
+    """It does not exist, or the caller may not know that it exists."""
 
     what: str
     name: str
@@ -44,7 +44,7 @@ class NotFound(PkgrepoError):
 
 @define
 class AlreadyExists(PkgrepoError):
-    """The name is taken."""
+    """An object of this name exists."""
 
     what: str
     name: str
@@ -55,7 +55,7 @@ class AlreadyExists(PkgrepoError):
 
 @define
 class Conflict(PkgrepoError):
-    """The request contradicts the present state."""
+    """The request conflicts with the current state."""
 
     message: str
 
@@ -76,7 +76,7 @@ class FileExists(PkgrepoError):
 
 @define
 class FileBurned(PkgrepoError):
-    """A file of this name was deleted, and the name stays burned: nothing is published under it again."""
+    """A file of this name was deleted, and the name cannot be published again (it is burned)."""
 
     filename: str
 
@@ -88,7 +88,7 @@ class FileBurned(PkgrepoError):
 
 
 class AuthenticationFailed(PkgrepoError):
-    """The credentials are wrong. The text never says which part."""
+    """The credentials are wrong. The message never says which part."""
 
     def __str__(self) -> str:
         return "incorrect username or password, or an unknown, expired or revoked token"
@@ -96,7 +96,7 @@ class AuthenticationFailed(PkgrepoError):
 
 @define
 class AuthenticationRequired(PkgrepoError):
-    """Nobody was named, and anonymous callers may not do this."""
+    """There are no credentials, and anonymous callers may not do this."""
 
     message: str = "authentication required"
 
@@ -116,7 +116,7 @@ class TooManyAttempts(PkgrepoError):
 
 @define
 class Forbidden(PkgrepoError):
-    """The caller is known and may not do this."""
+    """The caller is authenticated and may not do this."""
 
     message: str
 
@@ -157,7 +157,7 @@ class TooLarge(PkgrepoError):
 
 @define
 class DigestMismatch(PkgrepoError):
-    """The bytes received are not the bytes announced."""
+    """The digest of the received bytes differs from the announced one."""
 
     algorithm: str
     expected: str
@@ -169,7 +169,7 @@ class DigestMismatch(PkgrepoError):
 
 @define
 class SizeMismatch(PkgrepoError):
-    """Fewer or more bytes came than were announced."""
+    """The number of received bytes differs from the announced one."""
 
     expected: int
     actual: int
@@ -180,7 +180,7 @@ class SizeMismatch(PkgrepoError):
 
 @define
 class BlobMissing(PkgrepoError):
-    """The store has nothing under this locator."""
+    """The blob store has no blob under this locator."""
 
     locator: str
 
@@ -190,7 +190,7 @@ class BlobMissing(PkgrepoError):
 
 @define
 class StorageFull(PkgrepoError):
-    """No room for the bytes; nothing was stored."""
+    """The disk has no room; nothing was stored."""
 
     storage: str
 
@@ -200,7 +200,7 @@ class StorageFull(PkgrepoError):
 
 @define
 class StorageFailed(PkgrepoError):
-    """The storage's device failed; nothing was stored."""
+    """The device of the storage failed; nothing was stored."""
 
     storage: str
 
@@ -218,7 +218,7 @@ class TooManyOpenFiles(StorageFailed):
 
 @define
 class Expired(PkgrepoError):
-    """Something with an end is past it."""
+    """Something is past its expiry."""
 
     what: str
     at: datetime

@@ -1,9 +1,8 @@
 """
-The composition root: the one place that names concrete classes and puts them together.
+The server as a Twisted service, for twistd or inside another daemon.
 
-The service starts in this order and stops in the reverse: threads, catalog, first-start objects, what serves, and at
-last the ports. Nobody is answered before everything below stands, and nothing below goes away while somebody is still
-being answered.
+Start order: threads, catalog, objects of the first start, HTTP resources, and last the ports begin to accept. The stop
+is in reverse order. So no request is answered before all parts are ready, and no part is closed while requests run.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from .assembly import Assembly
 
 log = Logger()
 
-BACKLOG = 1024  # connections; with Twisted's 50, clients that connect anew for each request saw time-outs
+BACKLOG = 1024  # connections; with Twisted's default of 50, clients with one connection per request saw timeouts
 
 
 class Server(MultiService):
     """
-    The whole server, to be started by twistd or as part of another daemon.
+    The whole server, started by twistd or as part of another daemon.
 
-    ``addresses`` are those of the listening ports, as one would type them, once it answers.
+    ``addresses`` are the URLs of the listening ports, once the server is ready.
     """
 
     def __init__(self, config: Config, reactor: Any) -> None:
@@ -58,33 +57,33 @@ class Server(MultiService):
 
     def when_ready(self) -> Deferred[list[str]]:
         """
-        The addresses, when the server answers; fails with what prevented it.
+        Fires with the addresses when the server is ready; fails with the error that prevented the start.
 
-        To be asked for before the start. A server whose start nobody watches stops the reactor when it fails, since
-        a daemon that does not answer must not look alive.
+        Call it before the start. Without any caller, a failed start stops the reactor: a daemon that does not answer
+        must not keep running.
         """
         waiter: Deferred[list[str]] = Deferred()
         self._waiting.append(waiter)
         return waiter
 
     def privilegedStartService(self) -> None:
-        """Bind the ports, while twistd still may; connections wait in them until the server stands."""
+        """Bind the ports while twistd has its privileges; connections queue in the kernel until the server is ready."""
         super().privilegedStartService()  # type: ignore[no-untyped-call]
         self._bind()
 
     def startService(self) -> None:
-        """Begin to start; see ``when_ready``."""
+        """Start the server in the background; see ``when_ready``."""
         super().startService()  # type: ignore[no-untyped-call]
         self._bind()
         self._starting = Deferred.fromCoroutine(self._start()).addErrback(self._failed)
 
     def stopService(self) -> Deferred[None]:
-        """Stop listening, let transfers end, and put everything away."""
+        """Stop listening, let transfers end, and close everything."""
         super().stopService()  # type: ignore[no-untyped-call]
         return Deferred.fromCoroutine(self._stop())
 
     def reload(self) -> None:
-        """Take up what may change while the server runs; nobody is interrupted."""
+        """Reload what may change while the server runs, without interrupting connections."""
         log.info("reloading")
         self.assembly.reload()
 
@@ -94,7 +93,7 @@ class Server(MultiService):
         for description in self._config.server.listen:
             endpoint = serverFromString(self._reactor, with_backlog(description))
             listening = endpoint.listen(self.assembly.factory)
-            self._listening.append(listening.addCallback(_hold))
+            self._listening.append(listening.addCallback(_pause_accepting))
 
     async def _start(self) -> None:
         password = await self.assembly.start()
@@ -137,14 +136,14 @@ class Server(MultiService):
 
 
 def with_backlog(description: str) -> str:
-    """The endpoint with a queue for bursts of new connections, unless it says itself how long that is to be."""
+    """The endpoint with a listen backlog for bursts of new connections, unless it names one itself."""
     if description.startswith(("tcp:", "tcp6:", "unix:")) and "backlog=" not in description:
         return f"{description}:backlog={BACKLOG}"
     return description
 
 
-def _hold(port: Any) -> Any:
-    # A port accepts from the moment it is bound; what nobody accepts yet waits in the kernel.
+def _pause_accepting(port: Any) -> Any:
+    # A port accepts as soon as it is bound; until the server is ready, connections shall wait in the backlog.
     port.stopReading()
     return port
 
@@ -155,6 +154,6 @@ async def _maybe(result: Any) -> None:
 
 
 def make_service(config: Config, reactor: Any) -> IService:
-    """The server for a configuration; ``setServiceParent`` puts it into another daemon."""
+    """The server for a configuration; add it to another daemon with ``setServiceParent``."""
     service: IService = Server(config, reactor)
     return service

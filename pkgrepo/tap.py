@@ -1,4 +1,4 @@
-"""What ``twistd pkgrepo`` takes and makes."""
+"""The ``twistd pkgrepo`` plugin: its options and its service."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_DESCRIPTORS = 65_536
 
 
 class Options(UsageOptions):
-    """The options behind ``twistd pkgrepo``; twistd's own (pidfile, logfile, user) stand before the word."""
+    """The options after ``twistd pkgrepo``; twistd's own (pidfile, logfile, user) come before that word."""
 
     synopsis = "[options]"
     longdesc = "Settings come from the options, the environment (PKGREPO_SECTION__KEY), the file and the defaults."
@@ -56,7 +56,7 @@ class Options(UsageOptions):
     opt_s = opt_set
 
     def postOptions(self) -> None:
-        """Refuse what this version cannot do."""
+        """Refuse option values that this version does not support."""
         if self["workers"] != "1":
             raise UsageError("this version serves with one process: --workers takes 1 only")
 
@@ -77,8 +77,8 @@ class Daemon(MultiService):
         self._observer = observer
 
     def setServiceParent(self, parent: Any) -> None:
-        """Join the application, and hand it the log observer."""
-        # twistd looks for the log observer on the application, which is what it gives us as the parent.
+        """Join the application and set its log observer."""
+        # twistd takes the log observer from the application, which is the parent here.
         if self._observer is not None and isinstance(parent, Componentized):
             parent.setComponent(ILogObserver, self._observer)
         super().setServiceParent(parent)  # type: ignore[no-untyped-call]
@@ -101,10 +101,10 @@ def makeService(options: Options) -> IService:
     try:
         server: Any = make_service(config, reactor)
     except (BadCertificate, MemoryError) as error:
-        # pyOpenSSL wants memory that is written and executed, which MemoryDenyWriteExecute= of a unit denies.
+        # pyOpenSSL needs writable and executable memory, which MemoryDenyWriteExecute= of a systemd unit forbids.
         sys.exit(f"pkgrepo: TLS cannot be set up: {error}")
     server.when_ready().addCallbacks(_settle, _end_in_failure, errbackArgs=(reactor,))
-    # Left alone it would end the process: a terminal that goes away, or log rotation, must not.
+    # The default action of SIGHUP ends the process; a closed terminal or log rotation must not.
     threads: Any = reactor
     signal.signal(signal.SIGHUP, lambda *_: threads.callFromThread(server.reload))
     server.setServiceParent(daemon)
@@ -113,17 +113,17 @@ def makeService(options: Options) -> IService:
 
 def _settle(_: object = None) -> None:
     """
-    Have Python's collector leave alone what the program consists of, which stays until the end.
+    Exclude the objects of the program itself from Python's garbage collection.
 
-    It would look through all of it in each full collection: 50 ms in which nobody is answered, after every change of a
-    package of thousands of versions.
+    Otherwise each full collection traverses them all and blocks the reactor for 50 ms, after every change of a package
+    with thousands of versions.
     """
     gc.collect()
     gc.freeze()
 
 
 def _raise_descriptor_limit() -> None:
-    """Let connections and files be as many as the system allows; the usual soft limit is for programs of the past."""
+    """Raise the soft limit of file descriptors to the hard limit, up to ``MOST_DESCRIPTORS``."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -131,7 +131,7 @@ def _raise_descriptor_limit() -> None:
 
 
 def _check_endpoints(config: Config, reactor: Any) -> None:
-    """End here with a sentence when an address cannot even be parsed, such as a socket that systemd did not pass."""
+    """Exit with a message if an address cannot be parsed, such as a socket that systemd did not pass."""
     for description in config.server.listen:
         problem = endpoint_problem(description, reactor)
         if problem is not None:
@@ -139,15 +139,15 @@ def _check_endpoints(config: Config, reactor: Any) -> None:
 
 
 def _end_in_failure(failure: Failure, reactor: Any) -> None:
-    """Stop the daemon, since one that does not answer must not look alive; its exit status is 1."""
+    """Stop the daemon after a failed start, with exit status 1."""
     announce_failure(failure)
-    # twistd reports success for every reactor that ran and stopped, and a service manager would believe it.
+    # twistd exits with 0 whenever the reactor ran and stopped; a service manager would see that as success.
     atexit.register(os._exit, 1)
     reactor.callWhenRunning(reactor.stop)
 
 
 def _log_file(twistd: Any) -> IO[str] | None:
-    """The file that twistd's own options mean for the log; None when they name a log of another kind."""
+    """The log file named by twistd's own options; None if they select another kind of log."""
     if twistd["logger"] or twistd.get("syslog"):
         return None
     name = twistd["logfile"] or ("-" if twistd["nodaemon"] else "twistd.log")

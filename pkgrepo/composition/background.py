@@ -56,7 +56,7 @@ def flushers(identification: Identification, reactor: Any) -> Iterator[IService]
 
 
 class Flusher(Service):
-    """Has what gathers in memory written down every ``every_s`` seconds, and at the stop, then by ``last``."""
+    """Calls ``flush`` every ``every_s`` seconds, and ``last`` (by default ``flush``) at the stop."""
 
     def __init__(
         self,
@@ -72,18 +72,18 @@ class Flusher(Service):
         self._loop.clock = reactor
 
     def startService(self) -> None:
-        """Begin."""
+        """Start the periodic calls."""
         super().startService()  # type: ignore[no-untyped-call]
         self._loop.start(self._every_s, now=False)
 
     def stopService(self) -> Deferred[None]:
-        """Write what is left."""
+        """Stop them and write what is left."""
         super().stopService()  # type: ignore[no-untyped-call]
         self._loop.stop()
         return self._run(self._last)
 
     def _run(self, flush: Callable[[], Coroutine[Any, Any, None]]) -> Deferred[None]:
-        # What fails now may work the next time.
+        # A failed flush is tried again the next time.
         return Deferred.fromCoroutine(flush()).addErrback(
             lambda failure: log.failure("what gathered in memory could not be written", failure=failure)
         )

@@ -1,7 +1,7 @@
 """
-What a start says to the person at the console: where the server answers, and the first admin's password, once.
+Messages of a start on the console: the addresses of the server, and once the first admin's password.
 
-It goes to the console itself rather than into the log, so that no log ever holds a password.
+They are written to the console and not to the log, so that no log holds a password.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pkgrepo.storage.private_files import ensure_private
 
 
 def find_console() -> IO[str] | None:
-    """Standard output as the process got it; None when nobody could ever read it (closed, or the null device)."""
+    """The standard output of the process; None if it is closed or the null device."""
     stream = sys.__stdout__
     try:
         if stream is None or os.fstat(stream.fileno()).st_rdev == os.stat(os.devnull).st_rdev:
@@ -33,7 +33,7 @@ def find_console() -> IO[str] | None:
 
 
 def describe_address(address: object, *, tls: bool = False) -> str:
-    """The address of a listening port as one would type it; a wildcard is shown as this machine's own name for it."""
+    """The URL of a listening port; a wildcard address is shown as loopback address."""
     if isinstance(address, UNIXAddress):
         return f"unix:{os.fsdecode(address.name or b'')}"
     if not isinstance(address, IPv4Address | IPv6Address):
@@ -46,16 +46,16 @@ def describe_address(address: object, *, tls: bool = False) -> str:
 
 
 def announce_addresses(addresses: Sequence[str], *, admin: str, console: IO[str] | None) -> None:
-    """Say where the server answers and who administers it."""
+    """Print the addresses of the server and the name of the admin."""
     if console is not None:
         print(f"pkgrepo answers at {' and '.join(addresses)} (admin: {admin})", file=console, flush=True)
 
 
 def announce_password(user: str, password: str, *, console: IO[str] | None, folder: Path) -> None:
     """
-    Hand over a password that was just made, once.
+    Print a generated password, once.
 
-    Without a console it is left in the file ``initial-admin-password`` in ``folder``, readable by its owner only.
+    Without a console it is written to ``initial-admin-password`` in ``folder``, readable by the owner only.
     """
     if console is None:
         kept = folder / "initial-admin-password"
@@ -68,23 +68,23 @@ def announce_password(user: str, password: str, *, console: IO[str] | None, fold
 
 
 def announce_failure(failure: Failure) -> None:
-    """Say on standard error why there is no server."""
+    """Print on standard error why the start failed."""
     sys.stderr.write(f"pkgrepo could not start: {reason_of(failure)}\n")
 
 
 def is_expected(failure: Failure) -> bool:
-    """Whether a start failed for a reason that its sentence tells, so that nobody needs to see the program's lines."""
+    """Whether the message of a failed start is enough, without a traceback."""
     return failure.check(PkgrepoError, OSError, CannotListenError) is not None
 
 
 def reason_of(failure: Failure) -> str:
-    """What prevented a start, as a sentence."""
+    """The reason of a failed start, as a sentence."""
     error = failure.value
     return sentence_of(error) if isinstance(error, OSError) else failure.getErrorMessage()
 
 
 def sentence_of(error: OSError) -> str:
-    """What went wrong with which file, without the number."""
+    """The message of an OSError with the file name, without the errno."""
     if error.filename is None:
         return str(error.strerror or error)
     return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}"

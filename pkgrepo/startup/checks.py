@@ -1,4 +1,4 @@
-"""What would prevent a start, found without one: nothing is made, opened for writing, or listened at."""
+"""Finds what would prevent a start. It creates nothing, opens nothing for writing, and does not listen."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _INTERFACE = re.compile(r":interface=((?:\\.|[^:\\])*)")
 
 
 def start_problems(core: Core, config: Config) -> Iterator[str]:
-    """A sentence for each, beginning with the setting; ``core`` is not started."""
+    """A sentence for each problem, beginning with the setting. ``core`` must not be started."""
     for description in config.server.listen:
         problem = endpoint_problem(description, core.reactor) or _interface_problem(description)
-        # A socket is passed to the server only.
+        # systemd passes the socket to the server only, not to this process.
         if problem is not None and not description.startswith("systemd:"):
             yield problem
     if config.tls.cert is not None and config.tls.key is not None:
@@ -47,7 +47,7 @@ def start_problems(core: Core, config: Config) -> Iterator[str]:
             yield from _repository_problems(core, config, catalog)
             yield from _token_problems(config, catalog)
     except apsw.SQLError:
-        pass  # of an older schema, which the start brings up to date
+        pass  # an older schema; the start migrates it
     except apsw.Error as error:
         yield f"database.url: {config.database_path} cannot be read: {error}"
 
@@ -65,7 +65,7 @@ def endpoint_problem(description: str, reactor: Any) -> str | None:
 
 
 def _interface_problem(description: str) -> str | None:
-    """Whether this machine has the address; whether the port is free is no matter, since a server may have it."""
+    """Whether this machine lacks the address. The port is not checked: a running server may use it."""
     found = _INTERFACE.search(description)
     if found is None or not description.startswith(("tcp:", "tcp6:")):
         return None
@@ -95,7 +95,7 @@ def _repository_problems(core: Core, config: Config, catalog: Reader | None) -> 
 
 
 def _token_problems(config: Config, catalog: Reader | None) -> Iterator[str]:
-    """Tokens of nobody; the first admin is made where there is no user yet."""
+    """Declared tokens of users that do not exist; the first admin counts, if the start will create it."""
     makes_admin = catalog is None or not has_users(catalog)
     for token in config.bootstrap.tokens:
         first = makes_admin and token.user.casefold() == config.bootstrap.admin.user.casefold()
@@ -105,7 +105,7 @@ def _token_problems(config: Config, catalog: Reader | None) -> Iterator[str]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[Reader | None]:
-    """The catalog as it is, or None where there is none."""
+    """The catalog, opened for reading; None if there is none."""
     if not path.exists() or not path.stat().st_size:
         yield None
         return

@@ -1,7 +1,7 @@
 """
-What a start makes when it is missing: the default storage, the first admin, and what the configuration declares.
+Creates at a start what is missing: the default storage, the first admin, and the declared objects.
 
-Whatever exists already is left as it is, so that a configuration file may stay in place for ever.
+Existing objects are not changed, so that a configuration file can stay in place.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ DEFAULT_STORAGE = "main"
 
 async def prepare(core: Core, config: Config) -> str | None:
     """
-    Storages, the first admin, and the declared repositories and tokens.
+    Create storages, the first admin, and the declared repositories and tokens.
 
-    The admin's password when it was made up just now, else None.
+    Returns the admin's password if it was generated just now, else None.
 
-    :raises Invalid: something declared does not make sense
+    :raises Invalid: a declared object is invalid
     """
     await ensure_storages(core, config)
     password = await _ensure_admin(core, config)
@@ -52,9 +52,9 @@ async def prepare(core: Core, config: Config) -> str | None:
 
 async def ensure_storages(core: Core, config: Config, *, take_over: bool = False) -> None:
     """
-    The default storage and the declared ones, open and ready.
+    Create the default storage and the declared ones, and open all.
 
-    With ``take_over`` storages of lost catalogs become this catalog's.
+    With ``take_over``, storages of lost catalogs are assigned to this catalog.
 
     :raises PkgrepoError: one of them cannot be used
     """
@@ -82,7 +82,7 @@ async def ensure_storages(core: Core, config: Config, *, take_over: bool = False
 
 
 def declared_storages(config: Config) -> dict[str, Path]:
-    """The folders of the default storage and of those in the configuration, by name."""
+    """The folders of the default storage and of the declared ones, by name."""
     wanted = {DEFAULT_STORAGE: config.data.dir / "storages" / DEFAULT_STORAGE}
     for each in config.bootstrap.storages:
         wanted[each.name] = each.path or config.data.dir / "storages" / each.name
@@ -90,7 +90,7 @@ def declared_storages(config: Config) -> dict[str, Path]:
 
 
 def _add_storage(tx: Transaction, name: str, settings: Mapping[str, Any], uid: str, now_ms: int) -> None:
-    if storages.find_storage(tx, name) is None:  # or another process was faster
+    if storages.find_storage(tx, name) is None:  # unless another process created it meanwhile
         storages.add_storage(tx, name=name, kind="Local", settings=settings, now_ms=now_ms, uid=uid)
 
 
@@ -99,16 +99,16 @@ async def _ensure_admin(core: Core, config: Config) -> str | None:
         return None
     admin = config.bootstrap.admin
     if config.compat.open_install and admin.password is None and admin.password_hash is None:
-        return None  # whoever comes first makes one through the API
+        return None  # the first caller creates one through the API
     if admin.password_hash is not None:
-        made_up, hashed = None, admin.password_hash.reveal()
+        generated, hashed = None, admin.password_hash.reveal()
     elif admin.password is not None:
-        made_up, hashed = None, await core.passwords.hash(admin.password.reveal())
+        generated, hashed = None, await core.passwords.hash(admin.password.reveal())
     else:
-        made_up = secrets.token_urlsafe(18)
-        hashed = await core.passwords.hash(made_up)
+        generated = secrets.token_urlsafe(18)
+        hashed = await core.passwords.hash(generated)
     added = await core.catalog.write(ensure_admin, admin.user, hashed, now_ms=core.clock.now_ms())
-    return made_up if added is not None else None
+    return generated if added is not None else None
 
 
 def _ensure_repository(
