@@ -192,7 +192,7 @@ class Transaction(Reader, Protocol):
         """Run one statement; how many rows it changed."""
 
     def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """Run one INSERT; the new row's integer key."""
+        """Run one INSERT that returns the new row's integer key; that key."""
 
 
 class ICatalog(Interface):

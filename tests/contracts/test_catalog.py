@@ -210,7 +210,7 @@ async def test_a_stopped_catalog_refuses_work(case, catalog):
 @pytest_twisted.ensureDeferred
 async def test_rows_of_a_command_come_with_their_key_and_their_count(catalog):
     def insert_two(tx):
-        sql = "INSERT INTO event (repository_id, kind, at) VALUES (1, 'published', 0)"
+        sql = "INSERT INTO event (repository_id, kind, at) VALUES (1, 'published', 0) RETURNING seq"
         first, second = tx.insert(sql), tx.insert(sql)
         return second - first, tx.execute("UPDATE event SET kind = 'x'"), tx.execute("DELETE FROM event WHERE seq = 0")
 

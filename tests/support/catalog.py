@@ -34,8 +34,7 @@ class MemoryTransaction:
         return self.connection.changes()
 
     def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        self.connection.execute(sql, tuple(parameters))
-        return self.connection.last_insert_rowid()
+        return self.connection.execute(sql, tuple(parameters)).fetchall()[0][0]
 
 
 @implementer(ICatalog)

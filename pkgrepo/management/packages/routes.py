@@ -12,7 +12,6 @@ from pkgrepo.management.api.pages import MAX_LIMIT, Page, Wanted
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import File, Package, Version
-from pkgrepo.storage.catalog.counts import count_packages, count_versions
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
 from pkgrepo.storage.catalog.packages.summaries import (
     VersionSummary,
@@ -68,7 +67,7 @@ class Packages(Handlers):
             limit=wanted.limit + 1,
             search=search,
         )
-        total = await self._catalog.scan(count_packages, repository_id, search) if wanted.count else None
+        total = await self._catalog.scan(packages.count_packages, repository_id, search) if wanted.count else None
         return wanted.page(found, lambda package: package.key, package_record, total)
 
     @table.route(
@@ -100,7 +99,7 @@ class Packages(Handlers):
             return await self._images.versions(call, package)
         before = _position(wanted.after(""))
         found = await self._catalog.scan(list_version_summaries, package.id, before=before, limit=wanted.limit + 1)
-        total = await self._catalog.scan(count_versions, package.id) if wanted.count else None
+        total = await self._catalog.scan(versions.count_versions, package.id) if wanted.count else None
         return wanted.page(found, _cursor, version_summary_record, total)
 
     @table.route(

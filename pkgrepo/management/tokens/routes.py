@@ -19,7 +19,6 @@ from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Table
 from pkgrepo.model import Token, TokenKind, TokenLimits
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.storage.catalog.counts import count_tokens
 from pkgrepo.storage.catalog.people import tokens
 
 from .reach import check_not_wider, checked, reach
@@ -49,7 +48,7 @@ class Tokens(Handlers):
         found = await self._catalog.scan(
             tokens.list_tokens, user_id=owner, after=wanted.after(0), limit=wanted.limit + 1
         )
-        total = await self._catalog.scan(count_tokens, owner) if wanted.count else None
+        total = await self._catalog.scan(tokens.count_tokens, owner) if wanted.count else None
         username = call.identity.username
         return wanted.page(found, lambda token: token.id, lambda token: token_record(token, username), total)
 

@@ -15,7 +15,6 @@ from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table
 from pkgrepo.model import User, UserKind
-from pkgrepo.storage.catalog.counts import count_users
 from pkgrepo.storage.catalog.people import identity, login_unlocks
 
 from .managed import FLAGS, check_flags, check_may_give, check_may_raise, find_manageable, find_user, shown
@@ -50,7 +49,7 @@ class Users(Handlers):
         found = await self._catalog.scan(
             identity.list_users, after=wanted.after(""), limit=wanted.limit + 1, search=call.query("q")
         )
-        total = await self._catalog.scan(count_users, call.query("q")) if wanted.count else None
+        total = await self._catalog.scan(identity.count_users, call.query("q")) if wanted.count else None
         return wanted.page(found, lambda user: user.key, user_record, total)
 
     @table.route(

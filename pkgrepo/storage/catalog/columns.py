@@ -10,6 +10,9 @@ import msgspec
 
 from pkgrepo.model import Action
 
+LIKE = r"LIKE ? ESCAPE '\'"  # the parameter is made by L{like}
+LAST = "\U0010ffff"  # what begins with a text is from that text up to before it with this behind
+
 
 def at(value: int) -> datetime:
     """The aware UTC datetime of a catalog time in milliseconds."""
@@ -47,6 +50,6 @@ def load_actions(text: str) -> frozenset[Action]:
 
 
 def like(text: str) -> str:
-    r"""A LIKE pattern that finds ``text`` anywhere; use it with ``ESCAPE '\'``."""
+    """The parameter for ``LIKE`` that finds ``text`` anywhere, whether small letters or capitals (of a to z)."""
     escaped = text.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
     return f"%{escaped}%"

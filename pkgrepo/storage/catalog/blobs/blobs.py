@@ -22,6 +22,7 @@ from attrs import evolve
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import BlobInfo
+from pkgrepo.storage.catalog.clauses import marks
 from pkgrepo.storage.catalog.columns import dump, load
 
 TOUCH_MS = 600_000  # a row touched that recently is not written again; far less than any grace of the gc
@@ -151,8 +152,7 @@ def without_row(r: Reader, storage_id: int, locators: Sequence[str]) -> list[str
     hinted = {locator: bytes.fromhex(found[0]) for locator in locators if (found := _DIGEST.search(locator))}
     if not hinted:
         return []
-    marks = ", ".join("?" * len(hinted))
-    sql = f"SELECT sha256 FROM blob WHERE storage_id = ? AND sha256 IN ({marks})"  # noqa: S608 - our own words
+    sql = f"SELECT sha256 FROM blob WHERE storage_id = ? AND sha256 IN ({marks(len(hinted))})"
     known = {row[0] for row in r.all(sql, (storage_id, *hinted.values()))}
     return [locator for locator, sha256 in hinted.items() if sha256 not in known]
 
@@ -160,8 +160,7 @@ def without_row(r: Reader, storage_id: int, locators: Sequence[str]) -> list[str
 def _named(r: Reader, storage_id: int, column: str, values: Sequence[str | bytes]) -> set[str]:
     if not values:
         return set()
-    marks = ", ".join("?" * len(values))
-    sql = f"SELECT locator FROM blob WHERE storage_id = ? AND {column} IN ({marks})"  # noqa: S608 - our own words
+    sql = f"SELECT locator FROM blob WHERE storage_id = ? AND {column} IN ({marks(len(values))})"
     return {row[0] for row in r.all(sql, (storage_id, *values))}
 
 

@@ -49,7 +49,7 @@ class Cursor:
 def referenced(r: Reader, storage_id: int, sha256: str) -> bool:
     """Whether anything refers to a blob."""
     row = r.one(
-        f"SELECT 1 FROM blob b WHERE b.storage_id = ? AND b.sha256 = ? AND {_REFERENCED}",  # noqa: S608 - ours
+        f"SELECT 1 FROM blob b WHERE b.storage_id = ? AND b.sha256 = ? AND {_REFERENCED}",
         (storage_id, bytes.fromhex(sha256)),
     )
     return row is not None
@@ -70,7 +70,7 @@ def candidates(
         FROM blob b
         WHERE b.storage_id = ? AND b.state = 'live' AND b.touched_at < ? AND (b.touched_at, b.sha256) > (?, ?)
         ORDER BY b.touched_at, b.sha256 LIMIT ?
-        """,  # noqa: S608 - ours
+        """,
         (storage_id, before_ms, after.touched_ms, after.sha256, limit),
     )
     found = [to_info(row) for row in rows if not row[5]]
@@ -86,7 +86,7 @@ def mark_deleting(tx: Transaction, storage_id: int, sha256s: Iterable[str], befo
             UPDATE blob AS b SET state = 'deleting'
             WHERE b.storage_id = ? AND b.sha256 = ? AND b.state = 'live' AND b.touched_at < ? AND NOT {_REFERENCED}
             RETURNING sha256, size, locator, digests
-            """,  # noqa: S608 - ours
+            """,
             (storage_id, bytes.fromhex(sha256), before_ms),
         )
         if row is not None:
@@ -150,7 +150,7 @@ def unreferenced(r: Reader, storage_id: int, since_ms: int = 0) -> tuple[int, in
         f"""
         SELECT COUNT(*), COALESCE(SUM(b.size), 0), COALESCE(MAX(b.touched_at), 0) FROM blob b
         WHERE b.storage_id = ? AND b.state = 'live' AND b.touched_at >= ? AND NOT {_REFERENCED}
-        """,  # noqa: S608 - ours
+        """,
         (storage_id, since_ms),
     )
     assert row is not None

@@ -53,6 +53,7 @@ class SqliteTransaction(SqliteReader):
         return self.connection.changes()
 
     def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """Run one INSERT; the new row's integer key."""
-        self._execute(sql, parameters).fetchall()
-        return self.connection.last_insert_rowid()
+        """Run one INSERT that returns the new row's integer key; that key."""
+        row = self.one(sql, parameters)
+        assert row is not None
+        return int(row[0])

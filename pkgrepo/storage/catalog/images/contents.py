@@ -13,6 +13,7 @@ from datetime import datetime
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row
+from pkgrepo.storage.catalog.clauses import marks
 from pkgrepo.storage.catalog.columns import at, load
 
 from .linked_blobs import ALGORITHMS, find_in_package
@@ -107,8 +108,11 @@ _LOOSE = """
 def has_at_most(r: Reader, package_id: int, most: int) -> bool:
     """Whether an image has no more than so many manifests, and no more tags."""
     return all(
-        len(r.all(f"SELECT 1 FROM {table} WHERE package_id = ? LIMIT ?", (package_id, most + 1))) <= most  # noqa: S608
-        for table in ("manifest", "tag")
+        len(r.all(sql, (package_id, most + 1))) <= most
+        for sql in (
+            "SELECT 1 FROM manifest WHERE package_id = ? LIMIT ?",
+            "SELECT 1 FROM tag WHERE package_id = ? LIMIT ?",
+        )
     )
 
 
@@ -161,12 +165,11 @@ def find_parts(r: Reader, storage_id: int, package_id: int, digests: Iterable[st
 
 def manifests_naming(r: Reader, package_id: int, digests: Collection[str], limit: int) -> list[str]:
     """Digests of manifests that refer to one of these, no more than so many."""
-    holes = ", ".join("?" * len(digests))
     rows = r.all(
         f"""
         SELECT DISTINCT m.digest FROM manifest_ref f JOIN manifest m ON m.id = f.manifest_id
-        WHERE f.package_id = ? AND f.digest IN ({holes}) ORDER BY m.digest LIMIT ?
-        """,  # noqa: S608 - question marks
+        WHERE f.package_id = ? AND f.digest IN ({marks(len(digests))}) ORDER BY m.digest LIMIT ?
+        """,
         (package_id, *digests, limit),
     )
     return [row[0] for row in rows]

@@ -35,6 +35,14 @@ _LINKED = """
     SELECT x.package_id, x.sha256, b.size, CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END, x.touched_at
     FROM package_blob x JOIN blob b ON b.storage_id = ? AND b.sha256 = x.sha256
 """
+_LINKED_BY = {each: f"{_LINKED} WHERE x.package_id = ? AND x.{each} = ?" for each in ALGORITHMS}
+_IMAGES_BY = {
+    each: f"""
+        SELECT p.repository_id, p.key FROM package_blob x JOIN package p ON p.id = x.package_id
+        WHERE x.{each} = ? LIMIT ?
+    """
+    for each in ALGORITHMS
+}
 
 
 def find_linked(r: Reader, storage_id: int, repository_id: int, package_key: str, digest: str) -> LinkedBlob | None:
@@ -45,24 +53,15 @@ def find_linked(r: Reader, storage_id: int, repository_id: int, package_key: str
 
 def find_in_package(r: Reader, storage_id: int, package_id: int, digest: str) -> LinkedBlob | None:
     """The same, for an image that is known by its catalog key."""
-    column, value = split_digest(digest)
-    row = r.one(f"{_LINKED} WHERE x.package_id = ? AND x.{column} = ?", (storage_id, package_id, value))
+    algorithm, value = split_digest(digest)
+    row = r.one(_LINKED_BY[algorithm], (storage_id, package_id, value))
     return None if row is None else _linked(row)
 
 
 def images_with(r: Reader, digest: str) -> list[tuple[int, str]]:
     """Some of the images that have a blob, as catalog key of the repository and key of the image."""
-    column, value = split_digest(digest)
-    return [
-        (row[0], row[1])
-        for row in r.all(
-            f"""
-            SELECT p.repository_id, p.key FROM package_blob x JOIN package p ON p.id = x.package_id
-            WHERE x.{column} = ? LIMIT ?
-            """,  # noqa: S608 - one of two names
-            (value, MOST_SOURCES),
-        )
-    ]
+    algorithm, value = split_digest(digest)
+    return [(row[0], row[1]) for row in r.all(_IMAGES_BY[algorithm], (value, MOST_SOURCES))]
 
 
 def link_blob(tx: Transaction, package_id: int, sha256: str, sha512: str | None, now_ms: int) -> bool:

@@ -8,9 +8,10 @@ from datetime import datetime
 from attrs import Factory, frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.storage.catalog.clauses import marks
 from pkgrepo.storage.catalog.columns import at, dump, load
 
-from .trust import Keys, shown_manifests
+from .trust import Keys, shown
 
 
 @frozen
@@ -58,7 +59,7 @@ _COLUMNS = """
     m.id, m.package_id, m.digest, m.sha256, m.media_type, m.size, m.subject, m.artifact_type, m.annotations,
     m.created_at, m.touched_at, CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END
 """
-_STORED = f"SELECT {_COLUMNS} FROM manifest m JOIN blob b ON b.storage_id = ? AND b.sha256 = m.sha256"  # noqa: S608 - ours
+_STORED = f"SELECT {_COLUMNS} FROM manifest m JOIN blob b ON b.storage_id = ? AND b.sha256 = m.sha256"
 _PACKAGE = "SELECT id FROM package WHERE repository_id = ? AND key = ?"
 
 
@@ -66,10 +67,9 @@ def find_manifest(
     r: Reader, storage_id: int, repository_id: int, package_key: str, digest: str, keys: Keys = None
 ) -> Manifest | None:
     """The manifest of this digest in an image, or None; with ``keys`` only what readers who trust those may see."""
-    shown, trusted = shown_manifests(keys)
     row = r.one(
-        f"{_STORED} WHERE m.package_id = ({_PACKAGE}) AND m.digest = ?{shown}",
-        (storage_id, repository_id, package_key, digest, *trusted),
+        f"{_STORED} WHERE m.package_id = ({_PACKAGE}) AND m.digest = ?{shown(keys)}",
+        (storage_id, repository_id, package_key, digest, *(keys or ())),
     )
     return None if row is None else _manifest(row)
 
@@ -83,17 +83,16 @@ def find_tagged(
     With ``keys`` it is what readers who trust those get: while what was pushed last waits for its signature, the one
     before.
     """
-    shown, trusted = shown_manifests(keys)
     standing = "m.digest = t.digest" if keys is None else "m.digest IN (t.digest, t.served)"
     row = r.one(
         f"""
         SELECT {_COLUMNS} FROM tag t
         JOIN manifest m ON m.package_id = t.package_id AND {standing}
         JOIN blob b ON b.storage_id = ? AND b.sha256 = m.sha256
-        WHERE t.package_id = ({_PACKAGE}) AND t.name = ?{shown}
+        WHERE t.package_id = ({_PACKAGE}) AND t.name = ?{shown(keys)}
         ORDER BY CASE WHEN m.digest = t.digest THEN 0 ELSE 1 END LIMIT 1
-        """,  # noqa: S608 - our own words
-        (storage_id, repository_id, package_key, tag, *trusted),
+        """,
+        (storage_id, repository_id, package_key, tag, *(keys or ())),
     )
     return None if row is None else _manifest(row)
 
@@ -122,7 +121,10 @@ def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: NewM
     One that it has keeps the type under which it came first: readers were promised that a digest never changes.
     """
     changed = tx.execute(
-        "UPDATE manifest SET touched_at = ?, evidence = MAX(evidence, ?) WHERE package_id = ? AND digest = ?",
+        """
+        UPDATE manifest SET touched_at = ?, evidence = CASE WHEN ? = 1 THEN 1 ELSE evidence END
+        WHERE package_id = ? AND digest = ?
+        """,
         (now_ms, int(new.evidence), package_id, new.digest),
     )
     if changed:
@@ -131,7 +133,7 @@ def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: NewM
         """
         INSERT INTO manifest (repository_id, package_id, digest, sha256, media_type, size, subject, artifact_type,
                               annotations, evidence, created_at, touched_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
         """,
         (
             repository_id,
@@ -220,12 +222,11 @@ def list_referrers(
     With ``keys`` only those that readers who trust those may see.
     """
     wanted = tuple(artifact_types)
-    shown, trusted = shown_manifests(keys)
-    narrowed = f" AND m.artifact_type IN ({', '.join('?' * len(wanted))})" if wanted else ""
+    narrowed = f" AND m.artifact_type IN ({marks(len(wanted))})" if wanted else ""
     rows = r.all(
-        f"{_STORED} WHERE m.package_id = ? AND m.subject = ? AND m.digest > ?{narrowed}{shown} "
+        f"{_STORED} WHERE m.package_id = ? AND m.subject = ? AND m.digest > ?{narrowed}{shown(keys)} "
         "ORDER BY m.digest LIMIT ?",
-        (storage_id, package_id, subject, after, *wanted, *trusted, limit),
+        (storage_id, package_id, subject, after, *wanted, *(keys or ()), limit),
     )
     return [_manifest(row) for row in rows]
 
@@ -238,13 +239,14 @@ def list_images(
 
     With ``alone`` only those that were pushed last by their names alone, or only the others.
     """
+    only = "" if alone is None else " AND alone = ?"
     rows = r.all(
-        """
+        f"""
         SELECT key FROM package p
-        WHERE repository_id = ? AND key > ? AND EXISTS (SELECT 1 FROM manifest m WHERE m.package_id = p.id)
-        AND (? IS NULL OR alone = ?) ORDER BY key LIMIT ?
+        WHERE repository_id = ? AND key > ? AND EXISTS (SELECT 1 FROM manifest m WHERE m.package_id = p.id){only}
+        ORDER BY key LIMIT ?
         """,
-        (repository_id, after, alone, alone, limit),
+        (repository_id, after, *([] if alone is None else [int(alone)]), limit),
     )
     return [row[0] for row in rows]
 

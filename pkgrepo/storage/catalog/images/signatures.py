@@ -60,7 +60,7 @@ def signed_by(subject: str | None, artifact_type: str | None, tags: Iterable[str
 def list_places(r: Reader, package_id: int) -> list[tuple[str, str]]:
     """Everything in an image that may hold signatures: the digest of the manifest, and that of what it may sign."""
     tags = r.all(
-        "SELECT name, digest FROM tag WHERE package_id = ? AND substr(name, -4) = '.sig' AND digest IS NOT NULL",
+        "SELECT name, digest FROM tag WHERE package_id = ? AND name LIKE '%.sig' AND digest IS NOT NULL",
         (package_id,),
     )
     referrers = r.all(

@@ -11,7 +11,7 @@ from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.storage.catalog.columns import at, load
 
 from .linked_blobs import find_in_package
-from .trust import Keys, shown_manifests
+from .trust import Keys, shown
 
 MOST_PARTS = 10_000  # manifests and blobs of one image that are looked at for its size
 
@@ -65,31 +65,25 @@ def list_image_versions(
 
     With ``keys`` only what readers who trust those may see.
     """
-    query, parameters = _every(package_id, keys)
-    where = ""
-    if before is not None:
-        where = "WHERE (pushed, name) < (?, ?)"
-        parameters += before
-    sql = f"SELECT * FROM ({query}) x {where} ORDER BY pushed DESC, name DESC LIMIT ?"  # noqa: S608 - our own words
-    return [_version(row) for row in r.all(sql, (*parameters, limit))]
+    below = "" if before is None else "WHERE (pushed, name) < (?, ?)"
+    sql = f"SELECT * FROM ({_every(keys)}) x {below} ORDER BY pushed DESC, name DESC LIMIT ?"
+    return [_version(row) for row in r.all(sql, (*_twice(package_id, keys), *(before or ()), limit))]
 
 
 def count_image_versions(r: Reader, package_id: int, keys: Keys = None) -> int:
     """How many there are."""
-    query, parameters = _every(package_id, keys)
-    row = r.one(f"SELECT COUNT(*) FROM ({query}) x", parameters)  # noqa: S608 - our own words
+    row = r.one(f"SELECT COUNT(*) FROM ({_every(keys)}) x", _twice(package_id, keys))
     assert row is not None
     return int(row[0])
 
 
 def find_image_version(r: Reader, package_id: int, name: str, keys: Keys = None) -> ImageVersion | None:
     """The version of this tag, or the manifest of this digest, whatever names that; None when there is none."""
-    shown, trusted = shown_manifests(keys)
     if ":" in name:
-        sql = f"SELECT m.digest, m.created_at, '', {_COLUMNS} FROM manifest m WHERE m.package_id = ? AND m.digest = ?"  # noqa: S608 - ours
+        sql = f"SELECT m.digest, m.created_at, '', {_COLUMNS} FROM manifest m WHERE m.package_id = ? AND m.digest = ?"
     else:
         sql = f"{_tags(keys)} AND t.name = ?"
-    row = r.one(f"{sql}{shown}", (package_id, name, *trusted))
+    row = r.one(f"{sql}{shown(keys)}", (package_id, name, *(keys or ())))
     return None if row is None else _version(row)
 
 
@@ -131,14 +125,17 @@ def image_parts(r: Reader, storage_id: int, package_id: int, digest: str) -> lis
     return found
 
 
-def _every(package_id: int, keys: Keys) -> tuple[str, list[Value]]:
-    shown, trusted = shown_manifests(keys)
-    query = f"""
-        {_tags(keys)}{shown}
+def _every(keys: Keys) -> str:
+    return f"""
+        {_tags(keys)}{shown(keys)}
         UNION ALL
-        SELECT m.digest, m.created_at, '', {_COLUMNS} FROM manifest m WHERE m.package_id = ? AND {_LOOSE}{shown}
-    """  # noqa: S608 - our own words
-    return query, [package_id, *trusted, package_id, *trusted]
+        SELECT m.digest, m.created_at, '', {_COLUMNS} FROM manifest m WHERE m.package_id = ? AND {_LOOSE}{shown(keys)}
+    """
+
+
+def _twice(package_id: int, keys: Keys) -> list[Value]:
+    """The parameters of ``_every``."""
+    return [package_id, *(keys or ())] * 2
 
 
 def _tags(keys: Keys) -> str:
@@ -146,7 +143,7 @@ def _tags(keys: Keys) -> str:
     return f"""
         SELECT t.name AS name, t.updated_at AS pushed, t.actor AS actor, {_COLUMNS} FROM tag t
         JOIN manifest m ON m.package_id = t.package_id AND m.digest = {standing} WHERE t.package_id = ?
-    """  # noqa: S608 - our own words
+    """
 
 
 def _version(row: Row) -> ImageVersion:

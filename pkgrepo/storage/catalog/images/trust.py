@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.clauses import marks
 
 MOST_INTEGER = 2**63 - 1  # of a column; later than any time
 
@@ -29,67 +30,66 @@ class Expired:
     name: str
 
 
-def shown_manifests(keys: Keys) -> tuple[str, tuple[str, ...]]:
-    """The condition on manifests ``m`` for what readers see, to be put behind others, with its parameters."""
+def shown(keys: Keys) -> str:
+    """
+    The condition on manifests ``m`` for what readers see, to be put behind others.
+
+    Its parameters are the keys, if there are any.
+    """
     if keys is None:
-        return "", ()
+        return ""
     if not keys:
-        return " AND m.evidence = 1", ()
-    marks = ", ".join("?" * len(keys))
-    signed = f"EXISTS (SELECT 1 FROM manifest_trust x WHERE x.manifest_id = m.id AND x.key_id IN ({marks}))"  # noqa: S608
-    return f" AND (m.evidence = 1 OR {signed})", tuple(keys)
+        return " AND m.evidence = 1"
+    signed = f"SELECT 1 FROM manifest_trust x WHERE x.manifest_id = m.id AND x.key_id IN ({marks(len(keys))})"
+    return f" AND (m.evidence = 1 OR EXISTS ({signed}))"
 
 
 def list_shown_tags(r: Reader, package_id: int, keys: Sequence[str], *, after: str, limit: int) -> list[str]:
     """Names of the tags by which readers get something, bytewise ordered, from after ``after``."""
-    shown, trusted = shown_manifests(keys)
     rows = r.all(
         f"""
         SELECT t.name FROM tag t WHERE t.package_id = ? AND t.name > ? AND EXISTS (
             SELECT 1 FROM manifest m
-            WHERE m.package_id = t.package_id AND m.digest IN (t.digest, t.served){shown}
+            WHERE m.package_id = t.package_id AND m.digest IN (t.digest, t.served){shown(keys)}
         )
         ORDER BY t.name LIMIT ?
-        """,  # noqa: S608 - our own words
-        (package_id, after, *trusted, limit),
+        """,
+        (package_id, after, *keys, limit),
     )
     return [row[0] for row in rows]
 
 
 def shown_images(r: Reader, repository_id: int, keys: Sequence[str], first: str, last: str) -> list[str]:
     """Keys of the images from ``first`` to ``last`` that hold something trusted; evidence alone is no image."""
-    shown, trusted = shown_manifests(keys)
     rows = r.all(
         f"""
         SELECT p.key FROM package p WHERE p.repository_id = ? AND p.key BETWEEN ? AND ? AND EXISTS (
-            SELECT 1 FROM manifest m WHERE m.package_id = p.id AND m.evidence = 0{shown}
+            SELECT 1 FROM manifest m WHERE m.package_id = p.id AND m.evidence = 0{shown(keys)}
         )
-        """,  # noqa: S608 - our own words
-        (repository_id, first, last, *trusted),
+        """,
+        (repository_id, first, last, *keys),
     )
     return [row[0] for row in rows]
 
 
 def find_shown_digest(r: Reader, package_id: int, tag: str, keys: Sequence[str]) -> str | None:
     """The digest that readers get by a tag, or None."""
-    shown, trusted = shown_manifests(keys)
     row = r.one(
         f"""
         SELECT m.digest FROM tag t
         JOIN manifest m ON m.package_id = t.package_id AND m.digest IN (t.digest, t.served)
-        WHERE t.package_id = ? AND t.name = ?{shown}
+        WHERE t.package_id = ? AND t.name = ?{shown(keys)}
         ORDER BY CASE WHEN m.digest = t.digest THEN 0 ELSE 1 END LIMIT 1
-        """,  # noqa: S608 - our own words
-        (package_id, tag, *trusted),
+        """,
+        (package_id, tag, *keys),
     )
     return None if row is None else str(row[0])
 
 
 def is_shown(r: Reader, package_id: int, digest: str, keys: Sequence[str]) -> bool:
     """Whether readers see the manifest of this digest."""
-    shown, trusted = shown_manifests(keys)
-    query = f"SELECT 1 FROM manifest m WHERE m.package_id = ? AND m.digest = ?{shown}"  # noqa: S608 - our own words
-    return r.one(query, (package_id, digest, *trusted)) is not None
+    query = f"SELECT 1 FROM manifest m WHERE m.package_id = ? AND m.digest = ?{shown(keys)}"
+    return r.one(query, (package_id, digest, *keys)) is not None
 
 
 def await_signature(tx: Transaction, package_id: int, digest: str, expires_ms: int, *, new: bool) -> None:

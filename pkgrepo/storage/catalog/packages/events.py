@@ -48,9 +48,9 @@ def append_event(
     data: Mapping[str, Any],
     actor: Actor,
     now_ms: int,
-) -> int:
-    """Add an event; its sequence number."""
-    return tx.insert(
+) -> None:
+    """Add an event."""
+    tx.execute(
         """
         INSERT INTO event (repository_id, package_id, package_key, version_key, kind, data, user_id, actor, token_id,
                            at)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Package
-from pkgrepo.storage.catalog.columns import at, dump, like, load
+from pkgrepo.storage.catalog.clauses import given, narrowed, number
+from pkgrepo.storage.catalog.columns import LIKE, at, dump, like, load
 
 _PACKAGE = """
 SELECT id, repository_id, key, name, latest, serial, meta, created_at, updated_at, modified_s FROM package
 """
+_FILTERS = ("repository_id = ?", "key > ?", f"key {LIKE}")
 
 
 def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
@@ -57,16 +59,16 @@ def touch_package(
     meta: Mapping[str, Any] | None = None,
 ) -> None:
     """Note that a package changed, with the repository's new serial; what is None stays as it is."""
-    later = "CASE WHEN serial = ? THEN modified_s ELSE MAX(modified_s + 1, ?) END"
-    columns: list[str] = ["serial = ?", "updated_at = ?", f"modified_s = {later}"]
-    parameters: list[Value] = [serial, now_ms, serial, now_ms // 1000]
-    for column, value in (("name", name), ("latest", latest), ("meta", None if meta is None else dump(meta))):
-        if value is not None:
-            columns.append(f"{column} = ?")
-            parameters.append(value)
+    now_s = now_ms // 1000
     tx.execute(
-        f"UPDATE package SET {', '.join(columns)} WHERE id = ?",  # noqa: S608 - the columns are named above
-        (*parameters, package_id),
+        """
+        UPDATE package
+        SET serial = ?, updated_at = ?, name = COALESCE(?, name), latest = COALESCE(?, latest),
+            meta = COALESCE(?, meta), modified_s = CASE WHEN serial = ? THEN modified_s
+                WHEN modified_s >= ? THEN modified_s + 1 ELSE ? END
+        WHERE id = ?
+        """,
+        (serial, now_ms, name, latest, None if meta is None else dump(meta), serial, now_s, now_s, package_id),
     )
 
 
@@ -87,12 +89,15 @@ def remove_package(tx: Transaction, package_id: int) -> None:
 
 def list_packages(r: Reader, repository_id: int, *, after: str = "", limit: int = 50, query: str = "") -> list[Package]:
     """Packages ordered by key, from after the key ``after``; ``query`` is looked for anywhere in the key."""
-    where = "repository_id = ? AND key > ?"
-    parameters: list[Value] = [repository_id, after]
-    if query:
-        where += r" AND key LIKE ? ESCAPE '\'"
-        parameters.append(like(query.lower()))
-    return [_package(row) for row in r.all(f"{_PACKAGE} WHERE {where} ORDER BY key LIMIT ?", (*parameters, limit))]
+    values = (repository_id, after, like(query.lower()) if query else None)
+    rows = r.all(f"{_PACKAGE} WHERE {narrowed(_FILTERS, values)} ORDER BY key LIMIT ?", (*given(values), limit))
+    return [_package(row) for row in rows]
+
+
+def count_packages(r: Reader, repository_id: int, query: str = "") -> int:
+    """How many packages ``list_packages`` goes through."""
+    values = (repository_id, None, like(query.lower()) if query else None)
+    return number(r, f"SELECT COUNT(*) FROM package WHERE {narrowed(_FILTERS, values)}", given(values))
 
 
 def package_names(r: Reader, repository_id: int) -> list[tuple[str, str]]:

@@ -9,7 +9,8 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.model import VersionState
-from pkgrepo.storage.catalog.columns import at, like
+from pkgrepo.storage.catalog.clauses import given, marks, narrowed
+from pkgrepo.storage.catalog.columns import LIKE, at, like
 
 
 @frozen
@@ -74,6 +75,7 @@ _PACKAGE = """
            p.created_at, p.updated_at
     FROM package p
 """
+_FILTERS = ("p.repository_id = ?", "p.key > ?", f"p.key {LIKE}")
 
 _VERSION = """
     SELECT v.key, v.text, v.sort, v.state, v.reason, v.published_at, v.publisher,
@@ -97,11 +99,10 @@ def list_package_summaries(
 
     ``skip`` leaves out that many before, for callers that count pages; it costs what it skips.
     """
-    where, parameters = "p.repository_id = ? AND p.key > ?", list[Value]([repository_id, after])
-    if search:
-        where += r" AND p.key LIKE ? ESCAPE '\'"
-        parameters.append(like(search.lower()))
-    rows = r.all(f"{_PACKAGE} WHERE {where} ORDER BY p.key LIMIT ? OFFSET ?", (*parameters, limit, skip))
+    values = (repository_id, after, like(search.lower()) if search else None)
+    rows = r.all(
+        f"{_PACKAGE} WHERE {narrowed(_FILTERS, values)} ORDER BY p.key LIMIT ? OFFSET ?", (*given(values), limit, skip)
+    )
     return [_package(row) for row in rows]
 
 
@@ -109,11 +110,11 @@ def list_version_summaries(
     r: Reader, package_id: int, *, before: tuple[bytes, str] | None = None, limit: int = 50
 ) -> list[VersionSummary]:
     """Versions from the highest down, from below the one with the sort and key in ``before``."""
-    where, parameters = "v.package_id = ?", list[Value]([package_id])
-    if before is not None:
-        where += " AND (v.sort, v.key) < (?, ?)"
-        parameters += before
-    rows = r.all(f"{_VERSION} WHERE {where} ORDER BY v.sort DESC, v.key DESC LIMIT ?", (*parameters, limit))
+    below = "" if before is None else "AND (v.sort, v.key) < (?, ?)"
+    rows = r.all(
+        f"{_VERSION} WHERE v.package_id = ? {below} ORDER BY v.sort DESC, v.key DESC LIMIT ?",
+        (package_id, *(before or ()), limit),
+    )
     return [
         VersionSummary(row[0], row[1], row[2], VersionState(row[3]), row[4], at(row[5]), row[6], row[7], row[8])
         for row in rows
@@ -131,13 +132,9 @@ def search_packages(
     found: list[tuple[int, int, str]] = []
     for start in range(0, len(repository_ids), _CHUNK):
         chunk = repository_ids[start : start + _CHUNK]
-        conditions = [f"repository_id IN ({', '.join('?' * len(chunk))})", *[r"key LIKE ? ESCAPE '\'"] * len(words)]
-        rank = r"CASE WHEN key = ? THEN 0 WHEN key LIKE ? ESCAPE '\' THEN 1 ELSE 2 END"
-        where = " AND ".join(conditions)
-        sql = f"SELECT {rank}, repository_id, key FROM package WHERE {where} ORDER BY 1, 3 LIMIT ?"  # noqa: S608 - ours
         first = words[0] if words else ""
         parameters: list[Value] = [first, like(first)[1:], *chunk, *map(like, words), limit]
-        found += [(row[0], row[1], row[2]) for row in r.all(sql, parameters)]
+        found += [(row[0], row[1], row[2]) for row in r.all(_search(len(chunk), len(words)), parameters)]
     found.sort(key=lambda each: (each[0], each[2], each[1]))
     summaries = [(owner, find_package_summary(r, owner, key)) for _, owner, key in found[:limit]]
     return [(owner, summary) for owner, summary in summaries if summary is not None]
@@ -154,6 +151,14 @@ def place_of_file(r: Reader, file_id: int) -> tuple[str, str] | None:
         (file_id,),
     )
     return None if row is None else (row[0], row[1])
+
+
+def _search(repositories: int, words: int) -> str:
+    return f"""
+        SELECT CASE WHEN key = ? THEN 0 WHEN key {LIKE} THEN 1 ELSE 2 END, repository_id, key
+        FROM package WHERE repository_id IN ({marks(repositories)}){f" AND key {LIKE}" * words}
+        ORDER BY 1, 3 LIMIT ?
+    """
 
 
 def _package(row: Row) -> PackageSummary:

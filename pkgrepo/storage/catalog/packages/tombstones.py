@@ -7,7 +7,7 @@ from datetime import datetime
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.columns import at
+from pkgrepo.storage.catalog.columns import LAST, at
 
 
 @frozen
@@ -30,7 +30,7 @@ def burned_below(r: Reader, repository_id: int, prefix: str, limit: int) -> list
     """Burned paths that begin with a prefix, in order."""
     rows = r.all(
         "SELECT path FROM tombstone WHERE repository_id = ? AND path >= ? AND path < ? ORDER BY path LIMIT ?",
-        (repository_id, prefix, prefix + "\U0010ffff", limit),
+        (repository_id, prefix, prefix + LAST, limit),
     )
     return [row[0] for row in rows]
 

@@ -10,13 +10,22 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from pkgrepo.interfaces import Reader, Value
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import File
-from pkgrepo.storage.catalog.columns import like
+from pkgrepo.storage.catalog.clauses import given, narrowed
+from pkgrepo.storage.catalog.columns import LAST, LIKE, like
 
 from .files import FILE, find_file, to_file
 
 AFTER_SLASH = chr(ord("/") + 1)
+BELOW = f"/{LAST}"  # behind a folder: after all that is below it
+_FILTERS = (
+    "repository_id = ?",
+    "path > ?",
+    "path < ?",
+    f"path {LIKE}",
+    f"path NOT {LIKE}",
+)
 JUMPS = 64  # over folders, between two files; one jump costs as much as reading some fifty rows
 
 
@@ -60,20 +69,20 @@ def file_or_folder(r: Reader, repository_id: int, path: str) -> File | bool:
 
 def _folders(r: Reader, repository_id: int, prefix: str, after: str, limit: int) -> list[str]:
     found: list[str] = []
-    low = prefix + after + AFTER_SLASH if after else prefix
+    low = prefix + after + BELOW if after else prefix
     while len(found) < limit:
         path = _next(r, repository_id, prefix, low, nested=True)
         if path is None:
             break
         name = path[len(prefix) :].partition("/")[0]
         found.append(name)
-        low = prefix + name + AFTER_SLASH
+        low = prefix + name + BELOW
     return found
 
 
 def _files(r: Reader, repository_id: int, prefix: str, after: str, limit: int) -> list[File]:
     found: list[File] = []
-    low = prefix + after + "\x00" if after else prefix
+    low = prefix + after
     jumps = 0
     while len(found) < limit:
         path = _next(r, repository_id, prefix, low, nested=False if jumps > JUMPS else None)
@@ -81,26 +90,27 @@ def _files(r: Reader, repository_id: int, prefix: str, after: str, limit: int) -
             break
         name, slash, _ = path[len(prefix) :].partition("/")
         if slash:
-            low = prefix + name + AFTER_SLASH
+            low = prefix + name + BELOW
             jumps += 1
             continue
         jumps = 0
         row = r.one(f"{FILE} WHERE f.repository_id = ? AND f.path = ?", (repository_id, path))
         if row is not None:
             found.append(to_file(row))
-        low = path + "\x00"
+        low = path
     return found
 
 
 def _next(r: Reader, repository_id: int, prefix: str, low: str, *, nested: bool | None = None) -> str | None:
-    """The first path from ``low`` on below the prefix; with ``nested``, the first that has a folder there, or none."""
-    where, parameters = "repository_id = ? AND path >= ?", list[Value]([repository_id, low])
-    if prefix:
-        where += " AND path < ?"
-        parameters.append(prefix[:-1] + AFTER_SLASH)
-    if nested is not None:
-        where += rf" AND path {'' if nested else 'NOT '}LIKE ? ESCAPE '\'"
-        parameters.append(f"{like(prefix)[1:-1]}%/%")
-    sql = f"SELECT path FROM file WHERE {where} ORDER BY path LIMIT 1"  # noqa: S608 - the conditions are named above
-    row = r.one(sql, parameters)
+    """The first path behind ``low`` below the prefix; with ``nested``, the first that has a folder there, or none."""
+    folder = f"{like(prefix)[1:-1]}%/%"
+    values = (
+        repository_id,
+        low,
+        prefix[:-1] + AFTER_SLASH if prefix else None,
+        folder if nested is True else None,
+        folder if nested is False else None,
+    )
+    sql = f"SELECT path FROM file WHERE {narrowed(_FILTERS, values)} ORDER BY path LIMIT 1"
+    row = r.one(sql, given(values))
     return None if row is None else str(row[0])

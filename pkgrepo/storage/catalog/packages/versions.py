@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pkgrepo.interfaces import Reader, Row, Transaction, Value
+from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, Version, VersionState
+from pkgrepo.storage.catalog.clauses import given
 from pkgrepo.storage.catalog.columns import at, dump, load
 
 _VERSION = "SELECT id, package_id, key, text, sort, state, reason, meta, published_at, publisher FROM version"
@@ -61,19 +62,14 @@ def list_versions(
     A page begins after ``after_sort``. Versions that sort alike are ordered by key: with ``after_key`` a page begins
     in the middle of them, without it after all of them.
     """
-    way, beyond = ("DESC", "<") if descending else ("ASC", ">")
-    where, parameters = "package_id = ?", list[Value]([package_id])
-    if after_sort is not None and after_key is not None:
-        where += f" AND (sort, key) {beyond} (?, ?)"
-        parameters += [after_sort, after_key]
-    elif after_sort is not None:
-        where += f" AND sort {beyond} ?"
-        parameters.append(after_sort)
-    sql = f"{_VERSION} WHERE {where} ORDER BY sort {way}, key {way}"
-    if limit is not None:
-        sql += " LIMIT ?"
-        parameters.append(limit)
-    return [_version(row) for row in r.all(sql, parameters)]
+    way = "DESC" if descending else "ASC"
+    beyond = "<" if descending else ">"
+    begin = ""
+    if after_sort is not None:
+        begin = f"AND sort {beyond} ?" if after_key is None else f"AND (sort, key) {beyond} (?, ?)"
+    end = "" if limit is None else "LIMIT ?"
+    sql = f"{_VERSION} WHERE package_id = ? {begin} ORDER BY sort {way}, key {way} {end}"
+    return [_version(row) for row in r.all(sql, given((package_id, after_sort, after_key, limit)))]
 
 
 def version_keys(r: Reader, package_id: int) -> list[str]:

@@ -45,7 +45,7 @@ def add_group(tx: Transaction, *, name: str, now_ms: int, description: str = "")
     if tx.one("SELECT 1 FROM user_group WHERE key = ?", (name_key(name),)) is not None:
         raise AlreadyExists("group", name)
     uid = str(uuid.uuid4())
-    tx.insert(
+    tx.execute(
         "INSERT INTO user_group (uid, name, key, description, created_at) VALUES (?, ?, ?, ?, ?)",
         (uid, name, name_key(name), description, now_ms),
     )

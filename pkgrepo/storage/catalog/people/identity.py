@@ -16,7 +16,8 @@ from attrs import evolve
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Action, TokenKind, User, UserKind
-from pkgrepo.storage.catalog.columns import at, at_or_none, dump_words, like, load_actions
+from pkgrepo.storage.catalog.clauses import number
+from pkgrepo.storage.catalog.columns import LIKE, at, at_or_none, dump_words, like, load_actions
 from pkgrepo.storage.catalog.server import settings
 
 SERIAL = "identity_serial"
@@ -26,6 +27,8 @@ _USER = """
            generation, created_at, updated_at, last_login_at
     FROM account
 """
+
+_FOUND = f"key {LIKE} OR name {LIKE} OR email {LIKE}"
 
 
 class UserChanges(TypedDict, total=False):
@@ -90,12 +93,15 @@ def has_users(r: Reader) -> bool:
 
 def list_users(r: Reader, *, after: str = "", limit: int = 50, search: str = "") -> list[User]:
     """Users ordered by key, from after the key ``after``; ``search`` is looked for in user name, name and email."""
-    where, parameters = "key > ?", [after]
-    if search:
-        where += r" AND (key LIKE ? ESCAPE '\' OR lower(name) LIKE ? ESCAPE '\' OR lower(email) LIKE ? ESCAPE '\')"
-        parameters += [like(name_key(search))] * 3
-    rows = r.all(f"{_USER} WHERE {where} ORDER BY key LIMIT ?", (*parameters, limit))
+    found = f"AND ({_FOUND})" if search else ""
+    rows = r.all(f"{_USER} WHERE key > ? {found} ORDER BY key LIMIT ?", (after, *_searched(search), limit))
     return [user for row in rows if (user := _user(row)) is not None]
+
+
+def count_users(r: Reader, search: str = "") -> int:
+    """How many users ``list_users`` goes through."""
+    found = f"WHERE {_FOUND}" if search else ""
+    return number(r, f"SELECT COUNT(*) FROM account {found}", _searched(search))
 
 
 def password_hash(r: Reader, user_id: int) -> str:
@@ -130,7 +136,7 @@ def add_user(
         """
         INSERT INTO account (uid, username, key, name, email, password_hash, kind, active, admin, user_manager,
                              system_manager, default_actions, created_at, updated_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
         """,
         (
             str(uuid.uuid4()),
@@ -252,6 +258,11 @@ def _keep_an_admin(tx: Transaction, leaving: User) -> None:
     other = tx.one("SELECT 1 FROM account WHERE admin = 1 AND active = 1 AND id <> ? LIMIT 1", (leaving.id,))
     if other is None:
         raise Conflict(f"{leaving.username} is the last active admin; make somebody else admin first")
+
+
+def _searched(search: str) -> list[str]:
+    """The parameters of ``_FOUND``."""
+    return [like(name_key(search))] * 3 if search else []
 
 
 def _standing(user: User) -> tuple[bool, ...]:

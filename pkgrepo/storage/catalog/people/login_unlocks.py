@@ -23,7 +23,7 @@ class LoginUnlock:
 def add_unlock(tx: Transaction, *, username: str = "", address: str = "", now_ms: int) -> None:
     """Lift the blocks of an account, of an address, or of both."""
     added = tx.insert(
-        "INSERT INTO login_unlock (account, address, created_at) VALUES (?, ?, ?)",
+        "INSERT INTO login_unlock (account, address, created_at) VALUES (?, ?, ?) RETURNING id",
         (name_key(username), address, now_ms),
     )
     tx.execute("DELETE FROM login_unlock WHERE id <= ?", (added - KEPT,))

@@ -11,6 +11,7 @@ from attrs import evolve
 from pkgrepo.errors import AlreadyExists, NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
+from pkgrepo.storage.catalog.clauses import given, narrowed
 from pkgrepo.storage.catalog.columns import at
 
 from .identity import bump_identity_serial, name_key
@@ -18,6 +19,7 @@ from .identity import bump_identity_serial, name_key
 _PROJECT = "SELECT id, uid, key, name, description, visibility, quota, created_at, updated_at FROM project"
 
 _BINDING = "SELECT repository_id, pattern, project_id FROM project_binding"
+_OF = ("project_id = ?", "repository_id = ?")
 
 _MEMBER = """
     SELECT m.project_id, m.subject_kind, m.subject_id, m.role,
@@ -83,7 +85,7 @@ def add_project(
     project_id = tx.insert(
         """
         INSERT INTO project (uid, key, name, description, visibility, quota, created_at, updated_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
         """,
         (str(uuid.uuid4()), name_key(key), name or key, description, visibility, quota, now_ms, now_ms),
     )
@@ -205,12 +207,8 @@ def list_bindings(
     r: Reader, *, project_id: int | None = None, repository_id: int | None = None
 ) -> list[ProjectBinding]:
     """The bindings of a project, of a repository, or of both together, by repository and pattern."""
-    where, parameters = ["1 = 1"], []
-    for column, value in (("project_id", project_id), ("repository_id", repository_id)):
-        if value is not None:
-            where.append(f"{column} = ?")
-            parameters.append(value)
-    rows = r.all(f"{_BINDING} WHERE {' AND '.join(where)} ORDER BY repository_id, pattern", parameters)
+    values = (project_id, repository_id)
+    rows = r.all(f"{_BINDING} WHERE {narrowed(_OF, values)} ORDER BY repository_id, pattern", given(values))
     return [ProjectBinding(repository_id=row[0], pattern=row[1], project_id=row[2]) for row in rows]
 
 

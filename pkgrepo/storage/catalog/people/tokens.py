@@ -11,6 +11,7 @@ from attrs import evolve
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Action, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
+from pkgrepo.storage.catalog.clauses import given, narrowed, number
 from pkgrepo.storage.catalog.columns import at, at_or_none, dump, dump_words, load, to_ms
 
 from .identity import bump_generation, bump_identity_serial
@@ -20,6 +21,7 @@ _SELECT = """
            revoked_at, created_at, created_from, last_used_at, last_used_ip, last_used_client, uses, asked
     FROM token
 """
+_FILTERS = ("id > ?", "user_id = ?", "COALESCE(last_used_at, created_at) < ?")
 
 
 class TokenChanges(TypedDict, total=False):
@@ -54,7 +56,7 @@ def add_token(
         """
         INSERT INTO token (uid, user_id, hash, shown, kind, name, description, scopes, repositories, packages, cidrs,
                            expires_at, created_at, created_from, asked)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
         """,
         (
             str(uuid.uuid4()),
@@ -109,15 +111,14 @@ def list_tokens(
 
     ``unused_since_ms`` keeps those last used before that time, or never used and made before it.
     """
-    where, parameters = "id > ?", [after]
-    if user_id is not None:
-        where += " AND user_id = ?"
-        parameters.append(user_id)
-    if unused_since_ms is not None:
-        where += " AND COALESCE(last_used_at, created_at) < ?"
-        parameters.append(unused_since_ms)
-    rows = r.all(f"{_SELECT} WHERE {where} ORDER BY id LIMIT ?", (*parameters, limit))
+    values = (after, user_id, unused_since_ms)
+    rows = r.all(f"{_SELECT} WHERE {narrowed(_FILTERS, values)} ORDER BY id LIMIT ?", (*given(values), limit))
     return [token for row in rows if (token := _token(row)) is not None]
+
+
+def count_tokens(r: Reader, user_id: int) -> int:
+    """How many tokens a user has, revoked ones too."""
+    return number(r, "SELECT COUNT(*) FROM token WHERE user_id = ?", (user_id,))
 
 
 def update_token(tx: Transaction, token_id: int, **changes: Unpack[TokenChanges]) -> Token:

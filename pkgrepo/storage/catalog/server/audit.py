@@ -13,7 +13,8 @@ from attrs import Factory, frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, AuditEntry
-from pkgrepo.storage.catalog.columns import at, dump, load
+from pkgrepo.storage.catalog.clauses import given, narrowed
+from pkgrepo.storage.catalog.columns import LAST, at, dump, load
 
 OK = "ok"
 
@@ -24,6 +25,16 @@ DEEPEST = 8  # levels of the detail
 PRUNED = 500  # rows in one transaction; some milliseconds of the writer
 
 _ENTRY = "SELECT seq, at, request_id, user_id, actor, token_id, address, action, object, outcome, detail FROM audit"
+_FILTERS = (
+    "seq < ?",
+    "actor = ?",
+    "object = ?",
+    "action >= ?",
+    "action <= ?",
+    "outcome = ?",
+    "at >= ?",
+    "at < ?",
+)
 
 
 @frozen
@@ -41,10 +52,10 @@ class Entry:
     detail: Mapping[str, Any] = Factory(dict)
 
 
-def append_entry(tx: Transaction, entry: Entry, now_ms: int) -> int:
-    """Add a line, in which what is longer than a row may hold is cut; its sequence number."""
+def append_entry(tx: Transaction, entry: Entry, now_ms: int) -> None:
+    """Add a line, in which what is longer than a row may hold is cut."""
     actor = entry.actor
-    return tx.insert(
+    tx.execute(
         """
         INSERT INTO audit (at, request_id, user_id, actor, token_id, address, action, object, outcome, detail)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -118,23 +129,18 @@ def list_audit(
     Empty filters let everything pass. ``action`` ending in ``.`` stands for every action that begins so; ``from_ms``
     is included, ``to_ms`` is not.
     """
-    where: list[str] = ["1 = 1"]
-    parameters: list[str | int] = []
-    prefix = action if action.endswith(".") else ""
-    for condition, value in (
-        ("seq < ?", before),
-        ("actor = ?", actor or None),
-        ("object = ?", cut(object) or None),
-        ("action = ?", None if prefix else action or None),
-        ("substr(action, 1, length(?)) = ?", prefix or None),
-        ("outcome = ?", outcome or None),
-        ("at >= ?", from_ms),
-        ("at < ?", to_ms),
-    ):
-        if value is not None:
-            where.append(condition)
-            parameters += [value] * condition.count("?")
-    rows = r.all(f"{_ENTRY} WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?", (*parameters, limit))
+    last = f"{action}{LAST}" if action.endswith(".") else action
+    values = (
+        before,
+        actor or None,
+        cut(object) or None,
+        action or None,
+        last or None,
+        outcome or None,
+        from_ms,
+        to_ms,
+    )
+    rows = r.all(f"{_ENTRY} WHERE {narrowed(_FILTERS, values)} ORDER BY seq DESC LIMIT ?", (*given(values), limit))
     return [_entry(row) for row in rows]
 
 

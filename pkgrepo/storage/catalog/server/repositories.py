@@ -114,7 +114,7 @@ def add_repository(
         """
         INSERT INTO repository (uid, storage_id, name, key, format, type, visibility, active, description, config,
                                 settings, created_at, updated_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
         """,
         (
             uid or str(uuid.uuid4()),
@@ -228,7 +228,7 @@ def add_usage(tx: Transaction, repository_id: int, bytes_delta: int, packages_de
 
 def _grow(tx: Transaction, column: str, repository_id: int) -> int:
     row = tx.one(
-        f"UPDATE repository SET {column} = {column} + 1 WHERE id = ? RETURNING {column}",  # noqa: S608 - a name of ours
+        f"UPDATE repository SET {column} = {column} + 1 WHERE id = ? RETURNING {column}",
         (repository_id,),
     )
     if row is None:

@@ -46,7 +46,7 @@ def grow(tx: Transaction, key: str) -> int:
     row = tx.one(
         """
         INSERT INTO setting (key, value) VALUES (?, '1')
-        ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(setting.value AS INTEGER) + 1 AS TEXT)
+        ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(setting.value AS BIGINT) + 1 AS TEXT)
         RETURNING value
         """,
         (key,),

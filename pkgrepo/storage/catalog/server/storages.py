@@ -70,7 +70,10 @@ def add_storage(
     if taken is not None:
         raise Conflict(f"the folder is a copy of that of storage {taken.name!r}")
     storage_id = tx.insert(
-        "INSERT INTO storage (uid, name, key, kind, settings, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        """
+        INSERT INTO storage (uid, name, key, kind, settings, created_at, updated_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
+        """,
         (uid or str(uuid.uuid4()), name, storage_key(name), kind, dump(settings), now_ms, now_ms),
     )
     config_changed(tx)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pkgrepo.model import SYSTEM, TokenKind, VersionState
-from pkgrepo.storage.catalog.counts import count_packages, count_tokens, count_users, count_versions
 from pkgrepo.storage.catalog.packages import downloads, packages, summaries, versions
 from pkgrepo.storage.catalog.people import identity, tokens
 from tests.support.catalog import MemoryCatalog
@@ -103,11 +102,11 @@ def test_the_place_of_a_file_is_its_package_and_version(catalog: Any) -> None:
 
 def test_lists_know_their_length(catalog: Any) -> None:
     package = catalog.peek(packages.find_package, catalog.repository.id, "demo")
-    assert catalog.peek(count_packages, catalog.repository.id) == 2
-    assert catalog.peek(count_packages, catalog.repository.id, "EM") == 1
-    assert catalog.peek(count_versions, package.id) == 3
+    assert catalog.peek(packages.count_packages, catalog.repository.id) == 2
+    assert catalog.peek(packages.count_packages, catalog.repository.id, "EM") == 1
+    assert catalog.peek(versions.count_versions, package.id) == 3
     user = catalog.do(identity.add_user, username="Ada", email="ada@x.example", now_ms=NOW)
     catalog.do(identity.add_user, username="bob", now_ms=NOW)
-    assert [catalog.peek(count_users, text) for text in ("", "ADA", "x.ex", "%")] == [2, 1, 1, 0]
+    assert [catalog.peek(identity.count_users, text) for text in ("", "ADA", "x.ex", "%")] == [2, 1, 1, 0]
     catalog.do(tokens.add_token, user_id=user.id, hash=b"h", shown="", kind=TokenKind.CI, name="t", now_ms=NOW)
-    assert catalog.peek(count_tokens, user.id) == 1
+    assert catalog.peek(tokens.count_tokens, user.id) == 1

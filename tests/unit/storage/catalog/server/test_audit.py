@@ -22,9 +22,8 @@ def catalog():
 
 def test_a_line_comes_back_as_written():
     catalog = MemoryCatalog()
-    seq = catalog.do(audit.append_entry, audit.Entry(ALICE, "user.updated", "user/bob", detail={"a": [1, "x"]}), 1500)
+    catalog.do(audit.append_entry, audit.Entry(ALICE, "user.updated", "user/bob", detail={"a": [1, "x"]}), 1500)
     (line,) = catalog.peek(audit.list_audit)
-    assert line.seq == seq
     assert (line.user_id, line.actor, line.token_id, line.address, line.request_id) == (
         7,
         "alice",

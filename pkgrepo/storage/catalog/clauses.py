@@ -1,0 +1,45 @@
+"""
+Parts of statements that depend on what is asked for.
+
+A test works out every statement of the program from the source and has both engines prepare it. So SQL is put together
+from literals, constants of its module, ``if`` expressions, and calls of functions such as these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from pkgrepo.interfaces import Reader, Value
+
+T = TypeVar("T")
+
+AT_ONCE = 100  # rows or items of one statement
+
+
+def marks(count: int, mark: str = "?") -> str:
+    """Placeholders for a list of values, or of rows; ``count`` is at least 1, for there is no empty list."""
+    return ", ".join([mark] * count)
+
+
+def narrowed(conditions: Sequence[str], values: Sequence[Value]) -> str:
+    """Those of the conditions whose value is given, which means that it is not None; each has one placeholder."""
+    return " AND ".join(each for each, value in zip(conditions, values, strict=True) if value is not None) or "1 = 1"
+
+
+def given(values: Sequence[Value]) -> list[Value]:
+    """The parameters for ``narrowed``."""
+    return [value for value in values if value is not None]
+
+
+def number(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> int:
+    """The number in the only row of a query, such as a count; 0 where that is NULL, as the largest of nothing is."""
+    row = r.one(sql, parameters)
+    assert row is not None
+    return int(row[0] or 0)
+
+
+def pieces(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The values, at most ``AT_ONCE`` at a time."""
+    for begin in range(0, len(values), AT_ONCE):
+        yield values[begin : begin + AT_ONCE]
