@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from twisted.application.service import IService, Service
-from twisted.internet.defer import Deferred
-from twisted.internet.task import LoopingCall
-from twisted.logger import Logger
+from twisted.application.service import IService
 
 from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S
+from pkgrepo.concurrency.periodic import PeriodicTask, Work
 from pkgrepo.config import Config
 from pkgrepo.core import Core, readable_layout
 from pkgrepo.management.api.audit_trail import FLUSH_S, SUM_S
@@ -20,8 +18,6 @@ from pkgrepo.repositories.upkeep.housekeeping import Housekeeping
 from pkgrepo.repositories.upkeep.sweep import Sweep
 
 from .identification import Identification
-
-log = Logger()
 
 
 def maintenance(core: Core, config: Config, reactor: Any) -> Iterator[IService]:
@@ -50,40 +46,12 @@ def maintenance(core: Core, config: Config, reactor: Any) -> Iterator[IService]:
 def flushers(identification: Identification, reactor: Any) -> Iterator[IService]:
     """Periodic writes of token uses and audit rows, which are collected in memory."""
     trail = identification.trail
-    yield Flusher(identification.uses.flush, FLUSH_EVERY_S, reactor)
-    yield Flusher(trail.flush, FLUSH_S, reactor)
-    yield Flusher(trail.sum_up, SUM_S, reactor, last=trail.close)
 
+    def flusher(flush: Work, every_s: float, last: Work) -> IService:
+        what = "what gathered in memory"
+        failed = "{what} could not be written"
+        return PeriodicTask(flush, reactor, every_s=every_s, what=what, failed=failed, last=last)
 
-class Flusher(Service):
-    """Calls ``flush`` every ``every_s`` seconds, and ``last`` (by default ``flush``) at the stop."""
-
-    def __init__(
-        self,
-        flush: Callable[[], Coroutine[Any, Any, None]],
-        every_s: float,
-        reactor: Any,
-        *,
-        last: Callable[[], Coroutine[Any, Any, None]] | None = None,
-    ) -> None:
-        self._last = last or flush
-        self._every_s = every_s
-        self._loop = LoopingCall(self._run, flush)
-        self._loop.clock = reactor
-
-    def startService(self) -> None:
-        """Start the periodic calls."""
-        super().startService()  # type: ignore[no-untyped-call]
-        self._loop.start(self._every_s, now=False)
-
-    def stopService(self) -> Deferred[None]:
-        """Stop them and write what is left."""
-        super().stopService()  # type: ignore[no-untyped-call]
-        self._loop.stop()
-        return self._run(self._last)
-
-    def _run(self, flush: Callable[[], Coroutine[Any, Any, None]]) -> Deferred[None]:
-        # A failed flush is tried again the next time.
-        return Deferred.fromCoroutine(flush()).addErrback(
-            lambda failure: log.failure("what gathered in memory could not be written", failure=failure)
-        )
+    yield flusher(identification.uses.flush, FLUSH_EVERY_S, last=identification.uses.flush)
+    yield flusher(trail.flush, FLUSH_S, last=trail.flush)
+    yield flusher(trail.sum_up, SUM_S, last=trail.close)

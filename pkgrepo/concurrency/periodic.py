@@ -1,8 +1,9 @@
-"""Work that comes round now and then, beside whatever the server does."""
+"""Tasks that run every so many seconds while the server runs."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred
@@ -15,44 +16,59 @@ from pkgrepo.errors import StorageFull
 
 log = Logger()
 
+Work = Callable[[], Coroutine[Any, Any, None]]
 
-class Rounds(Service, ABC):
+
+class PeriodicTask(Service):
     """
-    Goes round at the start and every ``every_s`` seconds; several processes may do so at a time.
+    Calls ``work`` at start and then every ``every_s`` seconds. Several processes may run it concurrently.
 
-    ``what`` is the work, in words for the log: a round that fails is told, and the next one comes all the same.
+    At stop a call that is under way is cancelled. With ``last``, which writes what is only in memory, nothing is
+    cancelled: the first call comes after ``every_s`` seconds, and at stop ``last`` is called and awaited.
+
+    A call that fails is logged as ``failed``, a format that may name ``what``, the work in words; the next call comes
+    all the same.
     """
 
-    def __init__(self, reactor: IReactorTime, *, every_s: float, what: str) -> None:
+    def __init__(
+        self,
+        work: Work,
+        reactor: IReactorTime,
+        *,
+        every_s: float,
+        what: str,
+        failed: str = "{what} failed",
+        last: Work | None = None,
+    ) -> None:
         self._every_s = every_s
         self._what = what
-        self._loop = LoopingCall(self._run)
+        self._failed = failed
+        self._last = last
+        self._loop = LoopingCall(self._run, work)
         self._loop.clock = reactor
         self._running: Deferred[None] | None = None
 
-    @abstractmethod
-    async def round(self) -> None:
-        """One round, which may be broken off at any wait."""
-
     def startService(self) -> None:
-        """Begin."""
+        """Start the calls."""
         super().startService()  # type: ignore[no-untyped-call]
-        self._loop.start(self._every_s)
+        self._loop.start(self._every_s, now=self._last is None)
 
     def stopService(self) -> Deferred[None] | None:
-        """Break off the round in hand; the next process begins anew."""
+        """End the calls, as the class says."""
         super().stopService()  # type: ignore[no-untyped-call]
         self._loop.stop()
+        if self._last is not None:
+            return self._run(self._last)
         if self._running is not None:
             self._running.cancel()
         return self._running
 
-    def _run(self) -> Deferred[None]:
-        self._running = Deferred.fromCoroutine(self.round()).addErrback(self._report)
+    def _run(self, work: Work) -> Deferred[None]:
+        self._running = Deferred.fromCoroutine(work()).addErrback(self._report)
         return self._running
 
     def _report(self, failure: Failure) -> None:
         if failure.check(StorageFull):
             log.warn("{what} waits for room: {reason}", what=self._what, reason=str(failure.value))
         elif not failure.check(CancelledError):
-            log.failure("{what} failed", failure=failure, what=self._what)
+            log.failure(self._failed, failure=failure, what=self._what)

@@ -67,7 +67,7 @@ class World:
     async def later(self, seconds: float) -> None:
         """Let time pass, and the watch look."""
         self.core.clock.ms += int(seconds * 1000)
-        await self.watch.round()
+        await self.watch.run_once()
 
 
 class Later:

@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
-from twisted.internet.task import Clock
 
-from pkgrepo.composition.background import Flusher
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.images.quarantine import QuarantineWatch
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
@@ -111,56 +108,15 @@ async def test_a_stop_breaks_off_jobs_and_notes_that(tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_what_waits_for_signatures_is_looked_through_from_the_start_on(tmp_path: Path, monkeypatch: Any) -> None:
-    rounds: list[QuarantineWatch] = []
+    runs: list[QuarantineWatch] = []
 
     async def note(watch: QuarantineWatch) -> None:
-        rounds.append(watch)
+        runs.append(watch)
 
-    monkeypatch.setattr(QuarantineWatch, "round", note)
+    monkeypatch.setattr(QuarantineWatch, "run_once", note)
     stack = Stack(tmp_path)
     await stack.start()
     try:
-        assert len(rounds) == 1
+        assert len(runs) == 1
     finally:
         await stack.stop()
-
-
-class Written:
-    """Counts flushes, and fails in those that it is told."""
-
-    def __init__(self, *fails: int) -> None:
-        self.count = 0
-        self._fails = fails
-
-    async def flush(self) -> None:
-        self.count += 1
-        if self.count in self._fails:
-            raise ValueError(self.count)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-def test_a_flusher_flushes_now_and_then_and_at_the_stop(clock: Clock) -> None:
-    written = Written()
-    flusher = Flusher(written.flush, 10, clock)
-    flusher.startService()
-    assert written.count == 0
-    clock.pump([10, 10])
-    assert written.count == 2
-    ended: list[object] = []
-    stopping = flusher.stopService()
-    assert isinstance(stopping, Deferred)
-    stopping.addBoth(ended.append)
-    assert (written.count, ended, clock.getDelayedCalls()) == (3, [None], [])
-
-
-def test_a_flush_that_fails_is_no_reason_to_end(clock: Clock) -> None:
-    written = Written(1, 3)
-    flusher = Flusher(written.flush, 10, clock)
-    flusher.startService()
-    clock.pump([10, 10])
-    flusher.stopService()
-    assert written.count == 3

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.periodic import Rounds
+from pkgrepo.concurrency.periodic import PeriodicTask
 from pkgrepo.errors import PkgrepoError, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Repository
@@ -72,7 +72,7 @@ def window_ms(repository: Repository) -> int:
     return 1000 * int((repository.settings.get("trust") or {}).get("window_s", WINDOW_S))
 
 
-class QuarantineWatch(Rounds):
+class QuarantineWatch(PeriodicTask):
     """
     Looks every minute for what waited in vain.
 
@@ -92,7 +92,7 @@ class QuarantineWatch(Rounds):
         clock: Clock,
         reactor: IReactorTime,
     ) -> None:
-        super().__init__(reactor, every_s=EVERY_S, what="looking through what waits for signatures")
+        super().__init__(self.run_once, reactor, every_s=EVERY_S, what="looking through what waits for signatures")
         self._catch_up = catch_up
         self._keys_of = keys_of
         self._catalog = catalog
@@ -100,8 +100,8 @@ class QuarantineWatch(Rounds):
         self._publisher = publisher
         self._clock = clock
 
-    async def round(self) -> None:
-        """One round."""
+    async def run_once(self) -> None:
+        """Do the work once; it may be cancelled at any await."""
         for repository_id in await self._catalog.scan(trust.waiting_repositories):
             repository = self._registry.find_id(repository_id)
             if repository is None:  # removed; its rows go with it

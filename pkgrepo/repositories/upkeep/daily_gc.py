@@ -7,7 +7,7 @@ from functools import partial
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.periodic import Rounds
+from pkgrepo.concurrency.periodic import PeriodicTask
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import Clock
@@ -25,7 +25,7 @@ DAY_MS = 24 * 3600 * 1000
 OPTIONS = GcOptions(grace_s=24 * 3600)
 
 
-class DailyCollection(Rounds):
+class DailyCollection(PeriodicTask):
     """
     Looks every hour which storages had their last daily collection a day ago, and collects there.
 
@@ -43,15 +43,15 @@ class DailyCollection(Rounds):
         clock: Clock,
         reactor: IReactorTime,
     ) -> None:
-        super().__init__(reactor, every_s=EVERY_S, what="the daily garbage collection")
+        super().__init__(self.run_once, reactor, every_s=EVERY_S, what="the daily garbage collection")
         self._catalog = catalog
         self._registry = registry
         self._collector = collector
         self._jobs = jobs
         self._clock = clock
 
-    async def round(self) -> None:
-        """One round."""
+    async def run_once(self) -> None:
+        """Do the work once; it may be cancelled at any await."""
         for storage in self._registry.storages():
             if storage.active and await self._is_due(storage):
                 await self._collect(storage)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.periodic import Rounds
+from pkgrepo.concurrency.periodic import PeriodicTask
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.repositories.clock import Clock, from_ms
@@ -27,7 +27,7 @@ BATCH = 500  # rows that go in one transaction
 REMOVED_KEPT = timedelta(days=7)  # a removed repository can be brought back for so long
 
 
-class Housekeeping(Rounds):
+class Housekeeping(PeriodicTask):
     """
     Cleans up at the start and every hour.
 
@@ -47,7 +47,7 @@ class Housekeeping(Rounds):
         clock: Clock,
         reactor: IReactorTime,
     ) -> None:
-        super().__init__(reactor, every_s=EVERY_S, what="tidying up")
+        super().__init__(self.run_once, reactor, every_s=EVERY_S, what="tidying up")
         self._catalog = catalog
         self._sweep = sweep
         self._alone_since = exclusive_since
@@ -56,8 +56,8 @@ class Housekeeping(Rounds):
         self._stores = stores
         self._clock = clock
 
-    async def round(self) -> None:
-        """One round."""
+    async def run_once(self) -> None:
+        """Do the work once; it may be cancelled at any await."""
         for storage in self._registry.storages():
             try:
                 store = await self._stores.of(storage)

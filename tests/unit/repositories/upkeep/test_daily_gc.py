@@ -43,26 +43,26 @@ def make(world, clock, jobs):
 @pytest_twisted.ensureDeferred
 async def test_a_day_passes_between_two_collections_also_over_restarts(world, make, jobs, clock):
     await add_blob(world, b"loose")
-    await make().round()
+    await make().run_once()
     clock.ms += DAY_MS - 1
-    await make().round()
+    await make().run_once()
     assert jobs.last(KIND, world.storage.uid) is None
     clock.ms += 1
-    await make().round()
+    await make().run_once()
     first = jobs.last(KIND, world.storage.uid)
     assert (first.state, first.result["young"], first.result["blobs"]) == ("done", 1, 0)  # used a day ago, no longer
     clock.ms += DAY_MS - 1
-    await make().round()
+    await make().run_once()
     assert jobs.last(KIND, world.storage.uid).uid == first.uid
     clock.ms += 1
-    await make().round()
+    await make().run_once()
     assert jobs.last(KIND, world.storage.uid).result["freed"] == len(b"loose")
     assert world.copies() == []
 
 
 @pytest_twisted.ensureDeferred
 async def test_one_that_finds_another_at_work_comes_again(world, make, jobs, clock):
-    await make().round()
+    await make().run_once()
     clock.ms += DAY_MS
     held = Deferred()
 
@@ -71,11 +71,11 @@ async def test_one_that_finds_another_at_work_comes_again(world, make, jobs, clo
         return {"errors": []}
 
     uid = await jobs.begin(KIND, world.storage.uid, {}, work)
-    await make().round()
+    await make().run_once()
     assert jobs.last(KIND, world.storage.uid).uid == uid
     held.callback(None)
     await jobs.wait(uid)
-    await make().round()
+    await make().run_once()
     assert jobs.last(KIND, world.storage.uid).uid != uid
 
 
@@ -84,7 +84,7 @@ async def test_one_that_fails_is_told_and_comes_again(world, make, jobs, clock, 
     from pkgrepo.errors import StorageFailed
 
     daily = make()
-    await daily.round()
+    await daily.run_once()
     clock.ms += DAY_MS
 
     async def fail(_storage):
@@ -92,24 +92,24 @@ async def test_one_that_fails_is_told_and_comes_again(world, make, jobs, clock, 
 
     with monkeypatch.context() as patched:
         patched.setattr(world.stores, "of", fail)
-        await daily.round()
+        await daily.run_once()
     assert jobs.last(KIND, world.storage.uid).state == "failed"
-    await daily.round()
+    await daily.run_once()
     assert jobs.last(KIND, world.storage.uid).state == "done"
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_looks_every_hour_and_ends_with_the_service(make):
+async def test_it_looks_every_hour_and_ends_with_the_service(make, monkeypatch):
     reactor = ReactorClock()
+    runs = []
+
+    async def count(_daily):
+        runs.append(reactor.seconds())
+
+    monkeypatch.setattr(DailyCollection, "run_once", count)
     daily = make(reactor)
-    rounds = []
-
-    async def count():
-        rounds.append(reactor.seconds())
-
-    daily.round = count
     daily.startService()
     reactor.advance(EVERY_S)
     await daily.stopService()
     reactor.advance(EVERY_S)
-    assert rounds == [0, EVERY_S]
+    assert runs == [0, EVERY_S]
