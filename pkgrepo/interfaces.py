@@ -1,8 +1,8 @@
 """
-The seams of the program.
+The interfaces between the packages of the program.
 
-Every implementation is checked with ``verifyObject`` and passes the contract suite of its interface under
-``tests/contracts``. Methods are declared without ``self``, as zope.interface has it.
+Every implementation is checked with ``verifyObject`` and passes the contract suite of its interface in
+``tests/contracts``. As zope.interface requires, methods are declared without ``self``.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ NOT_NOW: Final = NotNow.NOT_NOW  # what is asked for takes a while: await it
 
 class IBlobStore(Interface):
     """
-    Immutable bytes on one storage.
+    Immutable blobs on one storage.
 
-    A blob is visible whole or not at all. A locator names one stored copy and is never used twice, so that removing an
-    old copy can never hit a new one of the same content.
+    A blob is visible completely or not at all. A locator names one stored copy and is never reused, so that deleting an
+    old copy never removes a new copy of the same content.
     """
 
     def begin(expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None) -> IBlobUpload:
         """
         Start receiving a blob; nothing is visible until its ``commit``.
 
-        ``expect_size`` in bytes reserves room, so that a full disk is found before the first byte. ``algorithms`` are
-        ``hashlib`` names, or ``blake2b_256``, computed beside sha256. More than ``limit`` bytes raise ``TooLarge`` at
-        the write.
+        ``expect_size`` (bytes) reserves space, so that a full disk is detected before the first byte. ``algorithms``
+        are ``hashlib`` names, or ``blake2b_256``, computed in addition to sha256. Writing more than ``limit`` bytes
+        raises ``TooLarge``.
 
-        :raises StorageFull: no room for ``expect_size``, or the free space is under the low-water mark
+        :raises StorageFull: no space for ``expect_size``, or the free space is below the low-water mark
         """
 
     def resume(upload_id: str, state: bytes) -> Awaitable[IBlobUpload]:
         """
-        Continue a suspended upload, on any worker; the caller sees to it that only one does.
+        Continue a suspended upload, on any worker; the caller ensures that only one does so at a time.
 
-        Bytes beyond the offset of the state were never acknowledged and are dropped.
+        Bytes beyond the offset in ``state`` were never acknowledged and are discarded.
 
-        :raises BlobMissing: the upload is gone, or the state is not one of this store's
+        :raises BlobMissing: the upload does not exist, or the state is not of this store
         """
 
     def commit_together(uploads: Sequence[IBlobUpload]) -> Awaitable[None]:
         """
-        Commit sealed uploads of this store at the price of one, or leave nothing of any.
+        Commit several sealed uploads of this store with shared fsyncs: all of them or none.
 
         :raises StorageFull: or ``StorageFailed``
         """
@@ -81,13 +81,13 @@ class IBlobStore(Interface):
         """Size in bytes and time of commit (aware UTC), or None when absent."""
 
     def delete(locator: str) -> Awaitable[None]:
-        """Remove the copy for good; absent is fine. Open readers finish undisturbed."""
+        """Delete the copy; no error if it is absent. Open readers can finish."""
 
     def scan(after: str = "", limit: int = 1000) -> Awaitable[Sequence[tuple[str, int, datetime]]]:
         """Up to ``limit`` copies as (locator, size, time of commit), ordered by locator, from after ``after``."""
 
     def sweep_uploads(older_than: datetime, keep: Iterable[str]) -> Awaitable[int]:
-        """Remove unfinished uploads last touched before ``older_than`` unless ``keep`` names them; how many went."""
+        """Remove unfinished uploads last modified before ``older_than`` and not in ``keep``. Returns how many."""
 
     def capacity() -> tuple[int, int]:
         """Free and total bytes of the storage."""
@@ -95,16 +95,16 @@ class IBlobStore(Interface):
 
 class IBlobUpload(IConsumer):
     """
-    Bytes on their way in.
+    A blob that is being received.
 
-    It is an async context manager: leaving it without ``commit`` or ``suspend`` removes every trace, and so does a
-    crash (swept on start). Digests are computed while bytes arrive. ``write`` takes bytes of any size and may be
-    called without waiting; ``registerProducer`` and ``drained`` give back-pressure.
+    It is an async context manager: leaving it without ``commit`` or ``suspend`` removes all data; after a crash the
+    next start removes it. Digests are computed while bytes arrive. ``write`` takes bytes of any size and may be
+    called without waiting; ``registerProducer`` and ``drained`` provide back-pressure.
     """
 
-    id = Attribute("the upload's name, a str that only ``resume`` understands")
-    offset = Attribute("bytes taken so far, an int")
-    data = Attribute("the sealed bytes themselves when they are few, else None")
+    id = Attribute("the upload's name, an opaque str for ``resume``")
+    offset = Attribute("bytes received so far, an int")
+    data = Attribute("the sealed bytes if they are few, else None")
 
     def __aenter__() -> Awaitable[IBlobUpload]:
         """The upload itself."""
@@ -115,59 +115,60 @@ class IBlobUpload(IConsumer):
         """``abort``, which does nothing after a ``commit`` or ``suspend``."""
 
     def write(data: bytes) -> None:
-        """Take the next bytes. :raises TooLarge: past the limit"""
+        """Add the next bytes. :raises TooLarge: the limit is exceeded"""
 
     def drained() -> Awaitable[None]:
         """
-        Wait until few enough bytes are in flight to take more.
+        Wait until few enough bytes are buffered to accept more.
 
         :raises StorageFull: the disk is full; :raises StorageFailed: the device failed
         """
 
     def seal(expected: Mapping[str, str] | None = None, size: int | None = None) -> Awaitable[BlobInfo]:
         """
-        Take no more bytes; what ``commit`` makes of them. Nothing is visible yet, and a crash leaves nothing.
+        Accept no more bytes, and return the blob that ``commit`` will make. Nothing is visible or durable yet.
 
-        ``expected`` maps algorithm names to lower-case hex; every one is checked.
+        ``expected`` maps algorithm names to lower-case hex; each is checked.
 
-        :raises DigestMismatch: some digest differs; :raises SizeMismatch: ``size`` differs
-        :raises StorageFull: or ``StorageFailed``; :raises ValueError: ``expected`` names what ``begin`` did not
+        :raises DigestMismatch: a digest differs; :raises SizeMismatch: ``size`` differs
+        :raises StorageFull: or ``StorageFailed``; :raises ValueError: ``expected`` names an algorithm not in ``begin``
         """
 
     def descriptor() -> int | None:
-        """A new file descriptor of the sealed bytes that the caller closes, or None where there are no files."""
+        """A new file descriptor of the sealed bytes, which the caller closes; None if the store has no files."""
 
     def commit(expected: Mapping[str, str] | None = None, size: int | None = None) -> Awaitable[BlobInfo]:
         """
-        Make the bytes durable and visible, or leave nothing. What was not sealed before is sealed first, see ``seal``.
+        Make the blob durable and visible, or leave nothing. It is sealed first if it was not, see ``seal``.
 
         :raises StorageFull: or ``StorageFailed``
         """
 
     def suspend() -> Awaitable[bytes]:
-        """Make what was received durable and return the state (at most 4 KiB) from which ``resume`` goes on."""
+        """Make the received bytes durable and return the state (at most 4 KiB) for ``resume``."""
 
     def abort() -> Awaitable[None]:
-        """Remove every trace; safe to call at any time, also twice."""
+        """Remove all data; may be called at any time and more than once."""
 
 
 class IBlob(Interface):
     """
-    One stored copy, for reading.
+    One stored copy, opened for reading.
 
-    It stays readable when the copy is deleted, and holds its file until the last reference goes: keep none for long.
+    It stays readable after the copy is deleted. It keeps its file open until the last reference is dropped, so do not
+    keep it for long.
     """
 
     size = Attribute("bytes, an int")
 
     def descriptor() -> int | None:
-        """A new read-only file descriptor that the caller closes, or None where there are no files."""
+        """A new read-only file descriptor, which the caller closes; None if the store has no files."""
 
     def deliver(consumer: IConsumer, start: int, end: int) -> Awaitable[None]:
         """
-        Push bytes ``start`` to ``end`` (exclusive) to the consumer as a push producer; done when all were taken.
+        Push bytes ``start`` to ``end`` (exclusive) to the consumer as a push producer; done when all were written.
 
-        :raises StorageFailed: they cannot be read, and what was delivered must not look complete
+        :raises StorageFailed: they cannot be read; the response must not look complete
         :raises CancelledError: the consumer stopped the delivery
         """
 
@@ -176,20 +177,20 @@ class IBlob(Interface):
 
 
 class Reader(Protocol):
-    """What a query sees: one consistent view of the catalog."""
+    """The argument of a query: one consistent snapshot of the catalog."""
 
     def one(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
         """The first row, or None."""
 
     def all(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """Every row; the caller bounds them in SQL."""
+        """All rows; the SQL limits their number."""
 
 
 class Transaction(Reader, Protocol):
-    """What a write command sees: it sees its own writes, and others see all of them or none."""
+    """The argument of a write command: it sees its own writes; others see all of them or none."""
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """Run one statement; how many rows it changed."""
+        """Run one statement. Returns the number of changed rows."""
 
     def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """Run one INSERT that returns the new row's integer key; that key."""
@@ -286,14 +287,14 @@ class IFormat(Interface):
 
     def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """
-        A repository's configuration with defaults filled in: the fixed object, and the settings beside it.
+        Validate a repository's configuration and fill in defaults. Returns the fixed part and the settings.
 
-        :raises Invalid: with the JSON pointer of what is wrong
+        :raises Invalid: with the JSON pointer of the wrong value
         """
 
     def check_place(storage: str, repository: str) -> None:
         """
-        Let a repository of this name be in a storage of that one.
+        Check the names of a new repository and its storage.
 
         :raises Invalid: clients could not address it; with the JSON pointer ``/name`` or ``/storage``
         """
@@ -302,37 +303,37 @@ class IFormat(Interface):
         """JSON Schema 2020-12 of the repository configuration."""
 
     def warnings(repository: Repository) -> Sequence[str]:
-        """What its configuration brings about and somebody may not expect, in sentences; mostly nothing."""
+        """Sentences about surprising effects of the repository's configuration; usually none."""
 
     def resource(repository: Repository, services: Any) -> Any:
         """
         The Klein application's resource (an ``IResource``) that serves this repository's paths.
 
-        ``services`` are the shared mechanisms to build on, see ``pkgrepo.gateway.services``.
+        ``services`` are the shared mechanisms, see ``pkgrepo.gateway.services``.
         """
 
     def index(index: Any, change: Any) -> None:
         """Bring a package's documents up to date: an ``Indexer``, see ``pkgrepo.repositories.publish.index``."""
 
     def package_key(name: str) -> str:
-        """The normalised spelling of a package's name. :raises Invalid: it cannot be one"""
+        """The normalised form of a package name. :raises Invalid: it is no package name"""
 
     def version_key(text: str) -> str:
-        """The normalised spelling of a version. :raises Invalid: it cannot be one"""
+        """The normalised form of a version. :raises Invalid: it is no version"""
 
     def readable_path(path: str) -> str:
-        """Where the readable layout keeps the file of this public path, below its repository's directory."""
+        """The path in the readable layout for a file's public path, relative to the repository's folder."""
 
     def welcomes(path: bytes) -> bool:
         """
-        Whether who is not known yet gets to this path (as on the wire, below a repository), to say who they are.
+        Whether callers without credentials may reach this path (raw, below a repository), because it is for logging in.
 
-        What is answered there must not tell whether there is such a repository: the resource may be one for a
-        repository that does not exist, in which nobody may do anything.
+        Its answers must not reveal whether the repository exists: the resource may be one for a repository that does
+        not exist, in which nobody may do anything.
         """
 
     def setup(base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
-        """How clients are told of the repository: ``client``, ``title``, ``file``, ``language``, ``text`` each."""
+        """Snippets for setting up clients: ``client``, ``title``, ``file``, ``language`` and ``text`` each."""
 
 
 class IConfiguredFormat(Interface):
