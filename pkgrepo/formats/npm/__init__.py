@@ -1,6 +1,6 @@
 """
-The npm format: publish documents, packuments, tarballs, and what clients ask beside them.
+The npm format: the registry that npm, pnpm, yarn and bun talk to.
 
-Read ``names`` and ``semver`` first, then ``scanner`` and ``envelope`` (how a version arrives), ``tarball`` and
-``manifest`` (what becomes of it), and ``packument`` (how it is told).
+``routes`` maps paths to methods. A publish goes through ``publish`` (body -> release), which calls ``indexing`` inside
+the transaction; ``packument`` joins what ``indexing`` wrote into documents. Read ``names`` and ``semver`` first.
 """

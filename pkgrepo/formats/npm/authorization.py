@@ -1,4 +1,4 @@
-"""Who may read and change what: the npm format's own way of refusing."""
+"""Authorization of requests, with refusals in the words and statuses that npm's clients expect."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pkgrepo.model import Action, Identity, Repository
 
 async def authorize_read(services: Services, request: Request, repository: Repository, name: str | None) -> Identity:
     """
-    The caller, once it is clear that they may read.
+    The identity of a caller who may read a package, or the repository when ``name`` is None.
 
-    :raises NotFound: they are known and may not: they are not told what there is
-    :raises AuthenticationRequired: they are not known
+    :raises NotFound: the caller is logged in and may not read; whether the package exists stays secret
+    :raises AuthenticationRequired: the caller is anonymous and may not read
     """
     try:
         return await services.access.admit(request, Action.READ, repository, name)
@@ -29,9 +29,9 @@ async def authorize_change(
     services: Services, request: Request, repository: Repository, action: Action, name: str, verb: str
 ) -> Identity:
     """
-    The caller, once it is clear that they may do this; ``verb`` is what they want to do to the package.
+    The identity of a caller who may do ``action`` to a package; ``verb`` names it in the sentence of a refusal.
 
-    :raises AuthenticationRequired: they are not known; :raises Forbidden: they are and may not, in npm's words
+    :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is logged in and may not
     """
     request.repository = repository.path
     identity = await services.access.identify(request)
@@ -43,9 +43,9 @@ def require(
     services: Services, identity: Identity, action: Action, repository: Repository, name: str | None, verb: str
 ) -> None:
     """
-    Let the caller pass; the sentence of a refusal names what they wanted to do.
+    Check that an identity may do ``action``; ``verb`` names it in the sentence of a refusal.
 
-    :raises AuthenticationRequired: they are not known; :raises Forbidden: they are and may not
+    :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is logged in and may not
     """
     try:
         services.access.require(identity, action, repository, name)
@@ -54,35 +54,35 @@ def require(
         raise Forbidden(f"You do not have permission to {verb} {what}. {error}") from None
 
 
-def verb_of(request: Request, revision: str) -> str:
+def verb_of_put(request: Request, revision: str) -> str:
     """
-    What a PUT of a package's document wants to do, as far as its head tells; ``revision`` is that of its address.
+    The verb of a PUT of a package's document, from the request's head; ``revision`` is the one in its address.
 
-    npm 9 to 11, pnpm 12 and bun name their command. Of those that do not, none writes a document back without its
-    revision.
+    npm 9 to 11, pnpm 12 and bun send their command in a header. The other clients put a revision into the address
+    whenever they write a document back.
     """
     command = (request.header(b"npm-command") or b"").decode("latin-1").strip().lower()
     return _VERBS.get(command, "change" if revision else "publish")
 
 
-def rights_of(services: Services, repository: Repository, username: str) -> Callable[[str], str | None]:
-    """Tells of a package, by its name, what a user may do with it: ``write``, ``read`` or None."""
+def permission_of(services: Services, repository: Repository, username: str) -> Callable[[str], str | None]:
+    """A function from a package's name to what the user may do with it: ``write``, ``read`` or None."""
     user = services.accounts.find_user(username)
     identity = None if user is None else identity_of(user, via="")
 
-    def right(name: str) -> str | None:
+    def permission(name: str) -> str | None:
         if identity is None:
             return None
         may = services.access.may
-        return next((word for word, action in _RIGHTS if may(identity, action, repository, name)), None)
+        return next((word for word, action in _PERMISSIONS if may(identity, action, repository, name)), None)
 
-    return right
+    return permission
 
 
 UNPUBLISH: Final = "unpublish"
 
 # The words of ``npm access``.
-_RIGHTS: Final = (("write", Action.WRITE), ("read", Action.READ))
+_PERMISSIONS: Final = (("write", Action.WRITE), ("read", Action.READ))
 
 _VERBS: Final = {
     "publish": "publish",
@@ -97,12 +97,12 @@ _VERBS: Final = {
 
 async def authorize_audit(services: Services, request: Request, repository: Repository) -> Identity:
     """
-    The caller, once it is clear that they may ask about vulnerabilities.
+    The identity of a caller who may ask about vulnerabilities.
 
-    Whoever is known may: the answer tells nothing of the repository, and who may read some packages of it (as a member
-    of a project, or by a token) audits what they have installed.
+    Every logged-in user may: the answer says nothing about the repository, and a user who may read only some packages
+    of it (as a member of a project, or with a token) audits what they have installed.
 
-    :raises AuthenticationRequired: they are not known, and the repository is not for everybody
+    :raises AuthenticationRequired: the caller is anonymous, and anonymous callers may not read the repository
     """
     identity = await services.access.identify(request)
     if identity.anonymous:

@@ -13,11 +13,12 @@ from pkgrepo.repositories.hosted_config import Auth, parse_hosted_config
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
-    What publishing may do.
+    The rules of publishing.
 
-    ``manifest_mismatch`` decides what becomes of a version whose sent manifest has other ``dependencies``, ``scripts``
-    or ``bin`` than the package.json in its tarball, which is what runs: the tarball's are taken, or it is refused. A
-    removed version stays burned, whatever its bytes, unless ``reuse_deleted_names`` is on when it is published again.
+    ``manifest_mismatch`` decides about a version whose sent manifest has other ``dependencies``, ``scripts`` or
+    ``bin`` than the package.json in its tarball. With ``tarball`` the tarball's values replace the sent ones, since
+    they are what runs; with ``refuse`` the publish is refused. A removed version can never be published again, not
+    even with the same bytes, unless ``reuse_deleted_names`` is on at that time.
     """
 
     manifest_mismatch: Literal["tarball", "refuse"] = "tarball"
@@ -25,7 +26,7 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class HostedConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type", tag="Hosted"):
-    """Packages are published here. Only ``type`` is the format's own; the rest stands beside it."""
+    """The configuration of a hosted repository. ``type`` is the fixed object; the other fields are settings."""
 
     policy: Policy | None = None
     auth: Auth | None = None
@@ -33,13 +34,13 @@ class HostedConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_
 
 
 def policy_of(repository: Repository) -> Policy:
-    """The policy of a repository, with its defaults."""
+    """The policy of a repository; what it does not set has the default."""
     return msgspec.convert(dict(repository.settings.get("policy") or {}), Policy)
 
 
 def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """
-    The fixed object (``{"type": "Hosted"}``) and the settings beside it; keys that begin with ``x_`` are kept.
+    The fixed object (``{"type": "Hosted"}``) and the settings; keys that begin with ``x_`` are kept.
 
     :raises Invalid: an unknown key or a wrong value, with its JSON pointer
     """

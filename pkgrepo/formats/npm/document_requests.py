@@ -26,7 +26,7 @@ from pkgrepo.model import Action, Actor, BlobInfo, Identity, Repository
 from pkgrepo.repositories.publish.staged import Staged
 
 from . import semver
-from .authorization import require, verb_of
+from .authorization import require, verb_of_put
 from .paths import PackagePath, RootPath, VersionPath
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class DocumentRequests:
         named = None if isinstance(path, RootPath) else path.name
         revision = path.revision if isinstance(path, PackagePath) else ""
         identity = await self._services.access.identify(request)
-        self._require_write(identity, named, verb_of(request, revision))
+        self._require_write(identity, named, verb_of_put(request, revision))
         check_length(request, largest_body(self._services.max_upload))
         async with self._services.publisher.stage(self._repository) as staged:
             received = await Receiver(request, staged, max_tarball=self._services.max_upload).receive()

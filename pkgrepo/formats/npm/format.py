@@ -1,4 +1,4 @@
-"""The npm format, as the composition root and the management API see it."""
+"""The npm format's implementation of ``IFormat``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NpmFormat:
     aliases = ("node",)
 
     def __init__(self, advisories: Path | None = None) -> None:
-        """``advisories`` is an export of known vulnerabilities: a folder or a zip of OSV records."""
+        """``advisories`` is the path of an OSV export: a folder or a zip of records. With None audits find nothing."""
         self._packuments = make_packuments()
         self._advisories = AdvisoryCache(advisories)
 
@@ -51,7 +51,7 @@ class NpmFormat:
         return validate(config)
 
     def check_place(self, storage: str, repository: str) -> None:
-        """Every place will do. See L{IFormat.check_place}."""
+        """Accept every place. See L{IFormat.check_place}."""
 
     def schema(self) -> Mapping[str, Any]:
         """See L{IFormat.schema}."""
@@ -70,7 +70,7 @@ class NpmFormat:
         index_package(index, change)
 
     def package_key(self, name: str) -> str:
-        """See L{IFormat.package_key}: a name is its own key."""
+        """The name itself, which is its own key. See L{IFormat.package_key}."""
         if not names.is_readable(name):
             raise Invalid(f"{quoted(name)} is not the name of a package", "name")
         return name
@@ -84,7 +84,7 @@ class NpmFormat:
         return layout.readable_path(path)
 
     def welcomes(self, path: bytes) -> bool:
-        """Logins and logouts. See L{IFormat.welcomes}."""
+        """Whether a path is one of login or logout. See L{IFormat.welcomes}."""
         return path.startswith(LOGINS)
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:

@@ -1,8 +1,8 @@
 """
-The fragments of a package's documents, its ``latest`` tag, and what a publish adds to them.
+What each change of a package writes inside its transaction: fragments, search row, and the ``latest`` tag.
 
-Documents are joined from the fragments when somebody asks (see ``packuments``): a publish costs the same whatever the
-number of versions.
+Documents are spliced from the fragments when they are requested (see ``packument``), so that the cost of a publish does
+not grow with the number of versions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .names import DEFAULT_TAG
 
 
 def index_package(index: PackageIndex, change: Change) -> None:
-    """Bring the fragments of the changed version up to date, and see to it that ``latest`` stands for something."""
+    """Write the fragments of the changed version and the package's search row; set ``latest`` when it is missing."""
     if change.version is not None:
         _index_version(index, change.version)
     latest = _ensure_latest(index)
@@ -39,7 +39,7 @@ def index_package(index: PackageIndex, change: Change) -> None:
 
 
 def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
-    """Bring the fragments of many versions up to date whose states have changed, and nothing else of them."""
+    """Write the new deprecation of many versions into their fragments."""
     for kind in (packument.FULL, packument.SHORT):
         bodies = version_batches.find_fragments(index.tx, index.package.id, kind, rows)
         parts = [
@@ -52,7 +52,7 @@ def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
 
 
 def index_removed(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
-    """Take the fragments of many versions away that were removed, and see to it that ``latest`` stands for another."""
+    """Remove the fragments of many removed versions, and set ``latest`` when it is missing."""
     for kind in (packument.FULL, packument.SHORT, packument.TIME):
         version_batches.remove_fragments(index.tx, index.package.id, kind, rows)
     index_package(index, Change())
@@ -63,8 +63,8 @@ class Publishing:
     """
     The indexer of a publish.
 
-    The ``tags`` will stand for the new version, which may be born deprecated. Who publishes a package first is its
-    maintainer.
+    It sets the ``tags`` on the new version, and its deprecation when the manifest has one. The publisher of a
+    package's first version becomes its maintainer.
     """
 
     tags: tuple[str, ...]
@@ -96,7 +96,7 @@ def _index_version(index: PackageIndex, version: Version) -> None:
         return
     manifest, deprecated = packument.manifest_of(version), packument.deprecation(version)
     dist = manifest["dist"]
-    # Signed here rather than when it was published, so that a catalog built again signs with its own key.
+    # Signed here, not when the version was published: a catalog that is rebuilt from files then signs with its own key.
     signature = ensure_signer(index.tx).sign(manifest["name"], version.text, dist["integrity"])
     manifest["dist"] = {**dist, "signatures": [signature]}
     for kind, body in (
@@ -108,7 +108,7 @@ def _index_version(index: PackageIndex, version: Version) -> None:
 
 
 def _ensure_latest(index: PackageIndex) -> Version:
-    """The version that ``latest`` stands for: where nothing does, the highest release, or else the highest of all."""
+    """The version tagged ``latest``. When none is, the highest release gets the tag, or else the highest prerelease."""
     latest = tags.find_tagged_version(index.tx, index.package.id, DEFAULT_TAG)
     if latest is not None:
         return latest
@@ -120,8 +120,8 @@ def _ensure_latest(index: PackageIndex) -> Version:
 
 
 def _highest(texts: Sequence[str]) -> semver.Version:
-    """Of versions in their order the last release, or else the last."""
-    # Looked at from the end, since it is one of the last as a rule, and there may be thousands.
+    """The last release in a sorted list of versions, or else the last version."""
+    # From the end: there may be thousands, and usually one of the last is a release.
     highest: semver.Version | None = None
     for text in reversed(texts):
         found = semver.find_version(text)

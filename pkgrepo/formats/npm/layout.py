@@ -1,4 +1,4 @@
-"""Where an npm repository keeps its files: their public paths, and their places in the readable layout."""
+"""The public paths of an npm repository's files, and their paths in the readable layout."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pkgrepo.model import File
 
 from . import names
 
-BUNDLE_ROLE = ".sigstore"  # the suffix by which a provenance bundle accompanies its tarball
+BUNDLE_ROLE = ".sigstore"  # the suffix of a provenance bundle behind its tarball's path
 _FILES = "/-/"
 
 
 def tarball_path(name: str, version_text: str) -> str:
-    """The path of a version's tarball below its repository."""
+    """The path of a version's tarball, relative to its repository."""
     return f"{name}{_FILES}{names.tarball_name(name, version_text)}"
 
 
@@ -21,12 +21,12 @@ def bundle_path(name: str, version_text: str) -> str:
 
 
 def is_tarball(file: File) -> bool:
-    """Whether a file is a version's tarball, rather than what accompanies it."""
+    """Whether a file is a version's tarball; the other files of a version have a role."""
     return "role" not in file.attrs
 
 
 def readable_path(path: str) -> str:
-    """``<name>/<version>/<name>-<version>.tgz`` for a file's public path; a scope is a directory around its names."""
+    """``<name>/<version>/<name>-<version>.tgz`` for a file's public path; a scope becomes a parent directory."""
     name, _, filename = path.partition(_FILES)
     stem = filename.removesuffix(BUNDLE_ROLE).removesuffix(names.TARBALL)
     version = stem.removeprefix(f"{names.split_scope(name)[1]}-")

@@ -1,7 +1,7 @@
 """
 The grammar of package names, dist-tags and tarball names.
 
-A name is its own key: old packages may have upper case in theirs, and two may differ in nothing else.
+A name is its own key: names of old packages may have upper-case letters, and two may differ in case alone.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ DEFAULT_TAG: Final = "latest"
 TARBALL: Final = ".tgz"
 BUNDLE: Final = ".sigstore"
 
-# What encodeURIComponent leaves alone, which is all that a part of a name may hold ...
+# The characters that encodeURIComponent does not encode; a part of an existing name may have these ...
 _READABLE: Final = re.compile(r"[A-Za-z0-9._!~*'()-]+")
-# ... and what of it new names may.
+# ... and a part of a new name these.
 _PUBLISHABLE: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
-# Keys that every JavaScript object has: clients look names up in objects.
+# Keys that every JavaScript object has. Clients use names as keys of objects.
 _OBJECT_KEYS: Final = frozenset(
     {
         "__defineGetter__",
@@ -56,9 +56,9 @@ _NODE_MODULES: Final = frozenset(
 
 def check_new_name(name: str) -> None:
     """
-    Let a name pass that a package may be published under.
+    Check the name of a new package.
 
-    :raises Invalid: it breaks a rule, which the sentence names
+    :raises Invalid: the name breaks a rule; the message names the rule
     """
     why = _why_not_new(name)
     if why:
@@ -66,7 +66,7 @@ def check_new_name(name: str) -> None:
 
 
 def is_readable(name: str) -> bool:
-    """Whether a package can be called so: today's names, and those from before the rules were tightened."""
+    """Whether a text can be the name of an existing package, by today's rules or by the laxer ones of the past."""
     scope, bare = split_scope(name)
     parts = (scope, bare) if name.startswith("@") else (bare,)
     return (
@@ -79,7 +79,7 @@ def is_readable(name: str) -> bool:
 
 
 def split_scope(name: str) -> tuple[str, str]:
-    """Scope without ``@`` and bare name; the scope of an unscoped name is empty."""
+    """The scope, without ``@``, and the bare name; the scope of an unscoped name is empty."""
     if not name.startswith("@"):
         return "", name
     scope, _, bare = name[1:].partition("/")
@@ -87,15 +87,15 @@ def split_scope(name: str) -> tuple[str, str]:
 
 
 def tarball_name(name: str, version_text: str) -> str:
-    """The file name of a version's tarball, which has no scope in it."""
+    """The file name of a version's tarball; it has no scope."""
     return f"{split_scope(name)[1]}-{version_text}{TARBALL}"
 
 
 def find_tarball_version(name: str, filename: str) -> semver.Version | None:
     """
-    The version whose tarball of package ``name`` is called so, or None when no version's is.
+    The version whose tarball in package ``name`` has this file name; None when no version's tarball can have it.
 
-    Both parts may have dashes and digits in them: only the name, which is known, tells where the version begins.
+    Names and versions may both have dashes and digits: only the known name tells where the version begins.
     """
     bare = split_scope(name)[1]
     if not (filename.startswith(f"{bare}-") and filename.endswith(TARBALL)):
@@ -107,13 +107,13 @@ def find_tarball_version(name: str, filename: str) -> semver.Version | None:
 
 def check_tag(tag: str) -> None:
     """
-    Let a dist-tag pass.
+    Check the name of a dist-tag.
 
-    :raises Invalid: it is no word, reads as a range of versions, or means something to JavaScript
+    :raises Invalid: it is no word, reads as a version or a range of versions, or is a key of every JavaScript object
     """
     if not _READABLE.fullmatch(tag) or not tag.strip(".") or len(tag) > LONGEST_TAG:
         raise Invalid(f"invalid tag: {quoted(tag)} is not a word of at most {LONGEST_TAG} URL-safe characters", "tag")
-    # Clients drop a star from nearly anywhere in a range.
+    # Clients accept a star nearly anywhere in a range.
     if "*" in tag or semver.is_range(tag) or semver.find_version(tag) is not None:
         raise Invalid(f"invalid tag: {quoted(tag)} reads as a version or a range of versions", "tag")
     if tag in _OBJECT_KEYS:
@@ -121,6 +121,7 @@ def check_tag(tag: str) -> None:
 
 
 def _why_not_new(name: str) -> str:
+    """The rule that a new name breaks, as the end of a sentence; empty when it breaks none."""
     if len(name) > LONGEST_NAME:
         return f"is longer than {LONGEST_NAME} characters"
     scope, bare = split_scope(name)

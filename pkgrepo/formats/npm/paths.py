@@ -1,9 +1,9 @@
 """
-What the path of a request names, below its repository.
+The grammar of request paths below a repository.
 
 Clients send a scope with its slash plain or encoded, and with the ``@`` encoded or not. A path is therefore split
-before it is decoded, and each part is decoded once and held against its grammar, so that nothing encoded can act as
-a separator, or lead anywhere.
+before it is decoded; each part is decoded once and checked against its grammar. An encoded character so never acts as
+a separator and never leads out of the repository.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LITERAL = "package"
 
 @frozen
 class PackagePath:
-    """A package as a whole; ``revision`` is the one that a change is based on, empty when none is named."""
+    """A whole package. ``revision`` is the one that a change is based on; empty when the path has none."""
 
     name: str
     revision: str = ""
@@ -39,10 +39,9 @@ class VersionPath:
 @frozen
 class TarballPath:
     """
-    A file of a version.
+    The tarball of a version.
 
-    ``filename`` is without any scope. ``selector`` is the version that the path names beside it, empty when it
-    names none.
+    ``filename`` has no scope. ``selector`` is the version that the path names besides; empty when it has none.
     """
 
     name: str
@@ -53,7 +52,7 @@ class TarballPath:
 
 @frozen
 class ApiPath:
-    """Something below ``/-/``, in its decoded parts."""
+    """A path below ``/-/``, as decoded parts."""
 
     parts: tuple[str, ...]
 
@@ -68,11 +67,11 @@ Path = PackagePath | VersionPath | TarballPath | ApiPath | RootPath
 
 def read_path(raw_path: bytes) -> Sequence[Path]:
     """
-    What a path may mean, the likeliest first; nothing when it cannot be a path of this format.
+    The possible meanings of a path, the likeliest first; empty when it is no path of this format.
 
-    ``raw_path`` is as on the wire, from behind the slash that ends the repository's own path. Only paths below
-    ``package/`` have two meanings: they are the specification's own spelling of an address, and a package may be
-    called ``package``. A handler takes the first that exists.
+    ``raw_path`` is as on the wire, behind the slash that ends the repository's own path. Only paths below
+    ``package/`` have two meanings: the specification spells addresses so, and a package may be called ``package``.
+    The caller takes the first meaning that exists.
     """
     parts = _decode(raw_path)
     if parts is None:
@@ -90,7 +89,7 @@ def read_path(raw_path: bytes) -> Sequence[Path]:
 
 
 def split_name(parts: Sequence[str]) -> tuple[str, Sequence[str]] | None:
-    """The package's name at the front of decoded parts, and what follows; None when no package can be called so."""
+    """The package name at the front of decoded parts, and the parts behind it; None when it is no package name."""
     if not parts:
         return None
     name, rest = parts[0], parts[1:]
@@ -110,7 +109,7 @@ def _decode(raw_path: bytes) -> list[str] | None:
 
 
 def _is_part(part: str) -> bool:
-    """Whether a decoded part stays where it is. Scoped names, whole or with a file, are the only ones with a slash."""
+    """Whether a decoded part is safe. A slash is allowed only in a scoped name and behind the scope of a file."""
     return (
         part.strip(".") != ""
         and part.isprintable()
@@ -137,7 +136,7 @@ def _read_package(parts: Sequence[str]) -> Path | None:
 
 
 def _read_file(name: str, rest: Sequence[str], revision: str) -> TarballPath | None:
-    """What follows ``/-/``: the file, perhaps behind the scope or the version."""
+    """The tarball named by the parts behind ``/-/``: a file name, which may follow the scope or the version."""
     scope = name.partition("/")[0] if name.startswith("@") else None
     *before, filename = rest
     if scope is not None and not before and filename.startswith(f"{scope}/"):
@@ -152,7 +151,7 @@ def _read_file(name: str, rest: Sequence[str], revision: str) -> TarballPath | N
 
 
 def _read_literal(parts: Sequence[str]) -> Path | None:
-    """The specification's spelling: name, version, file."""
+    """A path in the specification's spelling: name, version, file."""
     found = split_name(parts)
     if found is None:
         return None

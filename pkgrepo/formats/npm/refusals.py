@@ -1,4 +1,4 @@
-"""Errors as npm's clients show them: one JSON object, whose ``error`` is printed behind the status."""
+"""Errors for npm's clients: one JSON object; they print its ``error`` behind the status."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ REALM = b'Bearer, Basic realm="pkgrepo"'
 
 
 def render_refusal(_request: Request, refusal: Refusal) -> Answer:
-    """A refusal; never HTML, which npm prints as it is."""
+    """The answer of a refusal, always JSON: npm prints HTML unchanged."""
     body = {"error": refusal.sentence}
     if refusal.code == "not_found":
-        # The two words of the public registry, by which tools tell a missing package.
+        # The public registry answers so; tools recognise a missing package by these words.
         body = {"error": "not_found", "reason": "document not found", "message": refusal.sentence}
-    # A login is no protected resource, and npm prints guesses of its own in place of the sentence beside a challenge.
+    # A failed login gets no challenge: npm would print a guess of its own instead of the sentence.
     asked = refusal.headers if refusal.code == LOGIN_FAILED else challenge(refusal, REALM)
     return json_answer(body, refusal.status, headers=(*asked, *NO_STORE))
 
@@ -30,7 +30,7 @@ ERRORS = ErrorTable(
         **STATUSES,
         errors.FileExists: (403, "version_exists"),
         errors.FileBurned: (403, "version_exists"),
-        # npm sends a PUT again after 429, and would be sent away again: logins are PUTs.
+        # Logins are PUTs, and npm repeats a PUT after 429.
         errors.TooManyAttempts: (403, "too_many_attempts"),
     },
     render_refusal,
@@ -38,15 +38,15 @@ ERRORS = ErrorTable(
 
 
 def version_taken(version_text: str) -> errors.Forbidden:
-    """The refusal of a version that exists, or did: clients look for this very sentence."""
+    """The refusal of a version that exists or was removed. Clients look for exactly this sentence."""
     return errors.Forbidden(f"You cannot publish over the previously published versions: {version_text}.")
 
 
 def user_not_found(username: str) -> Refusal:
-    """There is nobody of this name; in a sentence, since the public registry's words are those of a package."""
+    """The refusal for an unknown user; not ``not_found``, which clients show as a missing package."""
     return Refusal(404, f"user {username!r} does not exist", "user_not_found")
 
 
 def version_not_found(selector: str) -> Refusal:
-    """There is no such version, and no such tag."""
+    """The refusal for an unknown version or tag."""
     return Refusal(404, f"version not found: {selector}", "version_not_found")

@@ -1,8 +1,8 @@
 """
 The grammar and the order of versions (semantic versioning 2.0.0).
 
-Of the kept libraries, ``semver`` refuses what npm trims (``v``, ``=``), and ``node-semver``, a port of npm's own, does
-not; but neither makes keys that a database can order by, and of ranges only their grammar is needed here.
+Two maintained libraries exist. ``semver`` refuses the prefixes that npm strips (``v``, ``=``); ``node-semver``, a port
+of npm's own, accepts them. Neither makes keys that a database can sort by, and of ranges only the grammar is needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.quoting import quoted
 
 LONGEST_VERSION: Final = 256  # characters
-LARGEST_NUMBER: Final = 2**53 - 1  # what JavaScript counts exactly
+LARGEST_NUMBER: Final = 2**53 - 1  # Number.MAX_SAFE_INTEGER in JavaScript
 
 _NUMBER = r"0|[1-9][0-9]*"
 _BUILD_ID = r"[0-9A-Za-z-]+"
@@ -29,7 +29,7 @@ _VERSION: Final = re.compile(
     rf"(?:\+(?P<build>{_BUILD_ID}(?:\.{_BUILD_ID})*))?",
     re.ASCII,
 )
-# What npm takes away from the front: any mix of these, as people write them.
+# npm strips any mix of these from the front.
 _BEFORE: Final = re.compile(r"[v=\s]*", re.ASCII)
 
 # The grammar of a range, one comparator at a time: an operator, and a version any part of which may be missing or "x".
@@ -46,8 +46,8 @@ class Version:
     """
     One version.
 
-    ``text`` is how it is written, without what npm strips; ``key`` lacks the build metadata, which makes no other
-    version of it. ``sort`` compares bytewise as versions do.
+    ``text`` is its spelling without the prefixes that npm strips. ``key`` has no build metadata: versions that differ
+    in nothing else are the same one. ``sort`` orders bytewise as versions do.
     """
 
     text: str
@@ -58,9 +58,9 @@ class Version:
 
 def parse_version(text: str) -> Version:
     """
-    The version that a text stands for.
+    The version in a text.
 
-    :raises Invalid: it is none
+    :raises Invalid: the text is no version
     """
     if len(text) > LONGEST_VERSION:
         raise Invalid(
@@ -75,7 +75,7 @@ def parse_version(text: str) -> Version:
 
 
 def find_version(text: str) -> Version | None:
-    """The version that a text stands for, or None when it is none."""
+    """The version in a text, or None when it is no version."""
     return _find_version(text) if len(text) <= LONGEST_VERSION else None
 
 
@@ -99,9 +99,9 @@ def _find_version(text: str) -> Version | None:
 
 def is_same(text: object, version: Version) -> bool:
     """
-    Whether a text spells this version.
+    Whether a text is a spelling of this version.
 
-    Build metadata does not count: npm leaves it out of what it publishes, and in the package.json inside.
+    Build metadata is ignored: npm strips it from what it sends, but keeps it in the package.json of the tarball.
     """
     found = find_version(text) if isinstance(text, str) else None
     return found is not None and found.key == version.key
@@ -132,8 +132,8 @@ def _prerelease(pre: str | None) -> bytes:
     """
     The part of a sort key behind the numbers.
 
-    A release is 02. Before it come prereleases: 01, then for each identifier 01 and number, or 02, text and 00; then
-    00, so that fewer identifiers come first (section 11.4).
+    A release has the byte 02. Prereleases have 01 and so sort first; behind it each identifier is 01 and a number, or
+    02, a text and 00; a final 00 sorts fewer identifiers before more (section 11.4).
     """
     if pre is None:
         return b"\x02"
@@ -145,6 +145,6 @@ def _prerelease(pre: str | None) -> bytes:
 
 
 def _number(value: int) -> bytes:
-    """A number as its length in bytes, one byte, and itself, most significant byte first."""
+    """A number as one byte for its length, and its bytes, most significant first."""
     size = (value.bit_length() + 7) // 8
     return bytes((size,)) + value.to_bytes(size, "big")

@@ -1,15 +1,15 @@
-"""How to point npm's clients at a repository."""
+"""Set-up instructions for npm's clients."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-TOKEN = "<TOKEN>"  # noqa: S105 - the slot that people fill
+TOKEN = "<TOKEN>"  # noqa: S105 - a placeholder
 
 
 def snippets(url: str) -> Sequence[dict[str, str]]:
-    """One entry for each client; ``url`` is the repository's address without a slash at the end."""
+    """The snippets for each client; ``url`` is the repository's address without a slash at the end."""
     registry = f"{url}/"
     key = f"//{urlsplit(url).netloc}{urlsplit(url).path}/"
     plain = url.startswith("http://")
@@ -19,12 +19,12 @@ def snippets(url: str) -> Sequence[dict[str, str]]:
 
     npmrc = f"registry={registry}\n{key}:_authToken={TOKEN}\n"
     yarnrc = f'npmRegistryServer: "{url}"\nnpmAuthToken: "{TOKEN}"\nnpmAlwaysAuth: true\n'
-    # yarn publishes to its default registry, the public one, unless the scope names one for that, too.
+    # Without npmPublishRegistry yarn publishes a scope to its default registry, the public one.
     scoped = (
         f'npmScopes:\n  SCOPE:\n    npmRegistryServer: "{url}"\n    npmPublishRegistry: "{url}"\n'
         f'    npmAuthToken: "{TOKEN}"\n    npmAlwaysAuth: true\n'
     )
-    # yarn 4.18 installs by itself only what is older than its npmMinimalAgeGate.
+    # Without this yarn 4.18 installs only versions that are older than its npmMinimalAgeGate.
     scoped += 'npmPreapprovedPackages:\n  - "@SCOPE/*"\n'
     if plain:
         unsafe = f'unsafeHttpWhitelist:\n  - "{urlsplit(url).hostname}"\n'
@@ -41,7 +41,7 @@ def snippets(url: str) -> Sequence[dict[str, str]]:
         entry("npm", "Log in", "", "sh", f"npm login --registry {registry}\n"),
         entry("npm", "Publish with npm", "", "sh", f"npm publish --registry {registry}\n"),
         entry("pnpm", "Publish with pnpm", "", "sh", f"pnpm publish --registry {registry}\n"),
-        # yarn 1 shows its token for what is not scoped only when it is told to.
+        # Without always-auth yarn 1 sends no token for unscoped packages.
         entry("yarn", ".npmrc for yarn 1 and a private repository", ".npmrc", "ini", f"{npmrc}always-auth=true\n"),
         entry("yarn", ".yarnrc.yml for yarn 2 and later", ".yarnrc.yml", "yaml", yarnrc),
         entry("yarn", "One scope only, for yarn 2 and later", ".yarnrc.yml", "yaml", scoped),

@@ -1,1 +1,1 @@
-"""``npm audit``: installed versions in, known vulnerabilities from a local OSV export out."""
+"""``npm audit``: a client sends its installed versions; the answer lists vulnerabilities from a local OSV export."""

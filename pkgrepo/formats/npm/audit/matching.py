@@ -15,7 +15,7 @@ from attrs import Factory, define, frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.limits import AUDIT_VALUES, MOST_COMPARED, MOST_NODES, MOST_PATHS, MOST_TOLD, PATHS_SIZE
+from pkgrepo.formats.npm.limits import AUDIT_VALUES, MOST_ADVISORIES, MOST_COMPARED, MOST_NODES, MOST_PATHS, PATHS_SIZE
 from pkgrepo.untrusted.json_limits import check_values
 from pkgrepo.untrusted.strict_json import decode_as
 
@@ -62,8 +62,8 @@ class _Work:
             raise Invalid(f"an audit may have {MOST_COMPARED} versions held against advisories at most")
         found = matching(advisories, versions) if advisories else []
         self._told.update(each.id for each in found)
-        if len(self._told) > MOST_TOLD:
-            raise Invalid(f"an audit may be told {MOST_TOLD} advisories at most; ask in parts")
+        if len(self._told) > MOST_ADVISORIES:
+            raise Invalid(f"an audit may be told {MOST_ADVISORIES} advisories at most; ask in parts")
         return found
 
 

@@ -1,8 +1,8 @@
 """
-``npm access`` and what it asks about: who may see a package, and what those who maintain it may do.
+Answers ``npm access``: the visibility of a package, and the permissions of its owners.
 
-The owners of a package are a note of whom to ask. What somebody may do is decided by the permissions of its repository,
-which the management API changes; owners get none by being added, and lose none.
+Visibility and permissions belong to the repository, and are changed through the management API. Owners of a package
+are informative only: an owner gets no permission by being added, and loses none by being removed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pkgrepo.errors import Forbidden
-from pkgrepo.formats.npm.authorization import authorize_change, authorize_read, rights_of
+from pkgrepo.formats.npm.authorization import authorize_change, authorize_read, permission_of
 from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.bodies import read_object
@@ -24,7 +24,7 @@ AT_ONCE = 20  # owners whose permissions are looked up in one turn of the reacto
 
 
 class AccessRequests:
-    """Tells of rights; they are granted for repositories, and changed through the management API."""
+    """Answers requests about the access to packages of one repository."""
 
     def __init__(self, services: Services, repository: Repository, packages: PackageRequests) -> None:
         self._services = services
@@ -33,9 +33,9 @@ class AccessRequests:
 
     async def show(self, request: Request, name: str, what: str) -> Answer:
         """
-        Whether anybody may see a package, which is so when they may see its repository, or what its owners may do.
+        The visibility of a package, which is that of its repository, or the permissions of its owners.
 
-        ``what`` is the last word of the address: ``visibility`` for npm, ``access`` for pnpm 12, ``collaborators``.
+        ``what`` is the last part of the path: ``visibility`` for npm, ``access`` for pnpm 12, ``collaborators``.
 
         :raises NotFound: no such package
         """
@@ -49,10 +49,10 @@ class AccessRequests:
         return json_answer(value, headers=NO_STORE)
 
     async def _collaborators(self, request: Request, package: Package) -> dict[str, str]:
-        """What each owner may do, without those who may do nothing."""
+        """The permission of each owner who has one."""
         found: dict[str, str] = {}
         for count, each in enumerate(package.meta.get("maintainers", ()), 1):
-            right = rights_of(self._services, self._repository, each["name"])(package.name)
+            right = permission_of(self._services, self._repository, each["name"])(package.name)
             if right is not None:
                 found[each["name"]] = right
             if count % AT_ONCE == 0:
@@ -61,9 +61,9 @@ class AccessRequests:
 
     async def set_access(self, request: Request, name: str) -> Answer:
         """
-        Agree to what is so already.
+        Accept the access that the package already has.
 
-        :raises Forbidden: a package cannot be seen by others than its repository
+        :raises Forbidden: another access was asked for; a package has that of its repository
         """
         await authorize_change(self._services, request, self._repository, Action.WRITE, name, "change the access of")
         self._packages.package(name)

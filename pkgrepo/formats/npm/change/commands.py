@@ -1,11 +1,11 @@
 """
-Changes of what was published, as write commands.
+Write commands that change published packages.
 
-npm changes a package by writing its document back: whole or in part, with or without the revision that it was read
-at. What a document says of versions that do not exist is passed over; nothing is ever published by one.
+npm changes a package by writing its document back, whole or in part, with or without the revision that it read. Entries
+of versions that do not exist are ignored; such a document never publishes anything.
 
-Taking versions away is one transaction, with the tags that go or move. Deprecating many is several, between which
-others write: each version's message stands for itself.
+Removing versions, with the change of their tags, is one transaction. Deprecating many versions takes several, between
+which other writers may commit: the message of each version is independent of the others.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from pkgrepo.storage.catalog.packages import packages, tags, version_batches, ve
 @frozen
 class DocumentChange:
     """
-    What a document that was written back asks for; None and what is empty leave things as they are.
+    The change that a written-back document asks for. None and empty fields change nothing.
 
-    ``kept`` are keys of the versions that shall stay, and ``tags`` then all that shall be. ``deprecated`` are messages
-    by version key, an empty one ends a deprecation; a document that has any asks for nothing else. ``star`` is whether
-    the caller likes the package.
+    ``kept`` are the keys of the versions that stay, all others are removed; ``tags`` then replace all tags.
+    ``deprecated`` are messages by version key; an empty one ends a deprecation. A document with any asks for nothing
+    else. ``star`` adds or removes the caller's star.
     """
 
     revision: str = ""
@@ -50,7 +50,7 @@ def deprecate(
     tx: Transaction, repository: Repository, name: str, messages: Mapping[str, str], actor: Actor, now_ms: int
 ) -> str:
     """
-    Deprecate versions with these messages by key, or end it where the message is empty; the revision after it.
+    Deprecate versions with these messages by key; an empty one ends a deprecation. Returns the new revision.
 
     :raises NotFound: no such package
     """
@@ -69,9 +69,9 @@ def apply_document(
     tx: Transaction, repository: Repository, name: str, change: DocumentChange, actor: Actor, burn: bool, now_ms: int
 ) -> str:
     """
-    Do what a document asks for but to deprecate; the package's revision after it, empty when the package is gone.
+    Apply a document that deprecates nothing. Returns the new revision, empty when the package was removed.
 
-    :raises NotFound: no such package; :raises Conflict: it is not at the revision that the document is of
+    :raises NotFound: no such package; :raises Conflict: the package is not at the document's revision
     """
     package = get_package(tx, repository, name)
     check_revision(package, change.revision)
@@ -97,7 +97,7 @@ def remove_version(
     now_ms: int,
 ) -> None:
     """
-    Remove one version, if it is there: npm asks for it once more after it has written the document without it.
+    Remove one version, if it exists: npm sends this also after it has written the document without the version.
 
     :raises Conflict: the package is not at the revision ``base``
     """
@@ -125,25 +125,25 @@ def set_tag(
     tx: Transaction, repository: Repository, name: str, tag: str, version_text: str, actor: Actor, now_ms: int
 ) -> dict[str, str]:
     """
-    Make a tag stand for a version; all tags after it.
+    Set a tag on a version. Returns all tags after it.
 
     :raises NotFound: no such package; :raises Refusal: no such version
     """
     package = get_package(tx, repository, name)
-    if not _point(tx, package, tag, version_text, actor, now_ms):
+    if not _assign_tag(tx, package, tag, version_text, actor, now_ms):
         raise version_not_found(version_text)
-    _tell(tx, repository, package, "tagged", {"tag": tag, "target": version_text}, actor, now_ms)
+    _record_change(tx, repository, package, "tagged", {"tag": tag, "target": version_text}, actor, now_ms)
     return tags.tagged_versions(tx, package.id)
 
 
 def unset_tag(
     tx: Transaction, repository: Repository, name: str, tag: str, actor: Actor, now_ms: int
 ) -> dict[str, str]:
-    """Remove a tag; all tags after it. :raises NotFound: no such package, or no such tag"""
+    """Remove a tag. Returns all tags after it. :raises NotFound: no such package, or no such tag"""
     package = get_package(tx, repository, name)
     if not tags.remove_tag(tx, package.id, tag):
         raise NotFound("tag", tag)
-    _tell(tx, repository, package, "untagged", {"tag": tag}, actor, now_ms)
+    _record_change(tx, repository, package, "untagged", {"tag": tag}, actor, now_ms)
     return tags.tagged_versions(tx, package.id)
 
 
@@ -156,14 +156,14 @@ def get_package(tx: Transaction, repository: Repository, name: str) -> Package:
 
 
 def check_revision(package: Package, given: str) -> None:
-    """Let pass who speaks of the package as it is now, or names no revision. :raises Conflict: it was changed since"""
+    """Check that a given revision, if any, is the package's. :raises Conflict: the package was changed since"""
     current = revision(package.name, package.serial)
     if given and given != current:
         raise Conflict(f"{package.name} was changed meanwhile: it is at revision {current}, not {given}")
 
 
 def _changed_meta(package: Package, change: DocumentChange, actor: Actor) -> dict[str, Any]:
-    """The keys of the package's own metadata that come out different."""
+    """The keys of the package's own metadata that the change gives another value."""
     meta: dict[str, Any] = {}
     if change.maintainers is not None:
         meta["maintainers"] = [dict(each) for each in change.maintainers]
@@ -189,12 +189,12 @@ def _set_tags(
         tags.remove_tag(tx, package.id, tag)
     for tag, text in wanted.items():
         if present.get(tag) != text:
-            _point(tx, package, tag, text, actor, now_ms)
-    _tell(tx, repository, package, "tagged", {"tags": dict(wanted)}, actor, now_ms)
+            _assign_tag(tx, package, tag, text, actor, now_ms)
+    _record_change(tx, repository, package, "tagged", {"tags": dict(wanted)}, actor, now_ms)
 
 
-def _point(tx: Transaction, package: Package, tag: str, text: str, actor: Actor, now_ms: int) -> bool:
-    """Set a tag in the table; whether there is such a version."""
+def _assign_tag(tx: Transaction, package: Package, tag: str, text: str, actor: Actor, now_ms: int) -> bool:
+    """Set a tag on a version. False when there is no such version."""
     parsed = semver.find_version(text)
     version = None if parsed is None else versions.find_version(tx, package.id, parsed.key)
     if version is None:
@@ -203,7 +203,7 @@ def _point(tx: Transaction, package: Package, tag: str, text: str, actor: Actor,
     return True
 
 
-def _tell(
+def _record_change(
     tx: Transaction,
     repository: Repository,
     package: Package,
@@ -212,7 +212,7 @@ def _tell(
     actor: Actor,
     now_ms: int,
 ) -> None:
-    """Let readers, and who follows events, see a change of the package."""
+    """Index a change of the package under a new serial, and append its event."""
     package = bump_package_serial(tx, repository, package, now_ms)
     index_package(PackageIndex(tx, package, now_ms), Change())
     append_package_event(tx, package, kind, data, actor, now_ms)

@@ -1,10 +1,10 @@
-"""Owners and stars of a package, changed one at a time as pnpm 12 does; npm writes the package's document back."""
+"""Changes one owner or star of a package, as pnpm 12 asks for it; npm writes the package's document back instead."""
 
 from __future__ import annotations
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import authorize_change, rights_of
+from pkgrepo.formats.npm.authorization import authorize_change, permission_of
 from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.refusals import user_not_found
@@ -18,11 +18,11 @@ from pkgrepo.untrusted.quoting import quoted
 
 from .commands import DocumentChange, apply_document
 
-MOST_NOTED = 20  # owners whose permissions are looked up for one answer
+MOST_CHECKED = 20  # owners whose permissions are looked up for one answer
 
 
 class OwnerRequests:
-    """Who looks after the packages of one repository, and who likes them."""
+    """Answers requests about owners and stars in one repository."""
 
     def __init__(self, services: Services, repository: Repository, packages: PackageRequests) -> None:
         self._services = services
@@ -30,7 +30,7 @@ class OwnerRequests:
         self._packages = packages
 
     async def add_owner(self, request: Request, name: str) -> Answer:
-        """Let the user whom the body names be an owner. :raises Refusal: no such user; :raises NotFound: no package"""
+        """Add the user in the body as an owner. :raises Refusal: no such user; :raises NotFound: no such package"""
         await self._admit(request, name, "change the owners of")
         username = (await read_object(request)).get("user")
         if not isinstance(username, str):
@@ -42,14 +42,14 @@ class OwnerRequests:
 
     async def remove_owner(self, request: Request, name: str, username: str) -> Answer:
         """
-        Let somebody be no owner any more; that they were none is fine.
+        Remove an owner; it succeeds also when the user is none.
 
-        :raises NotFound: no such package; :raises Invalid: nobody would be left
+        :raises NotFound: no such package; :raises Invalid: no owner would be left
         """
         return await self._change_owners(request, name, username, None)
 
     async def star(self, request: Request, *, given: bool) -> Answer:
-        """Note whether the caller likes the package that the body names. :raises NotFound: no such package"""
+        """Add or remove the caller's star on the package in the body. :raises NotFound: no such package"""
         body = await read_object(request)
         stated = [body[key] for key in ("package", "name") if key in body]
         name = stated[0] if stated else None
@@ -74,14 +74,14 @@ class OwnerRequests:
 
     async def _change(self, name: str, change: DocumentChange, actor: Actor) -> Answer:
         rev = await self._services.publisher.change(apply_document, self._repository, name, change, actor, False)
-        notice = note_owners(self._services, self._repository, name, change)
+        notice = owners_notice(self._services, self._repository, name, change)
         return json_answer({"ok": True, "id": name, "rev": rev}, headers=notice)
 
 
-def note_owners(services: Services, repository: Repository, name: str, change: DocumentChange) -> Fields:
-    """A header with a sentence, which npm prints, when a change leaves owners who may not publish the package."""
-    stated = [each["name"] for each in change.maintainers or ()][:MOST_NOTED]
-    powerless = [each for each in stated if rights_of(services, repository, each)(name) != "write"]
+def owners_notice(services: Services, repository: Repository, name: str, change: DocumentChange) -> Fields:
+    """A header that npm prints, when a change names owners who may not publish the package; else no header."""
+    stated = [each["name"] for each in change.maintainers or ()][:MOST_CHECKED]
+    powerless = [each for each in stated if permission_of(services, repository, each)(name) != "write"]
     if not powerless:
         return ()
     sentence = (

@@ -1,4 +1,4 @@
-"""A JSON object read a member at a time, so that a large one is never in memory as a whole."""
+"""A pull parser for JSON objects: it reads one member at a time, so that a large object is never parsed as a whole."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ATOM: Final = re.compile(rb"[^ \t\n\r,:\[\]{}\"]+")
 
 
 def _without_brackets_deeper_than(depth: int) -> bytes:
-    """A pattern of strings, of what stands between them, and of brackets that are open so many deep."""
+    """A pattern of strings, of the bytes between them, and of brackets that are nested at most ``depth`` deep."""
     inside = rb"[^\"\[\]{}]++|\"(?:[^\"\\]++|\\.)*+\""
     for _ in range(depth):
         inside += rb"|[\[{](?:%b)*+[\]}]" % inside
     return rb"(?:%b)*+" % inside
 
 
-# Three is how deep the object of a version is: one match passes over it, which else takes thirty.
+# Manifests are nested three deep: one match skips a whole one, which would else take thirty.
 _REST: Final = re.compile(_without_brackets_deeper_than(3), re.DOTALL)
 
 _OPENING, _CLOSING = b"{[", b"}]"
@@ -35,25 +35,25 @@ _OPENING, _CLOSING = b"{[", b"}]"
 
 @frozen
 class Piece:
-    """One value: its JSON, and where a byte of that came from, for sentences."""
+    """The JSON of one value; ``place`` maps an offset in it to one in the body, for error messages."""
 
     text: bytes
     place: Callable[[int], int]
 
     def value(self) -> Any:
-        """What it says. :raises Invalid: it is not JSON, or says a key twice"""
+        """The parsed value. :raises Invalid: it is not JSON, or an object has a key twice"""
         return decode_json(self.text, self.place)
 
     def value_as(self, type_: type[T]) -> T:
-        """The parts of it that a type names. :raises Invalid: it is not JSON, or of another shape"""
+        """The value decoded as a type. :raises Invalid: it is not JSON, or does not fit the type"""
         return decode_as(self.text, type_, self.place)
 
 
 class PullParser:
     """
-    Goes through an object from its beginning, and through those inside that are asked for.
+    Reads the members of an object in order, and those of the objects inside it that the caller enters.
 
-    ``place`` tells where a byte of the text came from. What is passed over is only looked at for where it ends.
+    ``place`` maps an offset in the text to one in the body. Skipped values are not parsed, only their end is found.
     """
 
     def __init__(self, text: bytes, place: Callable[[int], int] = lambda at: at) -> None:
@@ -63,9 +63,9 @@ class PullParser:
 
     def names(self) -> Iterator[str]:
         """
-        The name of each member; before the next its value is taken, by ``piece`` or by going through its ``names``.
+        The name of each member. Before the next name the caller must take the value, by ``piece`` or by ``names``.
 
-        :raises Invalid: it is not JSON, or a name is there twice
+        :raises Invalid: it is not JSON, or a name occurs twice
         """
         self._expect(b"{")
         seen: set[str] = set()
@@ -85,11 +85,11 @@ class PullParser:
             self._expect(b",")
 
     def at_object(self) -> bool:
-        """Whether the value that comes next is an object."""
+        """Whether the next value is an object."""
         return self._next() == b"{"
 
     def piece(self) -> Piece:
-        """The value that comes next. :raises Invalid: there is none"""
+        """The next value. :raises Invalid: there is none"""
         first = self._next()
         begin = self._at
         if first and first in _OPENING:
@@ -123,7 +123,7 @@ class PullParser:
         return found
 
     def _next(self) -> bytes:
-        """The byte that comes after blanks; empty at the end."""
+        """The next byte that is no blank; empty at the end."""
         found = _BLANK.match(self._text, self._at)
         self._at = self._at if found is None else found.end()
         return self._text[self._at : self._at + 1]

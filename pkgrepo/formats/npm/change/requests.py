@@ -1,4 +1,4 @@
-"""Deprecating, unpublishing, tagging: the requests behind npm's commands that change what was published."""
+"""Answers requests that deprecate, unpublish or tag versions, and reads the documents that ask for it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from pkgrepo.untrusted.quoting import quoted
 
 from . import commands
 from .commands import DocumentChange
-from .owners import note_owners
+from .owners import owners_notice
 from .written_document import WrittenDocument
 
 MOST_MAINTAINERS = 1000
 CHANGE_TAGS = "change the tags of"
-AT_ONCE = 200  # versions that are deprecated in one transaction: some 10 ms that other writers wait
+BATCH = 200  # versions that are deprecated in one transaction, which takes the write lock for some 10 ms
 
 
 class ChangeRequests:
-    """Changes to one hosted repository; callers have been let in already, for writing."""
+    """Answers requests that change packages of one hosted repository."""
 
     def __init__(self, services: Services, repository: Repository) -> None:
         self._services = services
@@ -40,9 +40,10 @@ class ChangeRequests:
 
     async def apply(self, name: str, change: DocumentChange, identity: Identity, actor: Actor) -> Answer:
         """
-        Do what a document asks for that was written back; see L{commands}. Removing needs leave to.
+        Apply a written-back document; see ``commands``. The caller was authorized to write, but not to delete.
 
-        :raises NotFound: no such package; :raises Conflict: it was changed meanwhile
+        :raises NotFound: no such package; :raises Conflict: the package was changed meanwhile
+        :raises Forbidden: the document removes versions, and the caller may not
         """
         if change.kept is not None:
             require(self._services, identity, Action.DELETE, self._repository, name, UNPUBLISH)
@@ -53,11 +54,11 @@ class ChangeRequests:
             rev = await self._services.publisher.change(
                 commands.apply_document, self._repository, name, change, actor, self._burn
             )
-            notice = note_owners(self._services, self._repository, name, change)
+            notice = owners_notice(self._services, self._repository, name, change)
         return json_answer({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201, headers=notice)
 
     async def remove_version(self, request: Request, path: TarballPath) -> Answer:
-        """Remove the version whose tarball is called so; that it is gone already is fine."""
+        """Remove the version of this tarball; it succeeds also when the version does not exist."""
         actor = await self._authorize(request, Action.DELETE, path.name, UNPUBLISH)
         version = names.find_tarball_version(path.name, path.filename)
         if version is None:
@@ -68,7 +69,7 @@ class ChangeRequests:
         return json_answer({"ok": True})
 
     async def remove_package(self, request: Request, path: PackagePath) -> Answer:
-        """Remove all of a package. :raises NotFound: no such package; :raises Conflict: it was changed meanwhile"""
+        """Remove a package with all versions. :raises NotFound: no such package; :raises Conflict: it was changed"""
         actor = await self._authorize(request, Action.DELETE, path.name, UNPUBLISH)
         await self._services.publisher.change(
             commands.remove_package, self._repository, path.name, path.revision, actor, self._burn
@@ -76,7 +77,7 @@ class ChangeRequests:
         return json_answer({"ok": True})
 
     async def set_tag(self, request: Request, name: str, tag: str) -> Answer:
-        """Make a tag stand for the version that the body names. :raises Invalid: no tag may be called so"""
+        """Set a dist-tag on the version in the body. :raises Invalid: the tag is not a valid one"""
         actor = await self._authorize(request, Action.WRITE, name, CHANGE_TAGS)
         names.check_tag(tag)
         text = await read_json(request)
@@ -86,7 +87,7 @@ class ChangeRequests:
         return json_answer({"ok": True, "id": name, "dist-tags": tagged}, 201)
 
     async def unset_tag(self, request: Request, name: str, tag: str) -> Answer:
-        """Remove a tag. :raises Invalid: every package has a ``latest``"""
+        """Remove a dist-tag. :raises Invalid: the tag is ``latest``, which every package has"""
         actor = await self._authorize(request, Action.WRITE, name, CHANGE_TAGS)
         if tag == names.DEFAULT_TAG:
             raise Invalid("the tag 'latest' cannot be removed; let it stand for another version", "tag")
@@ -100,7 +101,7 @@ class ChangeRequests:
     async def _deprecate(self, name: str, messages: Mapping[str, str], actor: Actor) -> str:
         waiting, rev = list(messages.items()), ""
         while waiting:
-            some, waiting = dict(waiting[:AT_ONCE]), waiting[AT_ONCE:]
+            some, waiting = dict(waiting[:BATCH]), waiting[BATCH:]
             rev = await self._services.publisher.change(commands.deprecate, self._repository, name, some, actor)
         return rev
 
@@ -110,7 +111,7 @@ class ChangeRequests:
 
 
 def verb_of_change(change: DocumentChange) -> str:
-    """What a document wants to do to the package, for the sentence of a refusal."""
+    """The verb for what a document asks for, for the sentence of a refusal."""
     if change.kept is not None:
         return UNPUBLISH
     if change.deprecated:
@@ -120,12 +121,12 @@ def verb_of_change(change: DocumentChange) -> str:
 
 def read_change(written: WrittenDocument, revision: str, username: str) -> DocumentChange:
     """
-    What a document asks for. One with thousands of versions belongs into a thread.
+    The change that a document asks for. Call it in a thread for a document with thousands of versions.
 
-    Only one that names the revision it is of takes versions away by leaving them out; and without ``versions``
-    it is about something else (``npm owner`` sends nothing but maintainers).
+    A document removes the versions that it leaves out, but only when it names its revision and has ``versions`` at
+    all (``npm owner`` sends nothing but maintainers).
 
-    :raises Invalid: a part of it has another shape, or it is of another revision than the request
+    :raises Invalid: a part of it is malformed, or its revision differs from the one in the request's address
     """
     document = written.members
     stated = document.get("_rev")
@@ -165,7 +166,7 @@ def _tags(sent: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _messages(sent: Mapping[str, Any]) -> dict[str, str]:
-    """The message of each version that has one; an empty one takes an older one back."""
+    """The deprecation message of each version that has one; an empty one ends a deprecation."""
     messages: dict[str, str] = {}
     gil = GilReleaser()
     for text, message in sent.items():
@@ -175,13 +176,13 @@ def _messages(sent: Mapping[str, Any]) -> dict[str, str]:
         version = semver.find_version(text)
         if version is not None and isinstance(message, str):
             messages[version.key] = message
-        elif version is not None and message is False:  # written so by old clients
+        elif version is not None and message is False:  # old clients send this
             messages[version.key] = ""
     return messages
 
 
 def _maintainers(document: Mapping[str, Any], sent: Mapping[str, Any] | None) -> list[dict[str, str]] | None:
-    """Those of a document that is about nothing else."""
+    """The maintainers of a document without versions; None when it does not change them."""
     given = document.get("maintainers")
     if given is None or sent is not None:
         return None

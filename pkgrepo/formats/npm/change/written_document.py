@@ -1,8 +1,8 @@
 """
-A document that was written back, read a version at a time.
+Reads a package document that a client wrote back, one version at a time.
 
-It is as large as the package: with thousands of versions ten megabytes, of which a change needs a few words. Parsed in
-one piece it would keep every other thread waiting for half a second, and be in memory ten times over.
+The document of a package with thousands of versions has 10 MB, of which a change needs a few words. Parsing it in one
+piece would hold the GIL for half a second, and take ten times its size in memory.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _DEPRECATED: Final = b'"deprecated"'
 @frozen
 class WrittenDocument:
     """
-    What it says.
+    The parts of a written-back document that a change needs.
 
-    ``members`` are those of L{MEMBERS} that it has. ``versions`` are, by version as it is written, what that has for
-    ``deprecated``; None where they are not an object, but then what they are is among the ``members``.
+    ``members`` are those in L{MEMBERS} that it has. ``versions`` maps each version, as spelled, to the value of its
+    ``deprecated``; None when ``versions`` is missing or no object, and in the latter case its value is in ``members``.
     """
 
     members: Mapping[str, Any]
@@ -42,15 +42,15 @@ class _Manifest(msgspec.Struct):
     deprecated: Any = None
 
 
-def read_written(scanned: SentDocument) -> WrittenDocument:
+def read_written(sent: SentDocument) -> WrittenDocument:
     """
-    What a scanned document says; a big one belongs into a thread.
+    The parts of a sent document. Call it in a thread when the document is large.
 
-    :raises Invalid: it is not JSON, or what is read of it is there twice
+    :raises Invalid: it is not JSON, or a key that is read occurs twice
     """
     members: dict[str, Any] = {}
     versions: Mapping[str, Any] | None = None
-    reader = PullParser(scanned.text, scanned.place)
+    reader = PullParser(sent.text, sent.place)
     for name in reader.names():
         if name == "versions" and reader.at_object():
             versions = _read_versions(reader)
@@ -78,7 +78,7 @@ def _deprecation(piece: Piece) -> Any:
     if not piece.text.startswith(b"{"):
         piece.value()
         return None
-    # Seldom does anything else look like it: then all of it is read, by which the same key twice is found.
+    # Rarely the text may have the key twice, or nested: then the whole object is parsed, which finds duplicates.
     if piece.text.count(_DEPRECATED) > 1 or b"\\u" in piece.text:
         return piece.value().get("deprecated")
     return piece.value_as(_Manifest).deprecated

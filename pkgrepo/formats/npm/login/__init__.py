@@ -1,1 +1,1 @@
-"""``npm login`` in all its forms, and ``npm token``."""
+"""``npm login`` by password or browser, the caller's profile, and ``npm token``: credentials in, access tokens out."""

@@ -1,1 +1,1 @@
-"""Packuments out: fragments in the catalog -> document, full or abbreviated."""
+"""Packuments out: fragments of versions in the catalog are spliced into a full or an abbreviated document."""

@@ -1,9 +1,9 @@
 """
-Packuments: all that is told of a package, in a full form and in the one that installing needs.
+Packuments: the documents of a package, in a full form and in an abbreviated one that suffices to install.
 
-Both are spliced. A version has one fragment in each form and one for its time; a change renders the fragments of the
-versions that it touches, and the rest is joined as it stands. No fragment knows under which address it will be
-served: L{BASE} stands in its place until then.
+Both are spliced from fragments. A version has one fragment in each form, and one for its time. A change renders the
+fragments of the versions that it changes; the others are joined unchanged. Fragments do not contain the repository's
+address: the placeholder L{BASE} is replaced when a document is served.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TIME: Final = "npm.time"
 FULL_TYPE: Final = "application/json"
 SHORT_TYPE: Final = "application/vnd.npm.install-v1+json"
 
-# The format's own set. "bundledDependencies" is a spelling that manifests have and clients know.
+# The fields of the abbreviated form. "bundledDependencies" is a second spelling in manifests, which clients know.
 _SHORT_FIELDS: Final = (
     "name",
     "version",
@@ -52,10 +52,10 @@ _SHORT_FIELDS: Final = (
     "_hasShrinkwrap",
     "hasInstallScript",
 )
-# What a package shows of itself at the top is what its latest version says.
+# Copied from the latest version to the top of the full form.
 _TOP_FIELDS: Final = ("description", "author", "contributors", "repository", "homepage", "bugs", "license", "keywords")
 
-# How fragments go on behind the version's own fields; the latter is there once, since it has L{BASE} in it.
+# The parts of a fragment behind the version's own fields. The second occurs only once, since it contains L{BASE}.
 _DEPRECATED: Final = b',"deprecated":'
 _DIST: Final = b',"dist":{"tarball":"%b' % BASE
 _STRING: Final = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"")
@@ -70,10 +70,10 @@ _encode = msgspec.json.Encoder().encode
 @frozen
 class Top:
     """
-    What a packument says above its versions.
+    The part of a packument above its versions.
 
     ``latest`` is the manifest of the version with that tag, empty when there is none. ``maintainers`` are objects of
-    ``name`` and ``email``; ``users`` are the names of those who gave a star.
+    ``name`` and ``email``; ``users`` are the names of users who starred the package.
     """
 
     name: str
@@ -90,42 +90,42 @@ class Top:
 
 def full_fragment(manifest: Mapping[str, Any], deprecated: str = "") -> bytes:
     """
-    A version as the full form has it.
+    The fragment of a version in the full form.
 
-    ``manifest`` is the stored version object, with ``dist`` as ``manifest.make_dist`` makes it.
+    ``manifest`` is the stored manifest, with ``dist`` as ``manifest.make_dist`` makes it.
     """
     return _fragment(manifest, {key: value for key, value in manifest.items() if key != "dist"}, deprecated)
 
 
 def short_fragment(manifest: Mapping[str, Any], deprecated: str = "") -> bytes:
-    """The same as the abbreviated form has it."""
-    # "false" is what clients take absence for; a hundred thousand of them say nothing.
+    """The fragment of a version in the abbreviated form."""
+    # Clients read a missing field as false, so that "false" would only make the document longer.
     chosen = {key: manifest[key] for key in _SHORT_FIELDS if manifest.get(key) not in (None, False)}
     return _fragment(manifest, chosen, deprecated)
 
 
 def time_fragment(version_text: str, published_at: datetime) -> bytes:
-    """When a version was published, as both forms have it."""
+    """The fragment with the time when a version was published, for both forms."""
     return b"%b:%b" % (_encode(version_text), _encode(format_time(published_at)))
 
 
 def with_deprecation(fragment: bytes, deprecated: str) -> bytes:
-    """The fragment of a version, in either form, with another deprecation; an empty one ends it."""
+    """The fragment of a version, in either form, with another deprecation message; an empty one removes it."""
     end = fragment.index(_DIST)
     begin = fragment.rfind(_DEPRECATED, 0, end)
     if begin < 0 or not _STRING.fullmatch(fragment, begin + len(_DEPRECATED), end):
-        begin = end  # it has none: what was found is deeper inside
+        begin = end  # the fragment has none: the match is inside of a nested value
     said = b"%b%b" % (_DEPRECATED, _encode(deprecated)) if deprecated else b""
     return b"".join((fragment[:begin], said, fragment[end:]))
 
 
 def version_document(fragment: bytes) -> bytes:
-    """The version's own document, out of its full fragment."""
+    """The document of a single version, from its fragment in the full form."""
     return fragment[fragment.index(b":{") + 1 :]
 
 
 def splice_full(top: Top, times: Sequence[bytes], fragments: Sequence[bytes]) -> Spliced:
-    """The full form, from the fragments of every version in order."""
+    """The full form, spliced from the sorted fragments of all versions."""
     head: dict[str, Any] = {
         "_id": top.name,
         "_rev": revision(top.name, top.serial),
@@ -141,13 +141,13 @@ def splice_full(top: Top, times: Sequence[bytes], fragments: Sequence[bytes]) ->
 
 
 def splice_short(top: Top, times: Sequence[bytes], fragments: Sequence[bytes]) -> Spliced:
-    """The abbreviated form. pnpm's ``minimumReleaseAge`` needs ``time``, which the public registry leaves out here."""
+    """The abbreviated form. It has ``time``, unlike the public registry's: pnpm's ``minimumReleaseAge`` needs it."""
     head = {"name": top.name, "dist-tags": top.tags, "modified": format_time(top.modified_at)}
     return Spliced(head=_head(head, top, times), fragments=fragments)
 
 
 def revision(name: str, serial: int) -> str:
-    """The ``_rev`` of a package: it is another one after each change."""
+    """The ``_rev`` of a package; each change gives it another one."""
     return f"{serial}-{hashlib.sha256(f'{name}:{serial}'.encode()).hexdigest()[:32]}"
 
 
@@ -184,17 +184,17 @@ def _fragment(manifest: Mapping[str, Any], chosen: Mapping[str, Any], deprecated
 
 def _dist(name: str, version: str, dist: Mapping[str, Any]) -> bytes:
     plain = {key: value for key, value in dist.items() if key != "attestations"}
-    parts = [b'{"tarball":', _address(f"/{name}/-/{names.tarball_name(name, version)}"), b",", _encode(plain)[1:-1]]
+    parts = [b'{"tarball":', _url(f"/{name}/-/{names.tarball_name(name, version)}"), b",", _encode(plain)[1:-1]]
     if dist.get("attestations"):
-        url = _address(f"/-/npm/v1/attestations/{name}@{version}")
+        url = _url(f"/-/npm/v1/attestations/{name}@{version}")
         parts += [b',"attestations":{"url":', url, b",", _encode(dist["attestations"])[1:]]
     return b"".join((*parts, b"}"))
 
 
-def _address(path: str) -> bytes:
+def _url(path: str) -> bytes:
     """
-    An address below the repository's, as JSON.
+    A URL below the repository's address, as JSON.
 
-    npm's unpublish cuts the registry's path off by its length, so that the ``@`` and ``/`` of a scope stay plain.
+    The ``@`` and ``/`` of a scope are not encoded: npm's unpublish removes the registry's path by its length.
     """
     return b'"%b%b' % (BASE, _encode(path)[1:])

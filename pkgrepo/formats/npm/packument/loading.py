@@ -1,8 +1,10 @@
-"""Packuments from the catalog, in their parts."""
+"""Loads the parts of packuments from the catalog."""
 
 from __future__ import annotations
 
 from typing import Final
+
+from attrs import evolve
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.npm import semver
@@ -17,18 +19,18 @@ from pkgrepo.storage.catalog.packages import packages, tags, versions
 from . import document as packument
 from .document import FULL, SHORT, Top
 
-CACHE_SIZE: Final = 256 * 1024 * 1024  # bytes of documents in both codings
+CACHE_SIZE: Final = 256 * 1024 * 1024  # bytes of cached documents, plain and gzip together
 
 CONTENT_TYPES: Final = {FULL: packument.FULL_TYPE, SHORT: packument.SHORT_TYPE}
 
 
 def make_packuments() -> SplicedDocuments:
-    """The packuments of every repository."""
+    """The spliced packuments of all repositories, with one cache."""
     return SplicedDocuments(read_spliced, CONTENT_TYPES, cache_size=CACHE_SIZE)
 
 
 def read_spliced(reader: Reader, repository_id: int, name: str, form: str) -> tuple[Spliced, Package]:
-    """A document in its parts and the package, in one consistent view. :raises NotFound: no such package"""
+    """The parts of a document, and the package, from one snapshot. :raises NotFound: no such package"""
     package = packages.find_package(reader, repository_id, name)
     if package is None:
         raise NotFound("package", name)
@@ -40,25 +42,15 @@ def read_spliced(reader: Reader, repository_id: int, name: str, form: str) -> tu
 
 
 def read_top(reader: Reader, package: Package, *, whole: bool) -> Top:
-    """What a document says above its versions; the abbreviated form needs less than the ``whole`` of it."""
+    """The top of a document; without ``whole`` only what the abbreviated form needs."""
     tagged = tags.tagged_versions(reader, package.id)
-    top = Top(
-        name=package.name,
-        serial=package.serial,
-        created_at=package.created_at,
-        modified_at=package.updated_at,
-        tags=tagged,
-    )
+    top = Top(package.name, package.serial, package.created_at, package.updated_at, tagged)
     version = semver.find_version(tagged.get(DEFAULT_TAG, ""))
     latest = None if version is None or not whole else versions.find_version(reader, package.id, version.key)
     if latest is None:
         return top
-    return Top(
-        name=package.name,
-        serial=package.serial,
-        created_at=package.created_at,
-        modified_at=package.updated_at,
-        tags=tagged,
+    return evolve(
+        top,
         latest=packument.manifest_of(latest),
         readme=str(latest.meta.get("readme", "")),
         readme_filename=str(latest.meta.get("readmeFilename", "")),

@@ -1,4 +1,4 @@
-"""What readers of a hosted npm repository get: packuments, versions, tags, tarballs."""
+"""Answers read requests: packuments, versions, tags, tarballs, attestations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OFFERS = (FULL_TYPE.encode(), SHORT_TYPE.encode())
 
 
 class PackageRequests:
-    """The read side of one hosted repository; callers have been let in already."""
+    """Answers read requests of one hosted repository; each method authorizes its caller."""
 
     def __init__(self, services: Services, repository: Repository, packuments: SplicedDocuments) -> None:
         self._services = services
@@ -40,12 +40,12 @@ class PackageRequests:
         self._packuments = packuments
 
     def address(self, request: Request) -> str:
-        """The repository's address as this client knows it, without a slash at the end."""
+        """The repository's address under which this client reached it, without a slash at the end."""
         return f"{self._services.base_url(request)}/repositories/{self._repository.path}"
 
     async def packument(self, request: Request, path: PackagePath) -> Answer:
         """
-        A packument in the form that the client asks for, and always whole when it is to be written back.
+        A packument in the form that the client asks for; always the full one when the client will write it back.
 
         :raises NotFound: no such package
         """
@@ -76,14 +76,14 @@ class PackageRequests:
             dated_at=0 if answer.last_modified is not None else document.modified_s or 0,
         )
         if writing:
-            # What is written back must be what is there now: npm asks with validators of the other form.
+            # Without ETag and Last-Modified: npm sends the validators of the other form, which must not make a 304.
             headers = (*NO_STORE, *answer.headers[1:])
             return evolve(answer, etag=None, last_modified=None, headers=headers)
         return answer
 
     async def version(self, request: Request, path: VersionPath) -> Answer:
         """
-        One version, by its number or a tag.
+        The document of a version, selected by its number or a tag.
 
         :raises NotFound: no such package; :raises Refusal: no such version or tag
         """
@@ -117,13 +117,13 @@ class PackageRequests:
         return negotiate(request)
 
     async def dist_tags(self, request: Request, name: str) -> Answer:
-        """The tags of a package with the versions that they stand for. :raises NotFound: no such package"""
+        """The dist-tags of a package, as tag to version. :raises NotFound: no such package"""
         await authorize_read(self._services, request, self._repository, name)
         tagged = self._services.catalog.look_inline(tags.tagged_versions, self.package(name).id)
         return json_answer(tagged, headers=((b"Cache-Control", document_cache_control(self._repository)),))
 
     async def tarball(self, request: Request, path: TarballPath) -> Answer:
-        """A version's tarball. :raises NotFound: there is none of this name"""
+        """The tarball of a version. :raises NotFound: no tarball has this name"""
         catalog, repository = self._services.catalog, self._repository
         identity = await authorize_read(self._services, request, repository, path.name)
         generation = catalog.generation()
@@ -152,7 +152,7 @@ class PackageRequests:
         return answer
 
     async def attestations(self, request: Request, name: str, version_text: str) -> Answer:
-        """What came with a version to prove where it was built. :raises NotFound: nothing did"""
+        """The provenance bundle of a version. :raises NotFound: it has none"""
         await authorize_read(self._services, request, self._repository, name)
         package = self.package(name)
         version = self._services.catalog.look_inline(find_selected, package.id, version_text)
@@ -163,12 +163,12 @@ class PackageRequests:
         if file is None:
             raise NotFound("attestation of", f"{name}@{version_text}")
         answer = await self._services.files.answer(self._repository, file)
-        assert isinstance(answer.body, bytes), "no larger ones are taken"
+        assert isinstance(answer.body, bytes), "a publish accepts no larger bundle"
         body = attestations_document(answer.body, str(file.attrs.get("predicate_type", "")))
         return Answer(body=body, content_type=FULL_TYPE.encode(), headers=((b"Cache-Control", b"no-cache"),))
 
     def tarball_place(self, path: TarballPath) -> str:
-        """The path of the file that a request names. :raises NotFound: no version's tarball is called so"""
+        """The file path of the tarball in a request's path. :raises NotFound: no version's tarball has this name"""
         version = names.find_tarball_version(path.name, path.filename)
         if version is None:
             raise NotFound("tarball", path.filename)
@@ -190,7 +190,7 @@ class PackageRequests:
         return self._services.catalog.look_inline(packages.find_package, self._repository.id, name)
 
     async def info(self, request: Request, _path: RootPath) -> Answer:
-        """What this repository is, with the words of the database that the first registry was."""
+        """A description of this repository, with the keys of CouchDB, which the first registry ran on."""
         await authorize_read(self._services, request, self._repository, None)
         catalog = self._services.catalog
         now = catalog.look_inline(repositories.find_repository, self._repository.uid) or self._repository
@@ -218,19 +218,19 @@ class PackageRequests:
         return document_answer(document, coding, headers, self._last_modified(document))
 
     def _last_modified(self, document: Document) -> int | None:
-        """When the package changed; None while that would be told as a time to come (see L{Package})."""
+        """When the package changed, in seconds; None while that second lies in the future (see L{Package})."""
         modified_s = document.modified_s
         return None if modified_s is None or modified_s * 1000 > self._services.clock.now_ms() else modified_s
 
 
 def find_version_fragment(reader: Reader, package_id: int, selector: str) -> bytes | None:
-    """The full fragment of a version by its number or a tag, or None."""
+    """The fragment, in the full form, of a version selected by its number or a tag; None when there is none."""
     version = find_selected(reader, package_id, selector)
     return None if version is None else documents.find_fragment(reader, package_id, FULL, version.sort, version.key)
 
 
 def find_selected(reader: Reader, package_id: int, selector: str) -> Version | None:
-    """A version by its number, spelled as npm takes it, or by a tag; None when there is none."""
+    """A version by its number, in any spelling that npm accepts, or by a tag; None when there is none."""
     wanted = semver.find_version(selector)
     if wanted is None:
         wanted = semver.find_version(tags.tagged_versions(reader, package_id).get(selector, ""))
@@ -238,5 +238,5 @@ def find_selected(reader: Reader, package_id: int, selector: str) -> Version | N
 
 
 def _form(request: Request) -> str:
-    """The form that a request asks for: the abbreviated one only for those who like it better than any JSON."""
+    """The form that a request asks for: the abbreviated one when its media type is preferred to JSON."""
     return SHORT if best_media_type(request.header(b"accept"), _OFFERS) == _OFFERS[1] else FULL

@@ -1,4 +1,4 @@
-"""Base64 as the text of a JSON string that arrives in pieces."""
+"""An incremental decoder of base64 in a JSON string that arrives in pieces."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ _TOKEN: Final = re.compile(rb"[A-Za-z0-9+/]+| +|=+|\\u[0-9A-Fa-f]{4}|\\[/nrt]")
 _UNFINISHED: Final = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?")
 _LONGEST_UNFINISHED: Final = 5
 _BLANKS: Final = frozenset(b" \n\r\t")
-# Characters behind the last whole group of four, and the padding that may follow; it may be missing (RFC 4648 3.2).
+# Valid ends: the number of characters behind the last whole group of four, and of padding characters behind them.
+# Padding may be missing (RFC 4648 3.2).
 _ENDS: Final = {(0, 0), (2, 0), (2, 2), (3, 0), (3, 1)}
 
 _decode = msgspec.json.Decoder(bytes).decode
 
 
 class Base64Error(ValueError):
-    """The text is not base64; ``at`` counts from the beginning of the piece that was fed, and may be below zero."""
+    """The text is not base64. ``at`` is an offset in the piece that was fed; below zero it lies in an earlier piece."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -30,22 +31,22 @@ class Base64Error(ValueError):
 
 class Base64Decoder:
     """
-    Decodes one string, fed as it stands between its quotes.
+    Decodes one string. It is fed the bytes between the quotes, JSON escapes included.
 
-    Line ends and blanks between the characters are skipped, as MIME has it.
+    Line ends and blanks between the characters are skipped, as in MIME.
     """
 
     def __init__(self) -> None:
         self.size = 0  # bytes decoded
-        self._group = b""  # fewer than four characters, waiting for more
-        self._escape = b""  # the beginning of an escape
+        self._group = b""  # the last characters, fewer than four, that are not decoded yet
+        self._escape = b""  # the first bytes of an unfinished escape
         self._padding = 0
 
     def feed(self, piece: bytes, *, last: bool = False) -> bytes:
         """
-        What the piece decodes to, together with what was left of those before.
+        The decoded bytes of the piece, and of the rest of earlier pieces.
 
-        :raises Base64Error: it holds something else, or the text ends within a byte
+        :raises Base64Error: the piece has other characters, or the text ends within a byte
         """
         decoded = None if last or self._escape or self._padding else self._decode_plain(piece)
         if decoded is None:
@@ -54,7 +55,7 @@ class Base64Decoder:
         return decoded
 
     def _decode_plain(self, piece: bytes) -> bytes | None:
-        """The usual case, at full speed: nothing but base64; None when there is anything else."""
+        """The fast path for pieces of nothing but base64; None for any other piece."""
         text = self._group + piece
         decoded, rest = _decode_groups(text)
         if decoded is not None:
@@ -81,28 +82,28 @@ class Base64Decoder:
 
 
 def _decode_groups(text: bytes) -> tuple[bytes | None, bytes]:
-    """The whole groups of four decoded, and the rest; None when there is anything but base64 without padding."""
+    """The decoded whole groups of four, and the rest; None when a character is not base64, or is padding."""
     whole = len(text) & ~3
     rest = text[whole:]
     try:
-        # As a string in JSON: that decoder is as strict as binascii's, and takes half the time.
+        # Decoded as a JSON string: msgspec is as strict as binascii here, and takes half the time.
         decoded = _decode(b"".join((b'"', memoryview(text)[:whole], b'"')))
     except msgspec.MsgspecError:
         return None, rest
-    # Padding and escapes are sound to the decoder, and make less of four characters.
+    # The decoder accepts padding and escapes, but then returns fewer bytes.
     return (decoded if len(decoded) == whole // 4 * 3 and _RUN.fullmatch(rest) else None), rest
 
 
 def _split_escape(text: bytes) -> tuple[bytes, bytes]:
-    """A text, and the unfinished escape at its end."""
+    """The text without the unfinished escape at its end, and that escape."""
     at = text.rfind(b"\\", len(text) - _LONGEST_UNFINISHED if len(text) > _LONGEST_UNFINISHED else 0)
     return (text[:at], text[at:]) if at >= 0 and _UNFINISHED.fullmatch(text, at) else (text, b"")
 
 
 def _unescape(text: bytes) -> bytes:
-    """A text without escapes and blanks; what may not stand there is left in it."""
+    """A text without escapes and blanks; invalid escapes stay in it."""
     if b"\\" in text and b"\\\\" not in text:
-        # No backslash is escaped, so that each begins an escape, whatever is taken out before it.
+        # No backslash is escaped, so that each begins an escape whatever the order of the replacements.
         text = text.replace(b"\\/", b"/").replace(b"\\n", b"").replace(b"\\r", b"").replace(b"\\t", b"")
         text = _CODE.sub(_character, text)
     return text.translate(None, b" ")
@@ -114,7 +115,7 @@ def _character(match: re.Match[bytes]) -> bytes:
 
 
 def _first_foreign(text: bytes, *, padded: bool) -> int:
-    """Where the first thing stands that does not belong there; at the end, when it is what is missing."""
+    """The offset of the first invalid character; the end of the text when characters are missing there."""
     at = 0
     while (match := _TOKEN.match(text, at)) is not None:
         character = _unescape(match[0])

@@ -1,8 +1,8 @@
 """
-The brackets of a long piece of JSON, found without looking at each.
+Bulk matching of brackets in a long piece of JSON, without a Python step for each bracket.
 
-A change of a package of thousands of versions comes with a document of ten megabytes, nearly all of which is inside of
-one object. Going through it from bracket to bracket takes six times as long.
+A change of a package with thousands of versions sends a document of 10 MB, nearly all of it inside one object. Stepping
+from bracket to bracket takes six times as long.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ CLOSING: Final = {ord("{"): ord("}"), ord("["): ord("]")}
 _NO_MARKS: Final = bytes(set(range(256)) - set(b'{}[]"'))
 
 
-def pass_over(text: bytes, nesting: list[int], deepest: int, most: int) -> tuple[int, int]:
+def skip_brackets(text: bytes, nesting: list[int], deepest: int, most: int) -> tuple[int, int]:
     """
-    Go through a piece of JSON that begins outside of strings: how many bytes that is, and how many brackets it opens.
+    The number of bytes skipped at the front of a piece of JSON, and the number of brackets opened in them.
 
-    ``nesting`` are the brackets that close what is open before it, and then after it. A string that the piece does not
-    end is left out. Nothing is passed over where brackets do not fit together, or where more than ``deepest`` may be
-    open at once, or when all were closed: that is for who goes byte for byte. Nor where more than ``most`` are opened,
-    which is seen at once.
+    The piece must begin outside a string. ``nesting`` holds the closing bracket of each open one, and is updated. A
+    string that does not end in the piece is not skipped. Nothing is skipped, and the caller then goes byte by byte,
+    when brackets do not match, when more than ``deepest`` may be open at once, or when the last one is closed. Nothing
+    is skipped either when more than ``most`` are opened; that is found before any matching.
     """
-    # Quotes that end no string. Outside of one no JSON has a backslash: what is made of that is refused later.
+    # Remove escaped quotes. A backslash outside a string is no JSON; the parse of the whole document refuses it later.
     if b"\\" in text:
         text = text.replace(b"\\\\", b"__").replace(b'\\"', b"__")
     if text.count(b'"') % 2:
         text = text[: text.rindex(b'"')]
-    marks = text.translate(None, _NO_MARKS).replace(b'""', b"")  # what is left between two quotes is in a string
+    marks = text.translate(None, _NO_MARKS).replace(b'""', b"")  # brackets between two quotes are in a string
     found = b"".join(marks.split(b'"')[::2])
     opened = found.count(b"{") + found.count(b"[")
     if opened > most:
         return 0, opened
     left, depth = found, len(nesting)
-    # Each turn takes out what nothing is in, one level: a pair that it empties waits for the next.
+    # Each turn removes the pairs that contain nothing, which is one level of nesting.
     while depth <= deepest and (b"{}" in left or b"[]" in left):
         left = left.replace(b"{}", b"  ").replace(b"[]", b"  ").replace(b" ", b"")
         depth += 1

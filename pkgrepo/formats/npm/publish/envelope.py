@@ -1,4 +1,4 @@
-"""The document around a published version: what it says, and that it says one thing."""
+"""Parses the document around a published version, and checks that its parts agree."""
 
 from __future__ import annotations
 
@@ -16,48 +16,37 @@ from .sent_document import SentDocument
 
 
 @frozen
-class Bundle:
-    """A provenance bundle: its text, which is JSON, and its media type."""
-
-    text: str
-    media_type: str
-
-
-@frozen
 class Publication:
     """
-    What a client wants published.
+    A version to be published, as the client describes it.
 
-    ``manifest`` is the version object as it was sent, with the readme wherever that was. ``attachment`` is the name
-    under which the tarball came; ``tags`` are those that shall stand for the version. ``restricted`` is None when the
-    client does not say.
+    ``manifest`` is the version object as it was sent, with the readme, which some clients put elsewhere. ``tags``
+    are the dist-tags to set on the version; ``bundle`` is the JSON of a provenance bundle.
     """
 
     name: str
     version: semver.Version
     manifest: Mapping[str, Any]
     tags: tuple[str, ...]
-    attachment: str
-    bundle: Bundle | None
-    restricted: bool | None
+    bundle: str | None
 
     @property
     def filename(self) -> str:
-        """The tarball's name here, whatever the client calls it."""
+        """The file name of the tarball in this registry, whatever the client's name for it."""
         return names.tarball_name(self.name, self.version.text)
 
 
-def read_publication(scanned: SentDocument, url_name: str | None = None) -> Publication:
+def read_publication(sent: SentDocument, url_name: str | None = None) -> Publication:
     """
-    What a scanned publish document says; ``url_name`` is the package that the request was made to, if it names one.
+    The publication in a publish document; ``url_name`` is the package in the request's address, if there is one.
 
-    :raises Invalid: it says two things, or misses one
+    :raises Invalid: a part is missing, or two parts contradict each other
     """
-    document = scanned.value()
+    document = sent.value()
     name = read_name(document, url_name)
     names.check_new_name(name)
     text, manifest = _only_version(document, name)
-    # Kept without build metadata, as npm itself publishes: a client that looks for 1.0.0 finds no "1.0.0+x".
+    # Stored without build metadata, as npm itself publishes: a client that asks for 1.0.0 would not find "1.0.0+x".
     version = semver.parse_version(semver.parse_version(text).key)
     if manifest.get("name") != name:
         raise Invalid(f"the manifest is of package {_said(manifest.get('name'))}, not {name!r}", "name")
@@ -65,25 +54,23 @@ def read_publication(scanned: SentDocument, url_name: str | None = None) -> Publ
     if not semver.is_same(stated, version):
         raise Invalid(f"the manifest is of version {_said(stated)}, not {version.text!r}", "version")
     attachments = _mapping(document, "_attachments")
-    attachment = _tarball(attachments, scanned.sizes, name, version)
+    _check_tarball(attachments, sent.sizes, name, version)
     return Publication(
         name=name,
         version=version,
         manifest=_with_readme(manifest, document),
         tags=_tags(document, version),
-        attachment=attachment,
         bundle=_bundle(attachments, name, version),
-        restricted={"public": False, "restricted": True}.get(str(document.get("access"))),
     )
 
 
 def read_name(document: Mapping[str, Any], url_name: str | None) -> str:
     """
-    The package that a document is of, one that publishes or one that changes what was published.
+    The name of the package in a document that publishes or changes one.
 
-    ``url_name`` is the package that the request was made to, if it names one.
+    ``url_name`` is the package in the request's address, if there is one.
 
-    :raises Invalid: the document names another one, or two, or nothing names any
+    :raises Invalid: the document names another package, or two, or neither it nor the address names one
     """
     stated = [document[key] for key in ("name", "_id") if document.get(key) is not None]
     name = url_name if url_name is not None else stated[0] if stated else None
@@ -106,13 +93,15 @@ def _only_version(document: Mapping[str, Any], name: str) -> tuple[str, Mapping[
 
 
 def _with_readme(manifest: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The manifest with the readme of the document, where it has none: yarn 4.18 puts it beside the versions."""
+    """The manifest with a readme: yarn 4.18 puts it beside the versions, not into the manifest."""
     if manifest.get("readme"):
         return manifest
     return {**manifest, **{key: document[key] for key in ("readme", "readmeFilename") if document.get(key)}}
 
 
-def _tarball(attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str, version: semver.Version) -> str:
+def _check_tarball(
+    attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str, version: semver.Version
+) -> None:
     wanted = names.tarball_name(name, version.text)
     found = [each for each in sizes if _is_called(each, name, version, names.TARBALL)]
     if len(found) != 1 or len(sizes) != 1:
@@ -122,15 +111,14 @@ def _tarball(attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str
     length = attachments[attachment].get("length")
     if length is not None and length != sizes[attachment]:
         raise Invalid(f"{wanted} is {sizes[attachment]} bytes long, not {quoted(str(length))} as announced", "length")
-    return attachment
 
 
 def _is_called(attachment: str, name: str, version: semver.Version, suffix: str) -> bool:
     """
-    Whether an attachment is called as a version's file.
+    Whether an attachment has the name of a version's file.
 
-    Clients write the scope before the name, with its slash. Some spell the version as package.json does, and not as
-    they do beside it: yarn 4.18 leaves a "v" in front, bun 1.4 build metadata behind.
+    Clients write the scope, with its slash, before the name. Some spell the version as in package.json, and another
+    way elsewhere in the document: yarn 4.18 keeps a leading "v", bun 1.4 keeps build metadata.
     """
     front = f"{names.split_scope(name)[1]}-"
     filename = attachment.rpartition("/")[2]
@@ -139,12 +127,12 @@ def _is_called(attachment: str, name: str, version: semver.Version, suffix: str)
     return semver.is_same(filename[len(front) : -len(suffix)], version)
 
 
-def _bundle(attachments: Mapping[str, Any], name: str, version: semver.Version) -> Bundle | None:
+def _bundle(attachments: Mapping[str, Any], name: str, version: semver.Version) -> str | None:
     for key, value in attachments.items():
         if _is_called(key, name, version, names.BUNDLE) and isinstance(value, dict):
-            text, media_type = value.get("data"), value.get("content_type")
-            if isinstance(text, str) and isinstance(media_type, str):
-                return Bundle(text=text, media_type=media_type)
+            text = value.get("data")
+            if isinstance(text, str) and isinstance(value.get("content_type"), str):
+                return text
             raise Invalid(f"the attachment {quoted(key)} is no provenance bundle", "_attachments")
     return None
 

@@ -1,15 +1,15 @@
 """
-What is kept of a published version: the manifest that came, cleaned, with what the registry itself knows.
+The stored manifest of a published version: the sent one, cleaned, with values that the registry computes.
 
-Clients put local junk into what they send, and old ones know nothing of what clients want today. Everything here that
-can be computed is.
+Clients send keys that only matter on their own machine, and old clients do not send all keys that today's clients
+need. Whatever can be computed from the tarball is computed here.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from attrs import frozen
@@ -21,11 +21,11 @@ from pkgrepo.untrusted.quoting import quoted
 
 from .tarball import TarballContents
 
-README_LENGTH: Final = 64 * 1024  # characters; what the public registry keeps, and packuments should not be larger for
+README_LENGTH: Final = 64 * 1024  # characters; the public registry's limit, which keeps packuments small
 
-ALGORITHMS: Final = ("sha1", "sha512")  # digests that the registry tells of a tarball, beside the store's own sha256
+ALGORITHMS: Final = ("sha1", "sha512")  # digests in ``dist``; the blob store computes sha256 besides
 
-# Keys that begin with "_" are a client's notes to itself, these apart.
+# Keys that begin with "_" are private to the client, except these.
 _KEPT: Final = frozenset({"_nodeVersion", "_npmVersion"})
 _DROPPED: Final = frozenset(
     {"integrity", "shasum", "dist", "readme", "readmeFilename", "deprecated", "hasInstallScript"}
@@ -37,9 +37,10 @@ _INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall")
 @frozen
 class CleanManifest:
     """
-    A version as it is stored, with what is kept apart from it.
+    The manifest of a version as it is stored, and the parts that are stored outside of it.
 
-    ``manifest`` has no ``dist`` yet. ``deprecated`` is the message of a version that is born deprecated, else empty.
+    ``manifest`` has no ``dist`` yet. ``deprecated`` is the message of a version that is published deprecated, else
+    empty.
     """
 
     manifest: Mapping[str, Any]
@@ -50,9 +51,9 @@ class CleanManifest:
 
 def clean(sent: Mapping[str, Any], *, name: str, version: semver.Version, packed: TarballContents) -> CleanManifest:
     """
-    The version object of a publish document, fit to be stored.
+    The cleaned manifest for the version object of a publish document.
 
-    :raises Invalid: it is private, or a part that clients work with has another shape than they expect
+    :raises Invalid: it is private, or a field that clients read has the wrong type
     """
     if sent.get("private") is True:
         raise Invalid(f"{name} is marked as private: remove 'private' from package.json to publish it", "private")
@@ -64,7 +65,9 @@ def clean(sent: Mapping[str, Any], *, name: str, version: semver.Version, packed
         if key not in _DROPPED and (key in _KEPT or not key.startswith("_")) and value is not None
     }
     manifest |= {"name": name, "version": version.text, "_id": f"{name}@{version.text}"}
-    if has_install_script(sent, packed):
+    scripts = sent.get("scripts") or {}
+    # Clients look for install scripts only where this is set.
+    if packed.has_gyp or any(scripts.get(script) for script in _INSTALL_SCRIPTS):
         manifest["hasInstallScript"] = True
     manifest["_hasShrinkwrap"] = packed.has_shrinkwrap
     return CleanManifest(
@@ -75,48 +78,33 @@ def clean(sent: Mapping[str, Any], *, name: str, version: semver.Version, packed
     )
 
 
-def has_install_script(manifest: Mapping[str, Any], packed: TarballContents) -> bool:
-    """Whether installing runs something: clients skip looking for scripts where this is not said."""
-    scripts = manifest.get("scripts") or {}
-    return packed.has_gyp or any(scripts.get(script) for script in _INSTALL_SCRIPTS)
-
-
 def make_dist(
-    digests: Mapping[str, str],
-    packed: TarballContents,
-    signatures: Sequence[Mapping[str, str]] = (),
-    provenance: Mapping[str, Any] | None = None,
+    digests: Mapping[str, str], packed: TarballContents, provenance: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """
-    The ``dist`` object of a version, all but its addresses, which are put in when a document is rendered.
+    The ``dist`` object of a version without its addresses and signatures, which are added when it is indexed.
 
-    ``digests`` are hex and have L{ALGORITHMS}. ``provenance`` tells of an attestation (``predicateType``).
+    ``digests`` are hex and have L{ALGORITHMS}. ``provenance`` describes an attestation (``predicateType``).
     """
+    integrity = base64.b64encode(bytes.fromhex(digests["sha512"])).decode("ascii")
     dist: dict[str, Any] = {
-        "integrity": integrity_of(digests),
+        "integrity": f"sha512-{integrity}",  # as the W3C's Subresource Integrity writes it
         "shasum": digests["sha1"],
         "fileCount": packed.file_count,
         "unpackedSize": packed.unpacked_size,
     }
-    if signatures:
-        dist["signatures"] = list(signatures)
     if provenance is not None:
         dist["attestations"] = {"provenance": dict(provenance)}
     return dist
 
 
-def integrity_of(digests: Mapping[str, str]) -> str:
-    """A tarball's digest as the web writes it (Subresource Integrity)."""
-    return f"sha512-{base64.b64encode(bytes.fromhex(digests['sha512'])).decode('ascii')}"
-
-
 def check_announced(sent: Mapping[str, Any], digests: Mapping[str, str]) -> None:
     """
-    Hold what a publish document says of its tarball against the bytes that came.
+    Compare the digests in the sent manifest with those of the received tarball.
 
-    Old clients say nothing, or only ``shasum``; digests of algorithms that were not computed are passed over.
+    Old clients send none, or only ``shasum``. Digests of algorithms that were not computed are ignored.
 
-    :raises DigestMismatch: they are other bytes; :raises Invalid: it is said in a way that nobody can read
+    :raises DigestMismatch: a digest differs; :raises Invalid: a digest is malformed
     """
     dist = sent.get("dist")
     if not isinstance(dist, dict):

@@ -1,8 +1,8 @@
 """
-Provenance bundles: what a build service says of a tarball, signed by it.
+Provenance bundles: statements about a tarball, signed by the build service that made it.
 
-They are kept and given out as they came, once it is clear that they speak of what they came with. Their signatures are
-left to the clients, which have the roots of trust for that.
+A bundle is stored and served unchanged, after a check that it is about the version that it was published with. Clients
+verify the signature: they have the roots of trust for it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from pkgrepo.gateway.content import SMALL
 from pkgrepo.untrusted.quoting import quoted
 from pkgrepo.untrusted.strict_json import decode_as
 
-from .envelope import Bundle
-
 _PURL: Final = "pkg:npm/"
 
 
@@ -34,7 +32,7 @@ class _Envelope(msgspec.Struct, frozen=True):
 
 
 class _Bundle(msgspec.Struct, frozen=True):
-    """A signed statement (DSSE); npm knows no other content of a bundle."""
+    """A bundle with a signed statement (DSSE), the only content that npm knows."""
 
     dsseEnvelope: _Envelope
 
@@ -45,7 +43,7 @@ class _Subject(msgspec.Struct, frozen=True):
 
 
 class _Statement(msgspec.Struct, frozen=True):
-    """An in-toto statement, of which further keys are not read."""
+    """The parts of an in-toto statement that are read."""
 
     predicateType: str
     subject: list[_Subject]
@@ -53,22 +51,22 @@ class _Statement(msgspec.Struct, frozen=True):
 
 @frozen
 class Attestation:
-    """A bundle as it is stored, and what kind of statement it holds."""
+    """A bundle as it is stored, and the type of its statement."""
 
     text: bytes
     predicate_type: str
 
 
-def read_bundle(bundle: Bundle, name: str, version: semver.Version, sha512: str) -> Attestation:
+def read_bundle(bundle: str, name: str, version: semver.Version, sha512: str) -> Attestation:
     """
-    A bundle that came with a version whose tarball has this digest.
+    The attestation in a bundle that was published with a version whose tarball has this digest.
 
-    What clients would stumble over when they verify it is refused here: one broken bundle ends the whole audit of a
-    project that has the package.
+    A bundle that clients could not verify is refused here: one of them makes ``npm audit signatures`` fail for the
+    whole project that depends on the package.
 
-    :raises Invalid: it has another shape, or speaks of another version or other bytes
+    :raises Invalid: the bundle is malformed, or about another version or other bytes
     """
-    text = bundle.text.encode()
+    text = bundle.encode()
     if len(text) > SMALL:
         raise Invalid(f"the provenance bundle is longer than {SMALL} bytes", "_attachments")
     try:
@@ -89,7 +87,7 @@ def read_bundle(bundle: Bundle, name: str, version: semver.Version, sha512: str)
 
 
 def _statement(text: bytes) -> _Statement:
-    """What the bundle signs. :raises Invalid: it is no bundle, or unsigned"""
+    """The statement that the bundle signs. :raises Invalid: it is no bundle, or not signed"""
     envelope = decode_as(text, _Bundle, what="it").dsseEnvelope
     if not envelope.signatures:
         raise Invalid("it has no signature")

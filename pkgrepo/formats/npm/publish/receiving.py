@@ -1,4 +1,4 @@
-"""A publish document as it streams in: the tarball to the store, the rest to memory."""
+"""Reads the body of a publish request: the tarball goes to the blob store while it arrives, the rest to memory."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from pkgrepo.repositories.publish.staged import Staged
 
 from .manifest import ALGORITHMS
 from .scanner import PublishScanner
-from .sent_document import AttachmentEnd, AttachmentStart, Event, SentDocument
+from .sent_document import AttachmentEnd, AttachmentStart, ScanEvent, SentDocument
 
 
 @frozen
 class ReceivedDocument:
-    """A document without its tarball, which is staged; without one it is a change of what was published."""
+    """A document, and its tarball as a staged blob; None when the document has no tarball and so is a change."""
 
     document: SentDocument
     tarball: BlobInfo | None
 
 
 class Receiver:
-    """Reads one request."""
+    """Reads the body of one request."""
 
     def __init__(self, request: Request, staged: Staged, *, max_tarball: int) -> None:
         self._pieces = read_pieces(request)
         self._staged = staged
         self._max_tarball = max_tarball
-        # Room is reserved for what may come: base64 takes four characters for three bytes.
+        # The store reserves room for the largest possible tarball: base64 has four characters for three bytes.
         declared = request.body.declared
         self._expect_size = None if declared is None else min(declared // 4 * 3, max_tarball)
         self._scanner = PublishScanner()
-        self._events: deque[Event] = deque()
+        self._events: deque[ScanEvent] = deque()
         self._document: SentDocument | None = None
 
     async def receive(self) -> ReceivedDocument:
         """
-        The whole of it.
+        The document with its tarball.
 
-        :raises Invalid: it is malformed, or has two tarballs; :raises TooLarge: the tarball is, or the rest
+        :raises Invalid: it is malformed, or has two tarballs; :raises TooLarge: the tarball or the rest is too large
         """
         tarball: BlobInfo | None = None
         while (event := await self._next()) is not None:
@@ -60,8 +60,8 @@ class Receiver:
         assert self._document is not None
         return ReceivedDocument(self._document, tarball)
 
-    async def _next(self) -> Event | None:
-        """What comes next, or None at the end of the body."""
+    async def _next(self) -> ScanEvent | None:
+        """The next event, or None at the end of the body."""
         while not self._events:
             chunk = await anext(self._pieces, b"")
             if not chunk:
@@ -72,14 +72,14 @@ class Receiver:
         return self._events.popleft()
 
     async def _data(self) -> AsyncIterator[bytes]:
-        """The bytes of the tarball at hand."""
+        """The bytes of the attachment that has begun, up to its end."""
         while (event := await self._next()) is not None and not isinstance(event, AttachmentEnd):
             if isinstance(event, bytes):
                 yield event
 
 
 def largest_body(max_tarball: int) -> int:
-    """Bytes of a request with the largest tarball: base64 takes four for three, and the document comes with it."""
+    """The size in bytes of a request with the largest tarball, in base64, and the largest document."""
     return max_tarball // 3 * 4 + DOCUMENT_SIZE
 
 

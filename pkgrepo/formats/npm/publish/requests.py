@@ -1,8 +1,8 @@
 """
-From a publish document to a release.
+Publishes a version: verifies the sent document against the tarball, and stores the release.
 
-The document around a tarball is its client's word. What is served about the bytes is computed from them, and what the
-manifest says is held against the package.json inside.
+The document around a tarball is a claim of the client. The digests that the registry serves are computed from the
+bytes, and the manifest is compared with the package.json in the tarball.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .provenance import read_bundle
 
 
 class PublishRequests:
-    """Takes versions into one hosted repository; callers have been let in already."""
+    """Publishes versions into one hosted repository; the caller was authorized before."""
 
     def __init__(self, services: Services, repository: Repository) -> None:
         self._services = services
@@ -46,11 +46,12 @@ class PublishRequests:
         """
         Verify a version whose tarball is staged, and publish it.
 
-        :raises Invalid: something is not what it should be; :raises Forbidden: the version exists, or did
+        :raises Invalid: the document, the tarball or the bundle is refused
+        :raises Forbidden: the version exists, or was removed
         """
         catalog, repository = self._services.catalog, self._repository
         name, version = publication.name, publication.version
-        # Told now rather than after the work; asked again in the transaction, since somebody may be faster.
+        # Checked before the work, and again in the transaction: another publish may come first.
         reuse = policy_of(repository).reuse_deleted_names
         free = partial(check_free, repository_id=repository.id, name=name, version=version, reuse=reuse)
         catalog.look_inline(free)
@@ -100,14 +101,14 @@ class PublishRequests:
     def _inspect(
         self, publication: Publication, file: int | bytes
     ) -> tuple[tarball.TarballContents, manifests.CleanManifest]:
-        """What is in the tarball, and the manifest to be stored. Belongs into a thread."""
+        """The contents of the tarball, and the manifest to be stored. Call it in a thread."""
         name, version = publication.name, publication.version
         packed = tarball.inspect(file, publication.filename, name, version)
         sent = self._reconciled(publication, packed)
         return packed, manifests.clean(sent, name=name, version=version, packed=packed)
 
     def _reconciled(self, publication: Publication, packed: tarball.TarballContents) -> Mapping[str, Any]:
-        """The manifest as it was sent, but for what decides what runs: that is as in the tarball."""
+        """The sent manifest, with the tarball's values in the fields that decide which code runs."""
         differing = tarball.differing_fields(publication.manifest, packed)
         if not differing:
             return publication.manifest
@@ -132,11 +133,11 @@ class PublishRequests:
 
 def check_free(reader: Reader, repository_id: int, name: str, version: semver.Version, *, reuse: bool) -> None:
     """
-    Let a version pass that never was, or with ``reuse`` one that was removed.
+    Check that a version does not exist, and was not removed unless ``reuse`` is on.
 
-    Build metadata makes no other version, neither of one that is there nor of one that was removed.
+    Versions that differ in build metadata alone are the same version, also among the removed ones.
 
-    :raises Forbidden: it is, or was and may not come back
+    :raises Forbidden: the version exists, or was removed and may not be published again
     """
     package = packages.find_package(reader, repository_id, name)
     if package is not None:

@@ -1,17 +1,18 @@
 """
-A publish document as it streams in: JSON with a tarball inside.
+An incremental scanner of publish documents: JSON with a tarball inside.
 
-Everything is kept except the strings under ``_attachments/<name>/data``, which are handed out decoded. What is not on
-the way to them is skimmed: only strings and brackets count there. The whole of it is parsed at the end, so that
-nothing passes that is not JSON, and nothing that says a key twice.
+The scanner keeps all bytes except the strings at ``_attachments/<name>/data``, which it decodes and returns as events
+(those of provenance bundles are text, and are kept). Values that cannot contain such a string are skipped by matching
+strings and brackets only. The kept text is parsed at the end of the body; only then malformed JSON and duplicate keys
+in skipped values are found.
 
 ============  =====================================================  ======================================
-place         what is next                                           it goes on to
+state         reads                                                  next state
 ============  =====================================================  ======================================
 TOP           members of the document                                ATTACHMENTS at ``_attachments: {``
 ATTACHMENTS   members of ``_attachments``                            ATTACHMENT at ``name: {``
-ATTACHMENT    members of one attachment                              the data at ``data: "``
-skimming      a value anywhere else, with all that it holds          the member after it
+ATTACHMENT    members of one attachment                              data at ``data: "``
+nested        any other object or array, to its closing bracket      the state before it
 ============  =====================================================  ======================================
 """
 
@@ -25,6 +26,7 @@ from typing import Final
 import msgspec
 
 from pkgrepo.errors import Invalid, TooLarge
+from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.limits import (
     BRACKET_SIZE,
     DOCUMENT_SIZE,
@@ -39,14 +41,14 @@ from pkgrepo.formats.npm.limits import (
 from pkgrepo.untrusted.quoting import quoted
 
 from .base64_decoder import Base64Decoder, Base64Error
-from .brackets import pass_over
-from .sent_document import AttachmentEnd, AttachmentStart, Event, SentDocument
+from .brackets import skip_brackets
+from .sent_document import AttachmentEnd, AttachmentStart, ScanEvent, SentDocument
 
-LEAP: Final = 4096  # bytes; fewer are gone through from bracket to bracket, which is as fast
-BUNDLE: Final = ".sigstore"  # such an attachment's data is text (a provenance bundle), and stays in the document
+BULK_SIZE: Final = 4096  # bytes; for shorter chunks going from bracket to bracket is as fast
+
 
 _BLANK: Final = re.compile(rb"[ \t\n\r]*")
-# A member's name up to its value, where the usual way of writing it lies within one chunk; otherwise it goes by tokens.
+# The fast path for a member's name: no escapes, and all of it in one chunk. Other names are read token by token.
 _NAME: Final = rb"[ \t\n\r]*+\"([^\"\\]*+)\"[ \t\n\r]*+:[ \t\n\r]*+"
 _FIRST_NAME: Final = re.compile(_NAME)
 _NEXT_NAME: Final = re.compile(rb"[ \t\n\r]*+," + _NAME)
@@ -58,12 +60,12 @@ _QUOTE, _COLON, _COMMA, _BACKSLASH, _BEGIN, _END = b'":,\\{}'
 _OPENING: Final = {_BEGIN: _END, ord("["): ord("]")}
 
 
-# The objects on the way, by how many of them are open.
+# States of the table above, as the number of objects that are open.
 _TOP, _ATTACHMENTS, _ATTACHMENT = 1, 2, 3
 
 
 class _Next(Enum):
-    """What may stand next in the object at hand."""
+    """The tokens that are allowed next in the current object."""
 
     DOCUMENT = auto()
     KEY = auto()
@@ -75,7 +77,7 @@ class _Next(Enum):
 
 
 class _Inside(Enum):
-    """What the bytes at hand are in the middle of."""
+    """The kind of token that the next byte belongs to."""
 
     MEMBERS = auto()
     KEY = auto()
@@ -88,37 +90,37 @@ class _Inside(Enum):
 
 class PublishScanner:
     """
-    Takes the body of one publish request, in chunks of any size.
+    Scans the body of one publish request, in chunks of any size.
 
-    Memory grows with the document, not with its tarballs.
+    It holds the document in memory, but not its tarballs.
     """
 
-    def __init__(self, *, document_size: int = DOCUMENT_SIZE) -> None:
-        self._limit = document_size
+    def __init__(self) -> None:
         self._kept: list[bytes] = []
         self._kept_size = 0
-        self._values = 0  # of the document so far, and commas in its strings
-        self._cuts: list[tuple[int, int]] = [(0, 0)]  # where the document goes on, and the body with it
-        self._offset = 0  # of the chunk at hand in the body
+        self._values = 0  # an upper bound of the values so far: commas, also those in strings
+        # Offsets in the kept text behind each removed string, and the offsets in the body that they came from.
+        self._cuts: list[tuple[int, int]] = [(0, 0)]
+        self._offset = 0  # of the current chunk in the body
         self._inside = _Inside.MEMBERS
         self._next = _Next.DOCUMENT
-        self._escaped = False  # the last chunk ended behind a backslash
-        self._nesting: list[int] = []  # the brackets that close what is being skimmed
-        self._brackets = 0  # opened in skimming
-        self._keys: list[set[str]] = []  # of the objects on the way, outermost first
-        self._key = b""  # the raw key at hand, as far as it has arrived
-        self._name = ""  # of the member at hand
+        self._escaped = False  # whether the last chunk ended behind a backslash
+        self._nesting: list[int] = []  # the closing brackets of the value that is being skipped
+        self._brackets = 0  # opened in skipped values
+        self._keys: list[set[str]] = []  # of each open object, outermost first
+        self._key = b""  # the raw bytes of the current key, as far as they have arrived
+        self._name = ""  # of the current member
         self._attachment = ""
         self._data = Base64Decoder()
         self._sizes: dict[str, int] = {}
-        self._events: list[Event] = []
+        self._events: list[ScanEvent] = []
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[ScanEvent]:
         """
-        What the next bytes of the body bring.
+        The events in the next bytes of the body.
 
-        :raises Invalid: they are not JSON, or a tarball is not base64; the sentence says at which byte
-        :raises TooLarge: the document beside the tarballs is
+        :raises Invalid: they are not JSON, or a tarball is not base64; the message names the offset
+        :raises TooLarge: the document without its tarballs is too large
         """
         at = kept = 0
         while at < len(chunk):
@@ -137,9 +139,9 @@ class PublishScanner:
 
     def finish(self) -> SentDocument:
         """
-        The whole document, at the end of the body.
+        The document, once all of the body was fed.
 
-        :raises Invalid: it is cut off
+        :raises Invalid: the document is not complete
         """
         if self._next is not _Next.NOTHING:
             raise Invalid(f"the body is not a whole JSON object: it ends after {self._offset} bytes")
@@ -154,21 +156,21 @@ class PublishScanner:
         return self._inside is _Inside.DATA
 
     def _place_in_body(self, at: int) -> int:
-        """Where in the body a byte of the document came from."""
+        """The offset in the body of a byte of the kept text."""
         begin, body = self._cuts[bisect_right(self._cuts, (at, self._offset + 1)) - 1]
         return body + at - begin
 
     def _keep(self, piece: bytes) -> None:
         self._kept_size += len(piece)
-        if self._kept_size > self._limit:
-            raise TooLarge(self._limit, "the package's metadata")
+        if self._kept_size > DOCUMENT_SIZE:
+            raise TooLarge(DOCUMENT_SIZE, "the package's metadata")
         self._values += piece.count(b",")
         if self._values > MOST_VALUES:
             raise Invalid(f"the body has more than {MOST_VALUES} values")
         self._kept.append(piece)
 
     def _step(self, chunk: bytes, at: int) -> int:
-        """Go on by one token, or as far as the chunk goes; where that is."""
+        """Read one token, or the part of it in this chunk; the offset behind it."""
         match self._inside:
             case _Inside.MEMBERS:
                 found = self._take_name(chunk, at) or _BLANK.match(chunk, at)
@@ -180,12 +182,12 @@ class PublishScanner:
                     self._inside = _Inside.MEMBERS
                 return at if found is None else found.end()
             case _Inside.NESTED:
-                return self._skim(chunk, self._leap(chunk, at))
+                return self._skip_nested(chunk, self._skip_in_bulk(chunk, at))
             case _:
                 return self._take_string(chunk, at)
 
     def _take_name(self, chunk: bytes, at: int) -> re.Match[bytes] | None:
-        """Where the name of the next member stands with all that is around it, or None."""
+        """Read the next member's name with the tokens around it, if the fast path matches."""
         if self._next is _Next.COMMA_OR_END:
             found = _NEXT_NAME.match(chunk, at)
         elif self._next is _Next.KEY_OR_END or self._next is _Next.KEY:
@@ -220,16 +222,16 @@ class PublishScanner:
             self._inside = _Inside.MEMBERS
         return end + 1
 
-    def _leap(self, chunk: bytes, at: int) -> int:
-        """How far a long chunk is inside of a value that an earlier one began; no further where anything is wrong."""
-        if len(chunk) - at < LEAP:
+    def _skip_in_bulk(self, chunk: bytes, at: int) -> int:
+        """Skip the nested part of a long chunk in bulk; the offset behind it, unchanged when that is not possible."""
+        if len(chunk) - at < BULK_SIZE:
             return at
         most = self._most_brackets(len(chunk)) - self._brackets
-        passed, opened = pass_over(chunk[at:], self._nesting, MOST_DEPTH - len(self._keys), most)
+        passed, opened = skip_brackets(chunk[at:], self._nesting, MOST_DEPTH - len(self._keys), most)
         self._count(opened, len(chunk))
         return at + passed
 
-    def _skim(self, chunk: bytes, at: int) -> int:
+    def _skip_nested(self, chunk: bytes, at: int) -> int:
         nesting = self._nesting
         while nesting:
             found = _FLAT.match(chunk, at)
@@ -295,7 +297,7 @@ class PublishScanner:
         elif byte in _OPENING:
             self._inside = _Inside.NESTED
             self._open(byte, at)
-            return self._skim(chunk, at + 1)
+            return self._skip_nested(chunk, at + 1)
         elif byte == _QUOTE:
             self._begin_string()
             return at + 1 if self._inside is _Inside.DATA else self._take_string(chunk, at + 1)
@@ -308,14 +310,14 @@ class PublishScanner:
 
     def _begin_string(self) -> None:
         is_data = self._place == _ATTACHMENT and self._name == "data"
-        if is_data and not self._attachment.endswith(BUNDLE):
+        if is_data and not self._attachment.endswith(names.BUNDLE):
             self._inside, self._data = _Inside.DATA, Base64Decoder()
             self._events.append(AttachmentStart(self._attachment))
         else:
             self._inside = _Inside.STRING
 
     def _take_data(self, chunk: bytes, at: int) -> int:
-        """Hand out the data in the chunk; where its closing quote is, or the chunk's end."""
+        """Decode the attachment's data in the chunk; the offset of its closing quote, or of the chunk's end."""
         end = chunk.find(b'"', at)
         closed = end >= 0
         piece = chunk[at : end if closed else len(chunk)]

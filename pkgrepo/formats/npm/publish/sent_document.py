@@ -1,42 +1,40 @@
-"""What the scanner of publish documents hands out on the way, and what is left at the end."""
+"""The events of the scanner of publish documents, and the document without its tarballs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from attrs import frozen
 
-from pkgrepo.untrusted.strict_json import decode_as, decode_json
-
-T = TypeVar("T")
+from pkgrepo.untrusted.strict_json import decode_json
 
 
 @frozen
 class AttachmentStart:
-    """The bytes that follow are those of this attachment; its name is what the client wrote."""
+    """The data of an attachment begins; the bytes that follow are its own. ``name`` is as the client wrote it."""
 
     name: str
 
 
 @frozen
 class AttachmentEnd:
-    """All of an attachment was handed out: ``size`` bytes."""
+    """The data of an attachment ended after ``size`` bytes."""
 
     name: str
     size: int
 
 
-Event = AttachmentStart | bytes | AttachmentEnd
+ScanEvent = AttachmentStart | bytes | AttachmentEnd
 
 
 @frozen
 class SentDocument:
     """
-    The document without its tarballs.
+    A publish document without its tarballs.
 
-    ``text`` is its JSON, in which the ``data`` of each tarball is an empty string. ``sizes`` are those of the
-    attachments that were handed out, in bytes. ``place`` tells where in the body a byte of ``text`` came from.
+    ``text`` is its JSON; the ``data`` of each tarball is an empty string there. ``sizes`` are the bytes of each such
+    attachment. ``place`` maps an offset in ``text`` to one in the body, for error messages.
     """
 
     text: bytes
@@ -45,17 +43,9 @@ class SentDocument:
 
     def value(self) -> dict[str, Any]:
         """
-        What the text says; a big one belongs into a thread.
+        The parsed document. Call it in a thread when the text is large.
 
-        :raises Invalid: it is not JSON, or says a key twice
+        :raises Invalid: it is not JSON, or an object has a key twice
         """
         value: dict[str, Any] = decode_json(self.text, self.place)
         return value
-
-    def value_as(self, type_: type[T]) -> T:
-        """
-        Those parts of a text that a type names, at a fraction of the time; who says a key twice, says the last.
-
-        :raises Invalid: it is not JSON, or of another shape
-        """
-        return decode_as(self.text, type_, self.place)

@@ -1,18 +1,16 @@
 """
-A package's tarball, looked into without unpacking it.
+Inspection of a package's tarball without unpacking it to the disk.
 
-What clients resolve by is the manifest that was sent beside the tarball, and what runs is what is inside: the two must
-speak of one version.
+Clients resolve dependencies by the manifest that was sent beside the tarball, but run the code in the tarball: both
+must be of the same version.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from attrs import define, frozen
+from attrs import frozen
 
 from pkgrepo.archives.entry_names import check_entry_name
 from pkgrepo.archives.gunzip import Gunzip
@@ -33,10 +31,10 @@ _BOM: Final = b"\xef\xbb\xbf"
 @frozen
 class TarballContents:
     """
-    What is in a tarball: its package.json, the number of its files, and their bytes together.
+    The contents of a tarball: its package.json, the number of its files, and the sum of their sizes in bytes.
 
-    ``has_gyp`` says that installing compiles something, with no script that says so; ``has_shrinkwrap`` that the
-    package pins what it depends on.
+    ``has_gyp`` means that npm compiles the package on install though no script says so; ``has_shrinkwrap`` means that
+    the package pins its dependencies.
     """
 
     manifest: Mapping[str, Any]
@@ -46,54 +44,24 @@ class TarballContents:
     has_shrinkwrap: bool
 
 
-def inspect(file: int | bytes | Path, filename: str, name: str, version: semver.Version) -> TarballContents:
+def inspect(file: int | bytes, filename: str, name: str, version: semver.Version) -> TarballContents:
     """
-    Look into a tarball, given as a descriptor (which stays open), its bytes or a path.
+    The contents of a tarball, given as a file descriptor (which stays open) or as bytes.
 
-    This reads and unpacks all of it, and so belongs into a thread. ``filename`` is for sentences.
+    It reads and decompresses all of it: call it in a thread. ``filename`` is for error messages.
 
-    :raises Invalid: it is damaged, unsafe to unpack, or of another package or version
+    :raises Invalid: the tarball is damaged, unsafe to unpack, or of another package or version
     """
-    if isinstance(file, int | bytes):
-        return _inspect(Source(file, filename), name, version)
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return _inspect(Source(descriptor, filename), name, version)
-    finally:
-        os.close(descriptor)
-
-
-def differing_fields(published: Mapping[str, Any], packed: TarballContents) -> list[str]:
-    """
-    Those of ``dependencies``, ``scripts`` and ``bin`` that the sent manifest has otherwise than the packed one.
-
-    What npm itself puts in or spells anew is no difference.
-    """
-    inside = packed.manifest
-    pairs = {
-        "dependencies": (_dependencies(published), _dependencies(inside)),
-        "scripts": (_scripts(published, packed), _scripts(inside, packed)),
-        "bin": (_bin(published), _bin(inside)),
-    }
-    return [field for field, (left, right) in pairs.items() if left != right]
-
-
-@define
-class _Counts:
-    files: int = 0
-    size: int = 0
-
-
-def _inspect(source: Source, name: str, version: semver.Version) -> TarballContents:
-    counts = _Counts()
+    source = Source(file, filename)
+    file_count = unpacked_size = 0
     at_root: set[str] = set()
     manifest: Mapping[str, Any] | None = None
     tar = Tar(source, Gunzip(source))
     for member in tar:
         inner = _inner_name(source, member)
         if member.is_file:
-            counts.files += 1
-            counts.size += member.size
+            file_count += 1
+            unpacked_size += member.size
             if "/" not in inner:
                 at_root.add(inner)
         if inner == MANIFEST:
@@ -105,15 +73,30 @@ def _inspect(source: Source, name: str, version: semver.Version) -> TarballConte
     _check_identity(source, manifest, name, version)
     return TarballContents(
         manifest=manifest,
-        file_count=counts.files,
-        unpacked_size=counts.size,
+        file_count=file_count,
+        unpacked_size=unpacked_size,
         has_gyp="binding.gyp" in at_root,
         has_shrinkwrap="npm-shrinkwrap.json" in at_root,
     )
 
 
+def differing_fields(published: Mapping[str, Any], packed: TarballContents) -> list[str]:
+    """
+    The fields of ``dependencies``, ``scripts`` and ``bin`` that differ between the sent manifest and the packed one.
+
+    Entries that npm itself adds or normalises are no difference.
+    """
+    inside = packed.manifest
+    pairs = {
+        "dependencies": (_dependencies(published), _dependencies(inside)),
+        "scripts": (_scripts(published, packed), _scripts(inside, packed)),
+        "bin": (_bin(published), _bin(inside)),
+    }
+    return [field for field, (left, right) in pairs.items() if left != right]
+
+
 def _inner_name(source: Source, member: Member) -> str:
-    """A member's path in the installed package: without the first part, whatever that is."""
+    """A member's path in the installed package: clients drop the first part, whatever its name."""
     first, _, inner = member.name.partition("/")
     rest = (inner if first == "." else member.name).rstrip("/")
     if rest:
@@ -124,7 +107,7 @@ def _inner_name(source: Source, member: Member) -> str:
 def _read_manifest(source: Source, data: bytes) -> Mapping[str, Any]:
     try:
         check_values(data, MANIFEST_VALUES, "it")
-        # Editors on Windows begin files with a byte order mark, and npm looks through it.
+        # Editors on Windows write a byte order mark, and npm ignores it.
         return decode_as(data.removeprefix(_BOM), dict[str, Any], what="it")
     except Invalid as error:
         raise source.refuse(f"has a {MANIFEST} that cannot be read: {error}") from None
@@ -143,20 +126,20 @@ def _said(value: Any) -> str:
 
 
 def _dependencies(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The required ones: npm copies those that are optional among them."""
+    """The required dependencies: npm copies the optional ones into the same field."""
     optional = _mapping(manifest, "optionalDependencies")
     return {name: wanted for name, wanted in _mapping(manifest, "dependencies").items() if name not in optional}
 
 
 def _scripts(manifest: Mapping[str, Any], packed: TarballContents) -> Mapping[str, Any]:
-    """With the script that npm adds to compile what has a binding.gyp."""
+    """The scripts with the one that npm adds to a package that has a binding.gyp."""
     added = {"install": "node-gyp rebuild"} if packed.has_gyp else {}
     scripts = _mapping(manifest, "scripts")
     return scripts if "preinstall" in scripts else {**added, **scripts}
 
 
 def _bin(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """One program may be a bare path, named as the package; paths may begin with ``./``."""
+    """The programs by name. A bare path is a program named as the package; paths may begin with ``./``."""
     value = manifest.get("bin")
     if isinstance(value, str):
         value = {str(manifest.get("name")).rpartition("/")[2]: value}

@@ -1,1 +1,1 @@
-"""Search and lists over all packages of a repository."""
+"""Search and lists of packages, from one row for each package that ``indexing`` writes when the package changes."""

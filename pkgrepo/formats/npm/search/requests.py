@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import rights_of
+from pkgrepo.formats.npm.authorization import permission_of
 from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import JSON, Answer, json_answer
@@ -80,7 +80,7 @@ class SearchRequests:
 
     async def of_user(self, request: Request, username: str) -> Answer:
         """The packages that somebody maintains, with what they may do with each, if anything."""
-        right = rights_of(self._services, self._repository, username)
+        right = permission_of(self._services, self._repository, username)
         identity = await self._identify(request)
         fitting = await self._keys(request, identity, Query(facets=((facet(MAINTAINER, username.lower()),),)))
         own = await self._only(fitting, lambda row: any(each.name == username for each in row.maintainers))

@@ -1,1 +1,1 @@
-"""Signatures of the registry over what it serves."""
+"""Signatures of the registry over name, version and integrity of each tarball; the key lies in the catalog."""

@@ -1,4 +1,4 @@
-"""The registry's signing key, in the catalog: every process signs with the same one."""
+"""The registry's signing key; it is stored in the catalog, so that all processes sign with the same key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SETTING: Final = "npm_signing_key"
 
 
 def ensure_signer(tx: Transaction) -> Signer:
-    """The registry's signer, with a key made at the first call."""
+    """The registry's signer; the first call generates the key."""
     pem = settings.get(tx, SETTING)
     if pem is None:
         pem = Signer.generate().dump().decode("ascii")
@@ -23,7 +23,7 @@ def ensure_signer(tx: Transaction) -> Signer:
 
 
 def find_public_key(reader: Reader) -> PublicKey | None:
-    """The key that signatures are checked by; None before anything was signed."""
+    """The public key that verifies the signatures; None before anything was signed."""
     pem = settings.get(reader, SETTING)
     return None if pem is None else _load(pem).public
 

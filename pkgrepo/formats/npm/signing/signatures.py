@@ -1,8 +1,8 @@
 """
-Signatures of the registry over what it serves: ECDSA on P-256 with SHA-256, as ``npm audit signatures`` checks them.
+Signatures of the registry over published versions: ECDSA on P-256 with SHA-256, as ``npm audit signatures`` verifies.
 
-What is signed is ``name@version:integrity``, so that nobody between registry and client can put other bytes, or
-another version's, in the place of what was published.
+The signed text is ``name@version:integrity``, so that a proxy between registry and client cannot replace the bytes of
+a version by other bytes, or by those of another version.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ KEY_TYPE: Final = "ecdsa-sha2-nistp256"
 
 @frozen
 class PublicKey:
-    """A key that signatures are checked by: its DER (SubjectPublicKeyInfo), and when it stopped signing, if it did."""
+    """A public key in DER (SubjectPublicKeyInfo). ``expires_at`` is when it stopped signing; None while it signs."""
 
     der: bytes
     expires_at: datetime | None = None
 
     @property
     def id(self) -> str:
-        """The name of the key in signatures: its digest."""
+        """The key id in signatures: a digest of the key."""
         return f"SHA256:{base64.b64encode(hashlib.sha256(self.der).digest()).rstrip(b'=').decode('ascii')}"
 
 
 class Signer:
-    """Signs with one private key, in some thirty microseconds."""
+    """Signs with one private key; a signature takes 30 us."""
 
     def __init__(self, private: ec.EllipticCurvePrivateKey) -> None:
         if private.curve.name != ec.SECP256R1.name:
@@ -50,7 +50,7 @@ class Signer:
 
     @classmethod
     def generate(cls) -> Signer:
-        """A signer with a new key."""
+        """A signer with a generated key."""
         return cls(ec.generate_private_key(ec.SECP256R1()))
 
     @classmethod
@@ -80,9 +80,9 @@ class Signer:
 
 def keys_document(keys: Iterable[PublicKey]) -> dict[str, Any]:
     """
-    What ``/-/npm/v1/keys`` answers.
+    The document at ``/-/npm/v1/keys``.
 
-    A client that finds keys wants every package signed: answer so only where all are.
+    A client that finds keys here requires a signature of every package.
     """
     return {
         "keys": [

@@ -318,7 +318,7 @@ def test_an_audit_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bulk_answer({"x": ["1.0.0"] * 100}, BOOK)
     with pytest.raises(Invalid, match="6 versions held against advisories at most"):
         bulk_answer({"x": ["1.0.0", "1.1.0", "1.2.0"], "@sc/evil": ["1.0.0"]}, BOOK)
-    monkeypatch.setattr(module, "MOST_TOLD", 2)
+    monkeypatch.setattr(module, "MOST_ADVISORIES", 2)
     assert len(bulk_answer({"x": ["0.1.0"]}, BOOK)["x"]) == 2
     with pytest.raises(Invalid, match="told 2 advisories at most"):
         bulk_answer({"x": ["0.1.0"], "@sc/evil": ["1.0.0"]}, BOOK)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.publish import scanner as scanner_module
-from pkgrepo.formats.npm.publish.brackets import pass_over
+from pkgrepo.formats.npm.publish.brackets import skip_brackets
 from pkgrepo.formats.npm.publish.scanner import PublishScanner
 
 TEXT = st.text(st.sampled_from('ab"\\{}[],:é'), max_size=8)
@@ -38,14 +38,14 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 def test_what_is_open_after_a_piece_is_known(text: bytes, left: bytes, opened: int, size: int) -> None:
     nesting = list(b"}}]" if text.startswith(b"]") else b"}")
-    assert pass_over(text, nesting, 64, 100) == (size, opened)
+    assert skip_brackets(text, nesting, 64, 100) == (size, opened)
     assert bytes(nesting) == left
 
 
 @pytest.mark.parametrize("text", [b"1}", b"]", b"{]", b"[}}", b"}{", b'"a":[[[[['])
 def test_nothing_is_passed_over_where_somebody_has_to_look(text: bytes) -> None:
     nesting = list(b"}")
-    assert pass_over(text, nesting, 5, 100) == (0, 0)
+    assert skip_brackets(text, nesting, 5, 100) == (0, 0)
     assert bytes(nesting) == b"}"
 
 
@@ -54,13 +54,13 @@ def test_nothing_is_passed_over_where_somebody_has_to_look(text: bytes) -> None:
 def test_what_is_nested_is_passed_over_down_to_the_deepest(pair: bytes, count: int) -> None:
     opening, closing = pair[:1] + b"[", b"]" + pair[1:]
     text = opening * (count // 2) + pair[:1] * (count % 2) + pair[1:] * (count % 2) + closing * (count // 2)
-    assert pass_over(text, list(b"}"), 5, 200_000) == ((len(text), count) if count == 4 else (0, 0))
+    assert skip_brackets(text, list(b"}"), 5, 200_000) == ((len(text), count) if count == 4 else (0, 0))
 
 
 def test_too_many_are_seen_before_any_is_taken_out() -> None:
     nesting = list(b"}")
-    assert pass_over(b"[]" * 100, nesting, 5, 99) == (0, 100)
-    assert pass_over(b"[]" * 100, nesting, 5, 100) == (200, 100)
+    assert skip_brackets(b"[]" * 100, nesting, 5, 99) == (0, 100)
+    assert skip_brackets(b"[]" * 100, nesting, 5, 100) == (200, 100)
 
 
 @given(VALUES, st.lists(st.integers(0, 5000), max_size=6), st.randoms(use_true_random=False))
@@ -69,7 +69,7 @@ def test_a_document_in_long_pieces_is_read_as_in_short_ones(value: Any, cuts: li
     body = json.dumps(whole, ensure_ascii=False).encode()
     edges = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scanner_module, "LEAP", 1)
+        patch.setattr(scanner_module, "BULK_SIZE", 1)
         scanner = PublishScanner()
         for begin, end in itertools.pairwise(edges):
             scanner.feed(body[begin:end])

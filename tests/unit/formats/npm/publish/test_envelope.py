@@ -28,7 +28,6 @@ def test_documents_of_every_client_are_read(client: str, name: str) -> None:
     assert publication.version.text == "1.0.0-rc.1"
     assert publication.tags == ("beta",)
     assert publication.filename == "x-1.0.0-rc.1.tgz"
-    assert publication.attachment == f"{name}-1.0.0-rc.1.tgz"
     assert publication.bundle is None
     assert data == make_tarball(name, "1.0.0-rc.1")
     check_announced(publication.manifest, {each: hashlib.new(each, data).hexdigest() for each in ("sha1", "sha512")})
@@ -36,9 +35,7 @@ def test_documents_of_every_client_are_read(client: str, name: str) -> None:
 
 def test_provenance_comes_along() -> None:
     publication, _ = read(make_publish("@sc/x", "1.0.0", bundle='{"mediaType":"b"}'))
-    assert publication.bundle is not None
-    assert publication.bundle.text == '{"mediaType":"b"}'
-    assert publication.bundle.media_type.startswith("application/vnd.dev.sigstore.bundle")
+    assert publication.bundle == '{"mediaType":"b"}'
 
 
 @pytest.mark.parametrize("said", ["1.0.0-rc.1", "v1.0.0-rc.1", "1.0.0-rc.1+build.5"])
@@ -50,11 +47,6 @@ def test_one_version_may_be_spelled_in_several_ways(said: str, attached: str) ->
     assert (publication.version.text, publication.filename) == ("1.0.0-rc.1", "x-1.0.0-rc.1.tgz")
     assert publication.tags == ("beta",)
     assert publication.bundle is not None
-
-
-@pytest.mark.parametrize(("access", "restricted"), [(None, None), ("public", False), ("restricted", True), ("?", None)])
-def test_access_is_told_when_it_is_said(access: str | None, restricted: bool | None) -> None:
-    assert read(make_publish("@sc/x", "1.0.0", access=access))[0].restricted is restricted
 
 
 def change(edit: Callable[[dict[str, Any]], Any]) -> bytes:

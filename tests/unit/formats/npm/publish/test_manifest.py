@@ -89,13 +89,11 @@ def test_private_packages_are_refused() -> None:
 
 
 def test_dist_is_computed() -> None:
-    signatures = [{"keyid": "SHA256:k", "sig": "s"}]
-    assert make_dist(DIGESTS, packed(), signatures, {"predicateType": "p"}) == {
+    assert make_dist(DIGESTS, packed(), {"predicateType": "p"}) == {
         "integrity": announced("x", "1.0.0", DATA)["integrity"],
         "shasum": DIGESTS["sha1"],
         "fileCount": 3,
         "unpackedSize": 456,
-        "signatures": signatures,
         "attestations": {"provenance": {"predicateType": "p"}},
     }
     assert set(make_dist(DIGESTS, packed())) == {"integrity", "shasum", "fileCount", "unpackedSize"}

@@ -7,7 +7,6 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -249,8 +248,9 @@ def test_key_said_twice_is_refused(body: bytes) -> None:
         scan(body)[0].value()
 
 
-def test_document_is_limited_and_tarballs_are_not() -> None:
-    scanner = PublishScanner(document_size=100)
+def test_document_is_limited_and_tarballs_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner_module, "DOCUMENT_SIZE", 100)
+    scanner = PublishScanner()
     scanner.feed(b'{"_attachments":{"a.tgz":{"data":"')
     for _ in range(10):
         assert scanner.feed(b"QUJD" * 1000)
@@ -455,26 +455,6 @@ def test_damaged_document_is_taken_only_if_a_whole_parser_takes_it(
     except Invalid:
         value = None
     assert value == expected
-
-
-class _Deprecations(msgspec.Struct):
-    """What a deprecating client changes."""
-
-    deprecated: str | None = None
-
-
-class _Part(msgspec.Struct):
-    versions: dict[str, _Deprecations]
-
-
-def test_parts_can_be_read_alone() -> None:
-    body = b'{"versions":{"1":{"deprecated":"no","x":[{}]},"2":{"readme":"x"}},"name":1}'
-    part = scan(body)[0].value_as(_Part)
-    assert part.versions == {"1": _Deprecations("no"), "2": _Deprecations()}
-    with pytest.raises(Invalid, match=r"Expected `object`.* at `\$\.versions`"):
-        scan(b'{"versions":[]}')[0].value_as(_Part)
-    with pytest.raises(Invalid, match="near byte 12"):
-        scan(b'{"versions":?}')[0].value_as(_Part)
 
 
 @pytest.mark.parametrize("body", [b'{"a":1e999}', b'{"a":"\\ud800"}', b'{"a":NaN}', b'{"\\ud800":1}', b'{"a":"\\x"}'])

@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,11 @@ from pkgrepo.formats.npm.publish.tarball import TarballContents, differing_field
 from pkgrepo.formats.npm.semver import parse_version
 from tests.support.npmpkgs import make_manifest, make_tarball, make_tgz
 
-Look = Callable[..., TarballContents]
 MANIFEST = json.dumps(make_manifest("x", "1.0.0")).encode()
 
 
-@pytest.fixture
-def look(tmp_path: Path) -> Look:
-    def look_(data: bytes, name: str = "x", version: str = "1.0.0") -> TarballContents:
-        path = tmp_path / "upload"
-        path.write_bytes(data)
-        return inspect(path, "x-1.0.0.tgz", name, parse_version(version))
-
-    return look_
+def look(data: bytes, name: str = "x", version: str = "1.0.0") -> TarballContents:
+    return inspect(data, "x-1.0.0.tgz", name, parse_version(version))
 
 
 def with_link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> bytes:
@@ -40,7 +32,7 @@ def with_link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> bytes:
     return target_file.getvalue()
 
 
-def test_tarball_is_counted_and_its_manifest_read(look: Look) -> None:
+def test_tarball_is_counted_and_its_manifest_read() -> None:
     packed = look(make_tarball("x", "1.0.0", files={"lib/a.js": b"a" * 1000, "lib/package.json": b"{}"}))
     index = b'module.exports = "x@1.0.0";\n'
     indented = json.dumps(make_manifest("x", "1.0.0"), indent=2).encode()
@@ -52,7 +44,7 @@ def test_tarball_is_counted_and_its_manifest_read(look: Look) -> None:
 
 
 @pytest.mark.parametrize("folder", ["package", "x", "types-node", ".", "weird folder"])
-def test_the_folder_may_be_called_anything(look: Look, folder: str) -> None:
+def test_the_folder_may_be_called_anything(folder: str) -> None:
     data = make_tgz({f"{folder}/package.json": MANIFEST, f"{folder}/binding.gyp": b"{}", f"{folder}/lib/a.js": b""})
     packed = look(data)
     assert packed.file_count == 3
@@ -60,7 +52,7 @@ def test_the_folder_may_be_called_anything(look: Look, folder: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.0.0", "v1.0.0", "=1.0.0", " 1.0.0 ", "1.0.0+build.5"])
-def test_version_may_be_spelt_as_npm_trims_it(look: Look, version: str) -> None:
+def test_version_may_be_spelt_as_npm_trims_it(version: str) -> None:
     assert look(make_tarball("x", "1.0.0", manifest={"name": "x", "version": version}))
 
 
@@ -73,11 +65,11 @@ def test_descriptor_stays_open_and_where_it_was(tmp_path: Path) -> None:
         assert opened.tell() == 7
 
 
-def test_byte_order_mark_before_the_manifest_is_looked_through(look: Look) -> None:
+def test_byte_order_mark_before_the_manifest_is_looked_through() -> None:
     assert look(make_tgz({"package/package.json": b"\xef\xbb\xbf" + MANIFEST})).manifest["name"] == "x"
 
 
-def test_only_files_beside_the_manifest_count_as_its_own(look: Look) -> None:
+def test_only_files_beside_the_manifest_count_as_its_own() -> None:
     nested = {"lib/binding.gyp": b"", "node_modules/y/npm-shrinkwrap.json": b"{}"}
     packed = look(make_tarball("x", "1.0.0", files=nested))
     assert not packed.has_gyp
@@ -114,19 +106,19 @@ def test_only_files_beside_the_manifest_count_as_its_own(look: Look) -> None:
         (with_link("package/dev", "", tarfile.CHRTYPE), "that is a device"),
     ],
 )
-def test_tarball_that_is_not_what_it_should_be_is_refused(look: Look, data: bytes, why: str) -> None:
+def test_tarball_that_is_not_what_it_should_be_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(Invalid, match=why) as caught:
         look(data)
     assert str(caught.value).startswith("x-1.0.0.tgz ")
     assert str(caught.value).isprintable()
 
 
-def test_long_manifest_is_refused_before_it_is_read(look: Look) -> None:
+def test_long_manifest_is_refused_before_it_is_read() -> None:
     with pytest.raises(Invalid, match="more than 8388608 bytes"):
         look(make_tgz({"package/package.json": b" " * 8_388_609}))
 
 
-def test_manifest_of_many_values_is_refused_before_it_is_parsed(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifest_of_many_values_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MANIFEST_VALUES", 100)
     manifest = {"name": "x", "version": "1.0.0", "files": ["a"] * 90}
     assert look(make_tarball("x", "1.0.0", manifest=manifest)).manifest == manifest
@@ -134,7 +126,7 @@ def test_manifest_of_many_values_is_refused_before_it_is_parsed(look: Look, monk
         look(make_tarball("x", "1.0.0", manifest={**manifest, "exports": ["b"] * 20}))
 
 
-def test_bomb_is_refused_while_it_unpacks(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bomb_is_refused_while_it_unpacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "FREE_SIZE", 1024 * 1024)
     with pytest.raises(Invalid, match="would unpack to more than"):
         look(make_tarball("x", "1.0.0", files={"zeros": bytes(8 * 1024 * 1024)}))
