@@ -16,6 +16,7 @@ from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
+from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.publish.publisher import Publisher
@@ -28,7 +29,6 @@ from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.server import settings, storages
 from pkgrepo.storage.folders import StorageFolders
-from pkgrepo.storage.layout_folder import LayoutFolder
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import ProcessLock
 
@@ -56,14 +56,15 @@ class Core:
             self.registry, default=config.container.default_repository, hosts=config.container.hosts
         )
         self.formats = make_formats(config)
-        self.follower = LayoutFollower(
+        self.context = MaintenanceContext(
             catalog=self.catalog,
             registry=self.registry,
             stores=self.stores,
             pools=self.pools,
+            clock=self.clock,
             formats=self.formats,
-            layout_of=readable_layout,
         )
+        self.follower = LayoutFollower(self.context)
         self.publisher = Publisher(
             catalog=self.catalog,
             registry=self.registry,
@@ -71,9 +72,7 @@ class Core:
             clock=self.clock,
             on_change=self.follower.notify,
         )
-        self.collector = GarbageCollector(
-            catalog=self.catalog, stores=self.stores, clock=self.clock, on_change=self.follower.notify
-        )
+        self.collector = GarbageCollector(self.context, on_change=self.follower.notify)
         self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor)
 
     async def start(self) -> None:
@@ -158,10 +157,3 @@ class Core:
             self._process_locks[root] = lock
             if earlier is not None:
                 earlier.release()
-
-
-def readable_layout(store: IBlobStore) -> LayoutFolder | None:
-    """The folder of the readable layout beside a store's blobs; None if they are not files."""
-    if not isinstance(store, FilesystemBlobStore):
-        return None
-    return LayoutFolder(store.paths.root / "repositories", store.paths.root / "blobs")

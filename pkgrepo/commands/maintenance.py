@@ -43,16 +43,7 @@ def verify(sources: Sources, *, repair: bool) -> None:
 
     async def work(core: Core) -> None:
         await core.open_storages()
-        report = await Verifier(
-            catalog=core.catalog,
-            registry=core.registry,
-            stores=core.stores,
-            pools=core.pools,
-            follower=core.follower,
-            clock=core.clock,
-            progress=make_progress(),
-            repair=repair,
-        ).run()
+        report = await Verifier(core.context, progress=make_progress(), repair=repair).run()
         for problem in (*report.notes, *report.problems):
             click.echo(problem, err=True)
         click.echo(
@@ -86,16 +77,7 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
         await core.catalog.write(adopt.adopt_named, core.folders, folders, now_ms)
         problems = await core.catalog.write(adopt.adopt_listed, core.folders, now_ms)
         await provisioning.ensure_storages(core, config, take_over=True)
-        restored = await Reindexer(
-            catalog=core.catalog,
-            registry=core.registry,
-            stores=core.stores,
-            pools=core.pools,
-            follower=core.follower,
-            formats=core.formats,
-            clock=core.clock,
-            progress=make_progress(),
-        ).run()
+        restored = await Reindexer(core.context, progress=make_progress()).run()
         problems += restored.problems
         for sentence in (*restored.notes, *problems):
             click.echo(sentence, err=True)

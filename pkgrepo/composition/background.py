@@ -11,7 +11,7 @@ from twisted.application.service import IService
 from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S
 from pkgrepo.concurrency.periodic import PeriodicTask, Work
 from pkgrepo.config import Config
-from pkgrepo.core import Core, readable_layout
+from pkgrepo.core import Core
 from pkgrepo.management.api.audit_trail import FLUSH_S, SUM_S
 from pkgrepo.repositories.upkeep.daily_gc import DailyCollection
 from pkgrepo.repositories.upkeep.housekeeping import Housekeeping
@@ -23,24 +23,14 @@ from .identification import Identification
 def maintenance(core: Core, config: Config, reactor: Any) -> Iterator[IService]:
     """Housekeeping, and the daily garbage collection unless it is off."""
     yield Housekeeping(
-        catalog=core.catalog,
-        registry=core.registry,
-        stores=core.stores,
-        sweep=Sweep(catalog=core.catalog, pools=core.pools, layout_of=readable_layout),
+        core.context,
+        sweep=Sweep(core.context),
         exclusive_since=core.exclusive_since,
         audit_kept=timedelta(days=config.audit.retention_days),
-        clock=core.clock,
         reactor=reactor,
     )
     if config.gc.daily:
-        yield DailyCollection(
-            catalog=core.catalog,
-            registry=core.registry,
-            collector=core.collector,
-            jobs=core.jobs,
-            clock=core.clock,
-            reactor=reactor,
-        )
+        yield DailyCollection(core.context, collector=core.collector, jobs=core.jobs, reactor=reactor)
 
 
 def flushers(identification: Identification, reactor: Any) -> Iterator[IService]:

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from pkgrepo.errors import Invalid
+from pkgrepo.interfaces import IBlobStore
+from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 
 LONGEST = 255  # bytes
 ENDING = 16  # bytes at most of what is kept as the ending of a shortened name, its dot included
@@ -65,11 +67,15 @@ class Draft:
 
 
 class LayoutFolder:
-    """The files below ``root``; every method blocks, so call it in a thread."""
+    """
+    The readable layout of the storage in the folder ``storage``: all files below ``root``.
 
-    def __init__(self, root: Path, blobs: Path) -> None:
-        self.root = root
-        self._blobs = blobs
+    Every method blocks, so call it in a thread. Paths are relative to ``root``, with ``/`` between their parts.
+    """
+
+    def __init__(self, storage: Path) -> None:
+        self.root = storage / "repositories"
+        self._blobs = storage / "blobs"
 
     def is_linked(self, locator: str, path: str) -> bool:
         """Whether ``path`` is the blob at ``locator``, or a copy of its size where links were refused."""
@@ -272,6 +278,11 @@ class LayoutFolder:
         """Make a folder of the layout, unless the whole storage is missing: its disk may not be mounted."""
         self._blobs.stat()
         os.makedirs(folder, exist_ok=True)
+
+
+def layout_folder_of(store: IBlobStore) -> LayoutFolder | None:
+    """Return the readable layout beside a store's blobs, or None where the blobs are no files."""
+    return LayoutFolder(store.paths.root) if isinstance(store, FilesystemBlobStore) else None
 
 
 def _shortened(name: str) -> str:

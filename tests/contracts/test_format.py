@@ -104,7 +104,7 @@ def test_names_that_could_be_other_paths_are_refused(format_, name):
 
 def test_readable_paths_stay_below_their_repository(format_, tmp_path):
     place = format_.readable_path(PATHS[format_.name])
-    assert LayoutFolder(tmp_path, tmp_path).file(place).is_relative_to(tmp_path)
+    assert LayoutFolder(tmp_path).file(place).is_relative_to(tmp_path)
 
 
 def test_clients_are_told_the_address_and_no_secret(format_, repository):

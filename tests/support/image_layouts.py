@@ -32,17 +32,8 @@ def untagged(folder: Path) -> set[str]:
 
 async def verify(registry: Registry, *, repair: bool = False) -> VerifyReport:
     """Hold the layout against the catalog."""
-    core = registry.stack.assembly.core
-    return await Verifier(
-        catalog=core.catalog,
-        registry=core.registry,
-        stores=core.stores,
-        pools=core.pools,
-        follower=core.follower,
-        clock=core.clock,
-        progress=NoProgress(),
-        repair=repair,
-    ).run()
+    context = registry.stack.assembly.core.context
+    return await Verifier(context, progress=NoProgress(), repair=repair).run()
 
 
 def lose_catalog(data: Path) -> None:
@@ -53,14 +44,4 @@ def lose_catalog(data: Path) -> None:
 
 async def reindex(registry: Registry) -> ReindexReport:
     """Bring the catalog back from the layout."""
-    core = registry.stack.assembly.core
-    return await Reindexer(
-        catalog=core.catalog,
-        registry=core.registry,
-        stores=core.stores,
-        pools=core.pools,
-        follower=core.follower,
-        formats=core.formats,
-        clock=core.clock,
-        progress=NoProgress(),
-    ).run()
+    return await Reindexer(registry.stack.assembly.core.context, progress=NoProgress()).run()

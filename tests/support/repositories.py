@@ -18,6 +18,7 @@ from pkgrepo.formats.python.names import parse_filename
 from pkgrepo.formats.python.upload.inspection import inspect
 from pkgrepo.formats.python.upload.metadata import meta_json
 from pkgrepo.model import SYSTEM, Actor, NewFile, Repository, Storage
+from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.layout.marker import MARK, CatalogStatus, LayoutMarker
 from pkgrepo.repositories.layout.sidecars import encode
@@ -62,14 +63,15 @@ class World:
         self.registry = Registry(self.catalog)
         self.stores = Stores(self._open)
         self.poked: list[Repository] = []
-        self.follower = LayoutFollower(
+        self.context = MaintenanceContext(
             catalog=self.catalog,
             registry=self.registry,
             stores=self.stores,
             pools=pools,
+            clock=self.clock,
             formats={"python": self.format},
-            layout_of=self.layout_of,
         )
+        self.follower = LayoutFollower(self.context)
         self.publisher = Publisher(
             catalog=self.catalog,
             registry=self.registry,
@@ -111,12 +113,7 @@ class World:
 
     @property
     def layout(self) -> LayoutFolder:
-        found = self.layout_of(self.store)
-        assert found is not None
-        return found
-
-    def layout_of(self, store: Any) -> LayoutFolder:
-        return LayoutFolder(store.paths.root / "repositories", store.paths.root / "blobs")
+        return LayoutFolder(self.root)
 
     async def release(self, staged: Staged, filename: str, data: bytes, **changes: Any) -> Release:
         """A distribution as the Python format would publish it, staged."""
@@ -162,32 +159,14 @@ class World:
             await following
 
     async def verify(self, *, repair: bool = False) -> VerifyReport:
-        return await Verifier(
-            catalog=self.catalog,
-            registry=self.registry,
-            stores=self.stores,
-            pools=self.pools,
-            follower=self.follower,
-            clock=self.clock,
-            progress=NoProgress(),
-            repair=repair,
-        ).run()
+        return await Verifier(self.context, progress=NoProgress(), repair=repair).run()
 
     async def reindex(self, *, stopped: bool = True) -> ReindexReport:
         """Build the catalog again; ``stopped`` as after a clean stop of the server whose catalog was lost."""
         if stopped:
             statement = CatalogStatus(at=datetime.now(UTC), missing=0)
             self.layout.write(MARK, encode(LayoutMarker(catalogs={"lost": statement})))
-        return await Reindexer(
-            catalog=self.catalog,
-            registry=self.registry,
-            stores=self.stores,
-            pools=self.pools,
-            follower=self.follower,
-            formats={"python": self.format},
-            clock=self.clock,
-            progress=NoProgress(),
-        ).run()
+        return await Reindexer(self.context, progress=NoProgress()).run()
 
     def copies(self) -> list[str]:
         """The locators of everything in the store."""

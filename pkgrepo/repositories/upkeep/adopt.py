@@ -116,7 +116,7 @@ def _check_unused(folder: Path) -> None:
 def _add(tx: Transaction, folders: StorageFolders, name: str, path: Path, uid: str, now_ms: int) -> None:
     folders.take_over(name, path)
     settings: dict[str, Any] = {"path": folders.spell(path)}
-    mark = read_marker(LayoutFolder(path / "repositories", path / "blobs"))
+    mark = read_marker(LayoutFolder(path))
     if mark is not None and not mark.kept:
         settings["readable_layout"] = False
     storages.add_storage(tx, name=name, kind="Local", settings=settings, now_ms=now_ms, uid=uid)

@@ -7,15 +7,14 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 
 from pkgrepo.errors import BlobMissing, PkgrepoError
-from pkgrepo.interfaces import IBlobStore, ICatalog
+from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Storage
-from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.layout.follower import LayoutFollower
-from pkgrepo.repositories.layout.updater import FAILURES, reason_of
-from pkgrepo.repositories.registry import Registry
-from pkgrepo.repositories.stores import Stores
+from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.layout.failures import FAILURES, reason_of
+from pkgrepo.repositories.layout.writer_factory import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.blobs.references import BlobUser
+from pkgrepo.storage.layout_folder import layout_folder_of
 from pkgrepo.storage.pools import Pools
 
 PIECE = 1024 * 1024
@@ -66,28 +65,16 @@ class BlobRepair:
     other copies of the storage, and in other storages. Only what has the right digest is taken.
     """
 
-    def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        registry: Registry,
-        stores: Stores,
-        pools: Pools,
-        follower: LayoutFollower,
-        clock: Clock,
-    ) -> None:
-        self._catalog = catalog
-        self._registry = registry
-        self._stores = stores
-        self._pools = pools
-        self._follower = follower
-        self._clock = clock
+    def __init__(self, context: MaintenanceContext) -> None:
+        self._context = context
+        self._catalog = context.catalog
+        self._registry = context.registry
 
     async def replace(self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobUser]) -> bool:
         """Find the bytes of a blob that is marked as suspect, and put a new copy in its place; whether that worked."""
         async with aclosing(self._copies(storage, store, info, users)) as copies:
             async for copy in copies:
-                now_ms = self._clock.now_ms()
+                now_ms = self._context.clock.now_ms()
                 kept = await self._catalog.write(blobs.claim_blob, storage.id, copy, now_ms)
                 if kept.locator != copy.locator:  # an upload of the same bytes was faster
                     await store.delete(copy.locator)
@@ -97,15 +84,15 @@ class BlobRepair:
     async def _copies(
         self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobUser]
     ) -> AsyncGenerator[BlobInfo, None]:
-        layout = self._follower.layout_of(store)
+        layout = layout_folder_of(store)
         for user in users:
             repository = self._registry.find_id(user.repository_id)
-            writer = None if repository is None else await self._follower.writer(repository)
+            writer = None if repository is None else await open_writer(self._context, repository)
             if layout is not None and writer is not None:
                 place = writer.place_of(user.package_key, user.path, info.sha256)
                 with suppress(*FAILURES):
                     path = layout.file(place)
-                    yield await copy_file(self._pools, store, path, info.sha256, info.size, info.digests)
+                    yield await copy_file(self._context.pools, store, path, info.sha256, info.size, info.digests)
         with suppress(*FAILURES):
             # Locators of one digest stand together and begin so, in stores that name them by the digest.
             for locator, _, _ in await store.scan(f"{info.sha256[:2]}/{info.sha256}", GENERATIONS):
@@ -117,7 +104,7 @@ class BlobRepair:
             )
             if found is not None:
                 with suppress(*FAILURES):
-                    yield await self._copy_blob(store, await self._stores.of(other), found.locator, info)
+                    yield await self._copy_blob(store, await self._context.stores.of(other), found.locator, info)
 
     async def _copy_blob(self, store: IBlobStore, source: IBlobStore, locator: str, info: BlobInfo) -> BlobInfo:
         blob = source.open(locator)

@@ -8,10 +8,8 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.periodic import PeriodicTask
-from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Storage
-from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.jobs import JobRunning
 
@@ -34,21 +32,14 @@ class DailyCollection(PeriodicTask):
     """
 
     def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        registry: Registry,
-        collector: GarbageCollector,
-        jobs: Jobs,
-        clock: Clock,
-        reactor: IReactorTime,
+        self, context: MaintenanceContext, *, collector: GarbageCollector, jobs: Jobs, reactor: IReactorTime
     ) -> None:
         super().__init__(self.run_once, reactor, every_s=EVERY_S, what="the daily garbage collection")
-        self._catalog = catalog
-        self._registry = registry
+        self._catalog = context.catalog
+        self._registry = context.registry
         self._collector = collector
         self._jobs = jobs
-        self._clock = clock
+        self._clock = context.clock
 
     async def run_once(self) -> None:
         """Do the work once; it may be cancelled at any await."""

@@ -18,18 +18,19 @@ time. Everything is looked at again in the transaction that removes its row, and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from attrs import Factory, asdict, define, frozen
 from twisted.logger import Logger
 
 from pkgrepo.errors import MOST_ERRORS, StorageFailed
-from pkgrepo.interfaces import IBlobStore, ICatalog, Transaction
+from pkgrepo.interfaces import IBlobStore, Transaction
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository, Storage
-from pkgrepo.repositories.clock import Clock, from_ms
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.images import commands as images
-from pkgrepo.repositories.stores import Stores
+from pkgrepo.repositories.publish.publisher import ChangeListener
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.blobs.uploads import EXPIRES_MS, unfinished_uploads
 from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, loose_blob, plan_image, still_doomed
@@ -123,12 +124,10 @@ class GcReport:
 class GarbageCollector:
     """Collects in repositories and in the storage below them; ``on_change`` is told of what changed."""
 
-    def __init__(
-        self, *, catalog: ICatalog, stores: Stores, clock: Clock, on_change: Callable[[Repository], None]
-    ) -> None:
-        self._catalog = catalog
-        self._stores = stores
-        self._clock = clock
+    def __init__(self, context: MaintenanceContext, *, on_change: ChangeListener) -> None:
+        self._catalog = context.catalog
+        self._stores = context.stores
+        self._clock = context.clock
         self._on_change = on_change
 
     async def collect(self, storage: Storage, repositories: Sequence[Repository], options: GcOptions) -> dict[str, Any]:

@@ -10,10 +10,8 @@ from twisted.logger import Logger
 
 from pkgrepo.concurrency.periodic import PeriodicTask
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.interfaces import ICatalog
-from pkgrepo.repositories.clock import Clock, from_ms
-from pkgrepo.repositories.registry import Registry
-from pkgrepo.repositories.stores import Stores
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.storage.catalog.images.promises import forget_promises
 from pkgrepo.storage.catalog.server.audit import prune_audit
 from pkgrepo.storage.catalog.server.purge import purge_due
@@ -37,31 +35,28 @@ class Housekeeping(PeriodicTask):
 
     def __init__(
         self,
+        context: MaintenanceContext,
         *,
-        catalog: ICatalog,
-        registry: Registry,
-        stores: Stores,
         sweep: Sweep,
         exclusive_since: Mapping[int, datetime],
         audit_kept: timedelta,
-        clock: Clock,
         reactor: IReactorTime,
     ) -> None:
         super().__init__(self.run_once, reactor, every_s=EVERY_S, what="tidying up")
-        self._catalog = catalog
+        self._catalog = context.catalog
         self._sweep = sweep
-        self._alone_since = exclusive_since
+        self._exclusive_since = exclusive_since
         self._audit_kept = audit_kept
-        self._registry = registry
-        self._stores = stores
-        self._clock = clock
+        self._registry = context.registry
+        self._stores = context.stores
+        self._clock = context.clock
 
     async def run_once(self) -> None:
         """Do the work once; it may be cancelled at any await."""
         for storage in self._registry.storages():
             try:
                 store = await self._stores.of(storage)
-                now, exclusive_since = from_ms(self._clock.now_ms()), self._alone_since.get(storage.id)
+                now, exclusive_since = from_ms(self._clock.now_ms()), self._exclusive_since.get(storage.id)
                 swept = await self._sweep.run(storage, store, now, exclusive_since)
             except PkgrepoError:
                 log.failure("storage {storage} could not be tidied up", storage=storage.name)

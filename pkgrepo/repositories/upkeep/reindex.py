@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
-from attrs import Factory, define, evolve
+from attrs import Factory, define
 
 from pkgrepo.errors import Invalid, PkgrepoError
-from pkgrepo.interfaces import IBlobStore, ICatalog, IFormat, Transaction
+from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
-from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.layout.follower import LayoutFollower
+from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.layout.failures import FAILURES, reason_of
 from pkgrepo.repositories.layout.images.directory import INDEX, ImagePlaces
 from pkgrepo.repositories.layout.images.restore import BATCH, restore_manifests, restore_tags
 from pkgrepo.repositories.layout.images.sidecars import IMAGE, MANIFESTS, BlobEntry, ImageSidecar, ManifestSidecar
 from pkgrepo.repositories.layout.marker import NO_LAYOUT, LayoutMarker, read_marker
+from pkgrepo.repositories.layout.restore import (
+    restore_burned,
+    restore_package,
+    restore_published_at,
+    restore_repository,
+)
 from pkgrepo.repositories.layout.sidecars import (
     BURNED,
     PACKAGE,
@@ -27,18 +33,11 @@ from pkgrepo.repositories.layout.sidecars import (
     VersionSidecar,
     decode,
 )
-from pkgrepo.repositories.layout.updater import FAILURES, reason_of
-from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
-from pkgrepo.repositories.publish.package_changes import set_package_meta, set_version_state
+from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.publisher import Release, publish_release
-from pkgrepo.repositories.registry import Registry
-from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.packages import packages, tags, versions
-from pkgrepo.storage.catalog.packages.tombstones import restore_tombstone
-from pkgrepo.storage.catalog.server import repositories, settings
-from pkgrepo.storage.layout_folder import LayoutFolder
-from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.catalog.server import settings
+from pkgrepo.storage.layout_folder import LayoutFolder, layout_folder_of
 
 from .blob_copies import copy_file
 from .progress import Progress
@@ -73,25 +72,13 @@ class Reindexer:
     and do not come back.
     """
 
-    def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        registry: Registry,
-        stores: Stores,
-        pools: Pools,
-        follower: LayoutFollower,
-        formats: Mapping[str, IFormat],
-        clock: Clock,
-        progress: Progress,
-    ) -> None:
-        self._catalog = catalog
-        self._registry = registry
-        self._stores = stores
-        self._pools = pools
-        self._follower = follower
-        self._formats = formats
-        self._clock = clock
+    def __init__(self, context: MaintenanceContext, *, progress: Progress) -> None:
+        self._context = context
+        self._catalog = context.catalog
+        self._registry = context.registry
+        self._pools = context.pools
+        self._formats = context.formats
+        self._clock = context.clock
         self._progress = progress
         self._restored = ReindexReport()
 
@@ -99,11 +86,11 @@ class Reindexer:
         """Take in everything found below every storage."""
         for storage in self._registry.storages():
             try:
-                store = await self._stores.of(storage)
+                store = await self._context.stores.of(storage)
             except PkgrepoError as error:
                 self._restored.problems.append(f"storage {storage.name!r} cannot be opened: {error}")
                 continue
-            layout = self._follower.layout_of(store)
+            layout = layout_folder_of(store)
             if layout is not None:
                 await self._storage(storage, store, layout)
                 await self._judge(storage, store, await self._pools.disk(read_marker, layout))
@@ -136,7 +123,7 @@ class Reindexer:
             if isinstance(sidecar, ImageSidecar):
                 await self._tags(repository, sidecar)
             elif isinstance(sidecar, BurnedSidecar):
-                await self._catalog.write(_restore_burned, repository, sidecar)
+                await self._catalog.write(restore_burned, repository, sidecar)
             else:
                 await self._package(repository, sidecar)
         self._progress.end()
@@ -214,7 +201,7 @@ class Reindexer:
             return
         if sidecar.format not in self._formats:
             raise Invalid(f"no format is called {sidecar.format!r}")
-        await self._catalog.write(_restore_repository, storage.id, sidecar, self._clock.now_ms())
+        await self._catalog.write(restore_repository, storage.id, sidecar, self._clock.now_ms())
         self._restored.repositories += 1
 
     async def _version(
@@ -245,7 +232,7 @@ class Reindexer:
             self._restored.files += len(published.files) if published.changed else 0
             fresh = fresh or published.changed
         if fresh:
-            await self._catalog.write(_restore_time, repository, sidecar, format_.index, self._clock.now_ms())
+            await self._catalog.write(restore_published_at, repository, sidecar, format_.index, self._clock.now_ms())
         self._restored.versions += fresh
         if fresh and sidecar.state != VersionState.LIVE:
             await self._catalog.write(
@@ -313,7 +300,7 @@ class Reindexer:
     async def _package(self, repository: Repository, sidecar: PackageSidecar) -> None:
         format_ = self._formats[repository.format]
         try:
-            await self._catalog.write(_restore_package, repository, sidecar, format_.index, self._clock.now_ms())
+            await self._catalog.write(restore_package, repository, sidecar, format_.index, self._clock.now_ms())
         except PkgrepoError as error:
             self._restored.problems.append(f"{repository.path}: {sidecar.key}: {error}")
 
@@ -352,59 +339,3 @@ def _doubts(mark: LayoutMarker | None, catalog: str | None) -> list[str]:
         elif statement.missing:
             doubts.append(f"{statement.missing} changes were not in the readable layout when a server stopped at {at}")
     return doubts
-
-
-def _restore_time(
-    tx: Transaction, repository: Repository, sidecar: VersionSidecar, indexer: Indexer, now_ms: int
-) -> None:
-    """Give a version the time that it had: its files may have been replaced since."""
-    package = packages.find_package(tx, repository.id, sidecar.package)
-    version = None if package is None else versions.find_version(tx, package.id, sidecar.key)
-    if package is None or version is None or version.published_at == sidecar.published_at:
-        return
-    versions.set_published_at(tx, version.id, round(sidecar.published_at.timestamp() * 1000))
-    indexer(PackageIndex(tx, package, now_ms), Change(version=evolve(version, published_at=sidecar.published_at)))
-
-
-def _restore_package(
-    tx: Transaction, repository: Repository, sidecar: PackageSidecar, indexer: Indexer, now_ms: int
-) -> None:
-    """Give a package the name, metadata, tags and times of its sidecar; its versions were taken in without."""
-    package = packages.find_package(tx, repository.id, sidecar.key)
-    if package is None:
-        return
-    tagged = tags.tagged_versions(tx, package.id)
-    if (package.name, package.meta, tagged) != (sidecar.name, sidecar.meta, sidecar.tags):
-        packages.touch_package(tx, package.id, serial=package.serial, now_ms=now_ms, name=sidecar.name)
-        by_text = {each.text: each.id for each in versions.list_versions(tx, package.id)} if sidecar.tags else {}
-        for tag, text in sidecar.tags.items():
-            if text in by_text and tagged.get(tag) != text:
-                tags.set_tag(tx, package.id, tag, version_id=by_text[text], actor=Actor(), now_ms=now_ms)
-        set_package_meta(tx, repository, sidecar.key, sidecar.meta, Actor(), indexer, now_ms)
-    if sidecar.created_at is not None and sidecar.updated_at is not None:
-        created_ms, updated_ms = (round(at.timestamp() * 1000) for at in (sidecar.created_at, sidecar.updated_at))
-        packages.set_times(tx, package.id, created_ms, updated_ms)
-
-
-def _restore_burned(tx: Transaction, repository: Repository, sidecar: BurnedSidecar) -> None:
-    """Put back the tombstones of a package, after its files: a name may be in use again."""
-    for tombstone in sidecar.tombstones():
-        restore_tombstone(tx, repository.id, tombstone)
-
-
-def _restore_repository(tx: Transaction, storage_id: int, sidecar: RepositorySidecar, now_ms: int) -> None:
-    repositories.add_repository(
-        tx,
-        storage_id=storage_id,
-        name=sidecar.name,
-        format=sidecar.format,
-        type=sidecar.type,
-        visibility=sidecar.visibility,
-        description=sidecar.description,
-        active=sidecar.active,
-        config=sidecar.config,
-        settings=sidecar.settings,
-        now_ms=now_ms,
-        created_ms=round(sidecar.created_at.timestamp() * 1000),
-        uid=sidecar.uid,
-    )

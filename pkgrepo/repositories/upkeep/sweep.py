@@ -16,18 +16,18 @@ is older than any upload is believed to take. Copies that a ``reindex`` found an
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 from attrs import define
 
-from pkgrepo.interfaces import IBlobStore, ICatalog
+from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.server import settings
-from pkgrepo.storage.layout_folder import LayoutFolder
-from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.layout_folder import layout_folder_of
 
 UPLOAD_GRACE = timedelta(hours=1)  # without a byte; a slower client has been cut off long before
 COPY_GRACE = timedelta(days=1)  # a copy of that age has either been published or given up
@@ -50,12 +50,9 @@ class Swept:
 class Sweep:
     """What is left over on storages, and its removal."""
 
-    def __init__(
-        self, *, catalog: ICatalog, pools: Pools, layout_of: Callable[[IBlobStore], LayoutFolder | None]
-    ) -> None:
-        self._catalog = catalog
-        self._pools = pools
-        self._layout_of = layout_of
+    def __init__(self, context: MaintenanceContext) -> None:
+        self._catalog = context.catalog
+        self._pools = context.pools
 
     async def run(self, storage: Storage, store: IBlobStore, now: datetime, exclusive_since: datetime | None) -> Swept:
         """
@@ -71,7 +68,7 @@ class Sweep:
             uploads_before, copies_before = max(uploads_before, exclusive_since), max(copies_before, exclusive_since)
         keep = await self._catalog.scan(blobs.claimed_uploads, storage.id)
         swept.uploads = await store.sweep_uploads(uploads_before, keep)
-        layout = self._layout_of(store)
+        layout = layout_folder_of(store)
         if layout is not None:
             swept.temporaries = await self._pools.disk(layout.sweep, uploads_before.timestamp())
         async for locator in self.forgotten(storage, store, copies_before, now):
@@ -88,7 +85,7 @@ class Sweep:
         Those that the readable layout shows were published once: when the catalog does not know them, then because it
         was lost or put back to an older state, and they are what ``reindex`` needs.
         """
-        layout = self._layout_of(store)
+        layout = layout_folder_of(store)
         unclaimed_before = from_ms(int(self._catalog.look_inline(settings.get, settings.UNCLAIMED_BEFORE) or 0))
         kept_before = unclaimed_before if now < unclaimed_before + UNCLAIMED_KEPT else from_ms(0)
         after = ""

@@ -13,22 +13,22 @@ from attrs import Factory, define
 from twisted.logger import Logger
 
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.interfaces import IBlobStore, ICatalog
+from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Repository, Storage
-from pkgrepo.repositories.clock import Clock, from_ms
-from pkgrepo.repositories.layout.follower import LayoutFollower
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.layout.failures import FAILURES, reason_of
 from pkgrepo.repositories.layout.images.directory import ImageLayoutWriter
+from pkgrepo.repositories.layout.images.large_images import LargeImages
 from pkgrepo.repositories.layout.marker import NO_LAYOUT
 from pkgrepo.repositories.layout.removed_folders import folders_of
-from pkgrepo.repositories.layout.updater import FAILURES, reason_of
 from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
-from pkgrepo.repositories.registry import Registry
-from pkgrepo.repositories.stores import Stores
+from pkgrepo.repositories.layout.writer_factory import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.blobs.references import BlobUser, blob_users
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.packages.tombstones import burned_packages
-from pkgrepo.storage.pools import Pools
+from pkgrepo.storage.layout_folder import layout_folder_of
 
 from .blob_copies import BlobRepair
 from .progress import Progress
@@ -70,30 +70,17 @@ class Verifier:
     reported. Whatever cannot be looked at is reported too, and the rest is checked.
     """
 
-    def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        registry: Registry,
-        stores: Stores,
-        pools: Pools,
-        follower: LayoutFollower,
-        clock: Clock,
-        progress: Progress,
-        repair: bool,
-    ) -> None:
-        self._catalog = catalog
-        self._registry = registry
-        self._stores = stores
-        self._pools = pools
-        self._follower = follower
-        self._clock = clock
+    def __init__(self, context: MaintenanceContext, *, progress: Progress, repair: bool) -> None:
+        self._context = context
+        self._catalog = context.catalog
+        self._registry = context.registry
+        self._pools = context.pools
+        self._clock = context.clock
         self._progress = progress
         self._repair = repair
-        self._sweep = Sweep(catalog=catalog, pools=pools, layout_of=follower.layout_of)
-        self._blob_repair = BlobRepair(
-            catalog=catalog, registry=registry, stores=stores, pools=pools, follower=follower, clock=clock
-        )
+        self._sweep = Sweep(context)
+        self._blob_repair = BlobRepair(context)
+        self._large_images = LargeImages(context.catalog, context.pools)
         self._report = VerifyReport()
 
     async def run(self) -> VerifyReport:
@@ -114,7 +101,7 @@ class Verifier:
             self._report.problems.append(f"{what} cannot be checked: {reason_of(error)}")
 
     async def _check_storage(self, storage: Storage) -> None:
-        store = await self._stores.of(storage)
+        store = await self._context.stores.of(storage)
         await self._attempt(f"storage {storage.name!r}: its blobs", self._check_blobs(storage, store))
         await self._attempt(f"storage {storage.name!r}: its copies", self._find_unnamed(storage, store))
         await self._attempt(f"storage {storage.name!r}: its readable layout", self._find_removed(storage, store))
@@ -193,7 +180,7 @@ class Verifier:
         self._progress.end()
 
     async def _find_removed(self, storage: Storage, store: IBlobStore) -> None:
-        layout = self._follower.layout_of(store)
+        layout = layout_folder_of(store)
         if layout is None:
             return
         removed = await self._catalog.scan(events.removed_uids)
@@ -211,7 +198,7 @@ class Verifier:
                 self._report.problems.append(f"{sentence}, which cannot be taken away: {error.strerror}")
 
     async def _check_layout(self, repository: Repository) -> None:
-        writer = await self._follower.writer(repository)
+        writer = await open_writer(self._context, repository)
         if writer is None:
             return
         self._progress.begin(f"readable layout of {repository.path}", repository.package_count)
@@ -245,7 +232,7 @@ class Verifier:
             return
         shown = await self._catalog.scan(writer.read, package, key)
         if shown is None and isinstance(writer, ImageLayoutWriter):
-            async with aclosing(self._follower.parts.differences(writer, package)) as plans:
+            async with aclosing(self._large_images.differences(writer, package)) as plans:
                 async for plan in plans:
                     await self._mend(what, writer, plan)
             return

@@ -20,7 +20,7 @@ def blobs(tmp_path):
 
 @pytest.fixture
 def layout(tmp_path, blobs):
-    return LayoutFolder(tmp_path / "repositories", blobs)
+    return LayoutFolder(tmp_path)
 
 
 def test_a_link_is_the_blob_itself_and_takes_the_place_of_what_was_there(layout, blobs):

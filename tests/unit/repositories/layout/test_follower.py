@@ -9,9 +9,10 @@ from twisted.internet.defer import maybeDeferred
 from twisted.logger import globalLogPublisher
 
 from pkgrepo.model import SYSTEM, VersionState
-from pkgrepo.repositories.layout import follower as readable
+from pkgrepo.repositories.layout import follower, retries
 from pkgrepo.repositories.layout.sidecars import PackageSidecar, RepositorySidecar, VersionSidecar, decode
 from pkgrepo.repositories.layout.writer import FileLayoutWriter
+from pkgrepo.repositories.layout.writer_factory import open_writer
 from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.server import settings
@@ -136,7 +137,7 @@ async def test_what_cannot_be_shown_for_want_of_descriptors_is_shown_when_there_
         return show(*args)
 
     monkeypatch.setattr(FileLayoutWriter, "show", starving)
-    monkeypatch.setattr(readable, "RETRY_S", 0)
+    monkeypatch.setattr(retries, "RETRY_S", 0)
     await world.publish(*WHEEL)
     with no_failures():
         world.follower.startService()
@@ -175,7 +176,7 @@ async def test_what_comes_while_something_is_followed_is_followed_too(world):
 
 @pytest_twisted.ensureDeferred
 async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
-    monkeypatch.setattr(readable, "PAUSE_S", 3600)
+    monkeypatch.setattr(follower, "PAUSE_S", 3600)
     await world.publish(*WHEEL)
     world.follower.startService()
     world.follower.notify()
@@ -185,15 +186,15 @@ async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
 
 
 def test_what_takes_long_to_show_rests_longer():
-    assert readable.pause_after(0.001) == readable.PAUSE_S
-    assert readable.pause_after(1.0) == readable.RESTS
-    assert readable.pause_after(3600) == readable.LONGEST_PAUSE_S
+    assert follower.pause_after(0.001) == follower.PAUSE_S
+    assert follower.pause_after(1.0) == follower.PAUSE_FACTOR
+    assert follower.pause_after(3600) == follower.MAX_PAUSE_S
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_repository_whose_storage_goes_at_this_moment_has_no_writer(world):
     gone = evolve(world.repository, storage_id=world.repository.storage_id + 1)
-    assert await world.follower.writer(gone) is None
+    assert await open_writer(world.context, gone) is None
 
 
 @pytest_twisted.ensureDeferred

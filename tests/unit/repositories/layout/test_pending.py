@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.model import SYSTEM
-from pkgrepo.repositories.layout import follower as readable
+from pkgrepo.repositories.layout import follower, retries
 from pkgrepo.storage.catalog.server import layout_pending, repositories
 from pkgrepo.storage.catalog.server.layout_pending import Entry
 from tests.support.pyprojects import make_sdist, make_wheel
@@ -43,8 +43,9 @@ def disk(world, monkeypatch):
 def clock(monkeypatch):
     """The follower's time, with pauses of no length."""
     found = Clock()
-    monkeypatch.setattr(readable, "IReactorTime", lambda _reactor: found)
-    monkeypatch.setattr(readable, "pause_after", lambda *_: 0)
+    monkeypatch.setattr(follower, "IReactorTime", lambda _reactor: found)
+    monkeypatch.setattr(retries, "IReactorTime", lambda _reactor: found)
+    monkeypatch.setattr(follower, "pause_after", lambda *_: 0)
     return found
 
 
@@ -84,9 +85,9 @@ async def test_what_found_no_room_is_shown_when_there_is_some(world, disk, clock
     assert not is_shown(world, SECOND)
     assert (backlog.events, backlog.waiting, backlog.failed) == (0, 0, {world.storage.id: 2})
     assert backlog.reason == "No space left on device"
-    assert (await run(world, clock, readable.RETRY_S)).failed
+    assert (await run(world, clock, retries.RETRY_S)).failed
     disk.full = False
-    backlog = await run(world, clock, 2 * readable.RETRY_S)
+    backlog = await run(world, clock, 2 * retries.RETRY_S)
     assert is_shown(world, SECOND)
     assert not backlog.failed
     assert (await world.verify()).problems == []
@@ -119,13 +120,13 @@ async def test_attempts_become_rarer_and_come_soon_after_something_had_room(worl
     disk.full = False
     await world.publish(*SECOND)
     await follow(world, clock)
-    assert not (await run(world, clock, readable.RETRY_S)).failed
+    assert not (await run(world, clock, retries.RETRY_S)).failed
     assert is_shown(world, FIRST)
 
 
 @pytest_twisted.ensureDeferred
 async def test_what_can_never_be_shown_does_not_keep_the_rest_back(world, clock, monkeypatch):
-    monkeypatch.setattr(readable, "PAGE", 1)
+    monkeypatch.setattr(retries, "PAGE", 1)
     await world.publish(*FIRST)
     for path in world.copies():
         (world.root / "blobs" / path).unlink()
@@ -147,7 +148,7 @@ async def test_the_cursor_stays_while_failures_cannot_be_noted(world, disk, cloc
         backlog = await follow(world, clock)
         assert (backlog.events, backlog.failed) == (1, {})
     disk.full = False
-    backlog = await run(world, clock, readable.RETRY_S)
+    backlog = await run(world, clock, retries.RETRY_S)
     assert (backlog.events, backlog.failed) == (0, {})
     assert is_shown(world, FIRST)
 
@@ -167,7 +168,7 @@ async def test_a_storage_that_cannot_be_opened_keeps_only_its_own_back(world, cl
         patch.setattr(world.stores, "of", fail)
         backlog = await follow(world, clock)
         assert (backlog.events, backlog.failed) == (0, {world.storage.id: 2})
-    assert not (await run(world, clock, readable.RETRY_S)).failed
+    assert not (await run(world, clock, retries.RETRY_S)).failed
     assert is_shown(world, FIRST)
 
 
@@ -209,7 +210,7 @@ async def test_a_folder_that_could_not_be_taken_away_goes_later_and_the_next_of_
         await world.publish(*SECOND)
         assert (await follow(world, clock)).failed == {world.storage.id: 1}
     assert is_shown(world, FIRST)
-    backlog = await run(world, clock, readable.RETRY_S)
-    backlog = await run(world, clock, readable.RETRY_S) if backlog.waiting else backlog
+    backlog = await run(world, clock, retries.RETRY_S)
+    backlog = await run(world, clock, retries.RETRY_S) if backlog.waiting else backlog
     assert (is_shown(world, FIRST), is_shown(world, SECOND), backlog.failed) == (False, True, {})
     assert (await world.verify()).problems == []

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 import pytest_twisted
 
-from pkgrepo.repositories.layout import follower as readable
+from pkgrepo.repositories.layout import follower, retries
 from pkgrepo.repositories.layout.marker import MARK, CatalogStatus, LayoutMarker, read_marker
 from pkgrepo.repositories.layout.sidecars import encode
 from pkgrepo.storage.catalog.server import layout_pending, settings
@@ -21,7 +21,7 @@ GRACE_S = 3600
 @pytest.fixture
 def batches(monkeypatch):
     """Batches of one event."""
-    monkeypatch.setattr(readable, "BATCH", 1)
+    monkeypatch.setattr(follower, "BATCH", 1)
 
 
 async def publish(world):
@@ -62,8 +62,8 @@ async def test_a_stop_finishes_what_is_not_shown_yet(world, batches):
 
 @pytest_twisted.ensureDeferred
 async def test_a_stop_makes_no_pauses(world, batches, monkeypatch):
-    monkeypatch.setattr(readable, "PAUSE_S", 3600)
-    monkeypatch.setattr(readable, "PAGE", 1)
+    monkeypatch.setattr(follower, "PAUSE_S", 3600)
+    monkeypatch.setattr(retries, "PAGE", 1)
     await publish(world)
     await world.catalog.write(layout_pending.add_packages, [world.repository.id])
     await world.follower.catch_up_and_mark_closed(GRACE_S)

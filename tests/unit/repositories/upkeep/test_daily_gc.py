@@ -2,6 +2,7 @@
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock as ReactorClock
 
@@ -25,17 +26,9 @@ def jobs(world, clock):
 @pytest.fixture
 def make(world, clock, jobs):
     def make(reactor=None):
-        collector = GarbageCollector(
-            catalog=world.catalog, stores=world.stores, clock=clock, on_change=world.poked.append
-        )
-        return DailyCollection(
-            catalog=world.catalog,
-            registry=world.registry,
-            collector=collector,
-            jobs=jobs,
-            clock=clock,
-            reactor=reactor or ReactorClock(),
-        )
+        context = evolve(world.context, clock=clock)
+        collector = GarbageCollector(context, on_change=world.poked.append)
+        return DailyCollection(context, collector=collector, jobs=jobs, reactor=reactor or ReactorClock())
 
     return make
 

@@ -2,6 +2,7 @@
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.repositories.upkeep.gc import GarbageCollector, GcOptions
@@ -29,7 +30,7 @@ def clock():
 
 @pytest.fixture
 def collector(world, clock):
-    return GarbageCollector(catalog=world.catalog, stores=world.stores, clock=clock, on_change=world.poked.append)
+    return GarbageCollector(evolve(world.context, clock=clock), on_change=world.poked.append)
 
 
 async def add_blob(world, data):

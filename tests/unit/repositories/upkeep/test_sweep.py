@@ -22,7 +22,7 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture
 def sweep(world):
-    return Sweep(catalog=world.catalog, pools=world.pools, layout_of=world.layout_of)
+    return Sweep(world.context)
 
 
 def age(path, by):
@@ -145,13 +145,10 @@ async def test_housekeeping_goes_over_every_storage_at_the_start_and_hourly(worl
                 raise StorageFailed("main")
 
     service = Housekeeping(
-        catalog=world.catalog,
-        registry=world.registry,
-        stores=world.stores,
-        sweep=Counting(catalog=world.catalog, pools=world.pools, layout_of=world.layout_of),
+        world.context,
+        sweep=Counting(world.context),
         exclusive_since={world.storage.id: NOW},
         audit_kept=timedelta(days=400),
-        clock=world.clock,
         reactor=clock,
     )
     now_ms = world.clock.now_ms()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from pkgrepo.repositories.layout import follower as readable
+from pkgrepo.repositories.layout import follower
 from pkgrepo.repositories.layout.images import (
     changes as image_changes,
 )
@@ -219,7 +219,7 @@ async def test_what_cannot_be_shown_is_told_and_shown_with_the_next_change(
     disk = Disk(monkeypatch)
     disk.fails = lambda place: place.endswith("index.json")
     told: list[str] = []
-    monkeypatch.setattr(readable.log, "error", lambda _, **fields: told.append(fields["package"]))
+    monkeypatch.setattr(follower.log, "error", lambda _, **fields: told.append(fields["package"]))
     await registry.push(make_image("two"), "v2")
     await registry.catch_up()
     assert told == ["app"]

@@ -1,0 +1,36 @@
+"""What the code that works on whole storages and repositories needs: catalog, registry, stores, threads and formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from pkgrepo.interfaces import ICatalog, IFormat
+from pkgrepo.model import Storage
+from pkgrepo.storage.layout_folder import LayoutFolder, layout_folder_of
+from pkgrepo.storage.pools import Pools
+
+from .clock import Clock
+from .registry import Registry
+from .stores import Stores
+
+
+@frozen
+class MaintenanceContext:
+    """Shared by the readable layout and the maintenance work; ``formats`` are by name."""
+
+    catalog: ICatalog
+    registry: Registry
+    stores: Stores
+    pools: Pools
+    clock: Clock
+    formats: Mapping[str, IFormat]
+
+    async def open_layout(self, storage: Storage) -> LayoutFolder | None:
+        """
+        Return the readable layout of a storage, or None where its store has no files.
+
+        :raises StorageFailed: the storage cannot be opened
+        """
+        return layout_folder_of(await self.stores.of(storage))

@@ -1,0 +1,72 @@
+"""Write commands that take the sidecars of the readable layout back into the catalog."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import Actor, Repository
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.package_changes import set_package_meta
+from pkgrepo.storage.catalog.packages import packages, tags, versions
+from pkgrepo.storage.catalog.packages.tombstones import restore_tombstone
+from pkgrepo.storage.catalog.server import repositories
+
+from .sidecars import BurnedSidecar, PackageSidecar, RepositorySidecar, VersionSidecar
+
+
+def restore_published_at(
+    tx: Transaction, repository: Repository, sidecar: VersionSidecar, indexer: Indexer, now_ms: int
+) -> None:
+    """Set the time of publication of a version, which differs from that of its files when these were replaced."""
+    package = packages.find_package(tx, repository.id, sidecar.package)
+    version = None if package is None else versions.find_version(tx, package.id, sidecar.key)
+    if package is None or version is None or version.published_at == sidecar.published_at:
+        return
+    versions.set_published_at(tx, version.id, round(sidecar.published_at.timestamp() * 1000))
+    indexer(PackageIndex(tx, package, now_ms), Change(version=evolve(version, published_at=sidecar.published_at)))
+
+
+def restore_package(
+    tx: Transaction, repository: Repository, sidecar: PackageSidecar, indexer: Indexer, now_ms: int
+) -> None:
+    """Set the name, metadata, tags and times of a package, whose versions were restored before."""
+    package = packages.find_package(tx, repository.id, sidecar.key)
+    if package is None:
+        return
+    tagged = tags.tagged_versions(tx, package.id)
+    if (package.name, package.meta, tagged) != (sidecar.name, sidecar.meta, sidecar.tags):
+        packages.touch_package(tx, package.id, serial=package.serial, now_ms=now_ms, name=sidecar.name)
+        by_text = {each.text: each.id for each in versions.list_versions(tx, package.id)} if sidecar.tags else {}
+        for tag, text in sidecar.tags.items():
+            if text in by_text and tagged.get(tag) != text:
+                tags.set_tag(tx, package.id, tag, version_id=by_text[text], actor=Actor(), now_ms=now_ms)
+        set_package_meta(tx, repository, sidecar.key, sidecar.meta, Actor(), indexer, now_ms)
+    if sidecar.created_at is not None and sidecar.updated_at is not None:
+        created_ms, updated_ms = (round(at.timestamp() * 1000) for at in (sidecar.created_at, sidecar.updated_at))
+        packages.set_times(tx, package.id, created_ms, updated_ms)
+
+
+def restore_burned(tx: Transaction, repository: Repository, sidecar: BurnedSidecar) -> None:
+    """Restore the tombstones of a package. Its files come first, because a burned name may be in use again."""
+    for tombstone in sidecar.tombstones():
+        restore_tombstone(tx, repository.id, tombstone)
+
+
+def restore_repository(tx: Transaction, storage_id: int, sidecar: RepositorySidecar, now_ms: int) -> None:
+    """Add a repository with the public id and the time of creation that it had."""
+    repositories.add_repository(
+        tx,
+        storage_id=storage_id,
+        name=sidecar.name,
+        format=sidecar.format,
+        type=sidecar.type,
+        visibility=sidecar.visibility,
+        description=sidecar.description,
+        active=sidecar.active,
+        config=sidecar.config,
+        settings=sidecar.settings,
+        now_ms=now_ms,
+        created_ms=round(sidecar.created_at.timestamp() * 1000),
+        uid=sidecar.uid,
+    )

@@ -1,0 +1,145 @@
+"""
+Retries the entries that could not be shown in the readable layout.
+
+A pass tries every pending entry once, a page at a time between batches of events. When entries are left after it, a
+timer starts the next pass. Its delay doubles after each pass in which nothing succeeded.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Awaitable, Callable
+
+from attrs import Factory, define
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+
+from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.storage.catalog.server import layout_pending
+from pkgrepo.storage.catalog.server.layout_pending import Entry
+
+log = Logger()
+
+PAGE = 100  # pending entries that are tried between two batches of events
+RETRY_S = 10.0  # seconds until the next pass; doubled after each pass in which nothing succeeded
+MAX_RETRY_S = 300.0
+NO_ROOM = frozenset({os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)})
+
+
+@define
+class _Pass:
+    after: Entry | None = None  # the last entry that was tried
+    shown: int = 0
+    reasons: set[str] = Factory(set)
+
+
+class Retries:
+    """
+    The passes over the pending entries, and the timer between them.
+
+    ``show`` shows an entry and returns what of it could not be shown, with the reasons. ``notify`` has the follower
+    call ``run_page`` soon.
+    """
+
+    def __init__(
+        self,
+        context: MaintenanceContext,
+        show: Callable[[Entry], Awaitable[dict[Entry, str]]],
+        notify: Callable[[], None],
+    ) -> None:
+        self._catalog = context.catalog
+        self._pools = context.pools
+        self._show = show
+        self._notify = notify
+        self._open = False
+        self._scheduling = True
+        self._pass: _Pass | None = None
+        self._delay_s = RETRY_S
+        self._out_of_room = False  # whether entries of the last pass failed for lack of room on the disk
+        self._timer: IDelayedCall | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a pass has begun and not ended."""
+        return self._pass is not None
+
+    def open(self, *, scheduling: bool) -> None:
+        """Begin a pass, and with ``scheduling`` start the timer for further ones when entries are left."""
+        self._open = True
+        self._scheduling = scheduling
+        self._pass = _Pass()
+
+    def close(self) -> None:
+        """Begin nothing more, neither an entry nor a pass."""
+        self._open = False
+        self._cancel_timer()
+
+    def stop_scheduling(self) -> None:
+        """Start no timer any more."""
+        self._scheduling = False
+
+    def begin(self) -> None:
+        """Begin a pass, unless one is under way."""
+        self._pass = self._pass or _Pass()
+
+    def abandon(self) -> None:
+        """End the pass after a failure of the catalog, and try again later."""
+        self._pass = None
+        self.schedule()
+        self._delay_s = min(MAX_RETRY_S, 2 * self._delay_s)
+
+    async def run_page(self) -> None:
+        """Try the next page of pending entries, if a pass is under way."""
+        current = self._pass
+        if current is None or not self._open:
+            return
+        page = await self._catalog.scan(layout_pending.pending_after, current.after, PAGE)
+        if not page:
+            self._end(current)
+            return
+        failed: dict[Entry, str] = {}
+        tried = []
+        for each in page:
+            if not self._open:
+                break
+            failed |= await self._show(each)
+            tried.append(each)
+        if not tried:
+            return
+        await self._catalog.write(layout_pending.settle, tried, failed)
+        current.after = tried[-1]
+        current.reasons.update(failed.values())
+        current.shown += sum(each not in failed for each in tried)
+
+    def schedule(self) -> None:
+        """Start the timer for the next pass, unless it runs."""
+        if self._timer is None and self._open and self._scheduling:
+            self._timer = IReactorTime(self._pools.reactor).callLater(self._delay_s, self._timer_fired)
+
+    def schedule_sooner(self) -> None:
+        """Start the timer anew with the shortest delay, if entries wait for room: the disk has some again."""
+        if self._out_of_room and self._timer is not None and self._delay_s > RETRY_S:
+            self._cancel_timer()
+            self._delay_s = RETRY_S
+            self.schedule()
+
+    def _end(self, ended: _Pass) -> None:
+        self._pass = None
+        if ended.shown:
+            log.info("the readable layout shows {count} entries that were pending", count=ended.shown)
+        in_vain = ended.reasons and not ended.shown
+        self._delay_s = min(MAX_RETRY_S, 2 * self._delay_s) if in_vain else RETRY_S
+        self._out_of_room = not NO_ROOM.isdisjoint(ended.reasons)
+        if ended.reasons:
+            self.schedule()
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        self.begin()
+        self._notify()
+
+    def _cancel_timer(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()

@@ -1,0 +1,114 @@
+"""Looks after the layout of each storage as a whole: its marker, and the folders of removed repositories."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from twisted.logger import Logger
+
+from pkgrepo.errors import NotFound
+from pkgrepo.model import Repository, Storage
+from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.storage.catalog.packages.events import Event
+from pkgrepo.storage.catalog.server import settings
+from pkgrepo.storage.catalog.server.layout_pending import Backlog
+
+from .failures import FAILURES, reason_of
+from .marker import MARK, CatalogStatus, discard_layout, read_marker, write_status
+from .removed_folders import discard_folder
+
+log = Logger()
+
+
+class StorageLayouts:
+    """The readable layouts of all storages of the catalog."""
+
+    def __init__(self, context: MaintenanceContext) -> None:
+        self._context = context
+        self._catalog = context.catalog
+        self._registry = context.registry
+        self._pools = context.pools
+        self._opened_at: datetime | None = None
+
+    async def mark_open(self) -> None:
+        """Write into each marker that a server runs, so that the layout may be behind."""
+        at = self._opened_at = datetime.now(UTC)
+        for storage in self._kept():
+            await self._write_status(storage, CatalogStatus(at=at))
+
+    async def mark_closed(self, backlog: Backlog) -> None:
+        """Write into each marker how many changes the layout lacks."""
+        at = datetime.now(UTC)
+        for storage in self._kept():
+            missing = backlog.behind + backlog.failed.get(storage.id, 0)
+            if missing:
+                log.warn(
+                    "the readable layout of {storage} lacks {count} changes; the next start goes on",
+                    storage=storage.name,
+                    count=missing,
+                )
+            await self._write_status(storage, CatalogStatus(at=at, missing=missing, begun=self._opened_at))
+
+    async def apply_settings(self) -> None:
+        """
+        Remove the layouts of storages that are to have none, and the marker of one that is to have a layout again.
+
+        What fails is logged; the next start tries it again.
+        """
+        for storage in self._registry.storages():
+            try:
+                await self._apply_setting(storage)
+            except FAILURES as error:
+                log.warn(
+                    "the readable layout of {storage} could not be switched on or off, which the next start tries "
+                    "again: {reason}",
+                    storage=storage.name,
+                    reason=reason_of(error),
+                )
+
+    async def discard_removed(self, removal: Event) -> Repository | None:
+        """
+        Remove the folder of the repository that an event says was removed. Returns the one that has its name now.
+
+        :raises OSError: the folder cannot be removed; :raises PkgrepoError: the storage cannot be opened
+        """
+        uid, name = removal.data["uid"], removal.data["name"]
+        try:
+            storage = self._registry.storage(removal.data["storage_id"])
+        except NotFound:
+            return None  # its files stay: the storage may have been given to another server
+        successor = self._registry.find(storage.name, name)
+        layout = await self._context.open_layout(storage)
+        if layout is not None:
+            uids = {uid} if successor is None else {uid, successor.uid}
+            await self._pools.disk(discard_folder, layout, name, uids)
+        return successor
+
+    def _kept(self) -> list[Storage]:
+        return [each for each in self._registry.storages() if each.readable_layout]
+
+    async def _write_status(self, storage: Storage, status: CatalogStatus) -> None:
+        found = self._catalog.look_inline(settings.server_uid)
+        catalog = await self._catalog.write(settings.ensure_server_uid) if found is None else found
+        known = {repository.uid for repository in self._registry.all()}
+        try:
+            layout = await self._context.open_layout(storage)
+            if layout is not None:
+                await self._pools.disk(write_status, layout, catalog, status, known)
+        except FAILURES as error:
+            log.warn(
+                "the readable layout of {storage} could not be marked: {reason}",
+                storage=storage.name,
+                reason=reason_of(error),
+            )
+
+    async def _apply_setting(self, storage: Storage) -> None:
+        layout = await self._context.open_layout(storage)
+        marker = None if layout is None else await self._pools.disk(read_marker, layout)
+        if layout is None or storage.readable_layout == (marker is None or marker.kept):
+            return
+        if storage.readable_layout:
+            await self._pools.disk(layout.remove, MARK)
+        else:
+            known = {each.uid for each in self._registry.all() if each.storage_id == storage.id}
+            await self._pools.disk(discard_layout, layout, known)
