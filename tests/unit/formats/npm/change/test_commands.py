@@ -12,8 +12,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.change import commands as changes
-from pkgrepo.formats.npm.change import requests as changing
+from pkgrepo.formats.npm.change import commands, requests
 from pkgrepo.formats.npm.change.commands import DocumentChange
 from pkgrepo.formats.npm.change.requests import ChangeRequests
 from pkgrepo.formats.npm.indexing import Publishing, index_package
@@ -24,7 +23,8 @@ from pkgrepo.interfaces import Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionState
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.publisher import Release, publish_release
-from pkgrepo.storage.catalog.packages import events, packages, tombstones, version_batches, versions
+from pkgrepo.storage.catalog import clauses
+from pkgrepo.storage.catalog.packages import events, packages, tombstones, versions
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog import MemoryCatalog, MemoryTransaction
 from tests.support.catalog import add_repository as add_to
@@ -91,14 +91,14 @@ def publish(tx: Transaction, repository: Repository, text: str) -> None:
 @pytest.fixture(autouse=True)
 def small_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several statements for a few versions."""
-    monkeypatch.setattr(version_batches, "AT_ONCE", 5)
+    monkeypatch.setattr(clauses, "AT_ONCE", 5)
 
 
 def test_many_deprecations_show_as_one_after_the_other_does() -> None:
     many, single = Package(), Package()
     messages = {"1.1.0": 'no "more"', "1.2.0": "other", **dict.fromkeys(TEXTS[3:], "old"), "9.9.9": "is nothing"}
     serial = many.repository.serial
-    many.do(changes.deprecate, messages, ACTOR)
+    many.do(commands.deprecate, messages, ACTOR)
     assert many.repository.serial == serial + 1
     for text in TEXTS[1:]:
         single.do(set_version_state, text, VersionState.DEPRECATED, messages[text], ACTOR, index_package)
@@ -112,11 +112,11 @@ def test_many_deprecations_show_as_one_after_the_other_does() -> None:
 
 def test_deprecations_end_and_change_and_what_is_said_again_changes_nothing() -> None:
     package = Package()
-    package.do(changes.deprecate, dict.fromkeys(TEXTS, "old"), ACTOR)
+    package.do(commands.deprecate, dict.fromkeys(TEXTS, "old"), ACTOR)
     serial = package.repository.serial
-    package.do(changes.deprecate, dict.fromkeys(TEXTS, "old"), ACTOR)
+    package.do(commands.deprecate, dict.fromkeys(TEXTS, "old"), ACTOR)
     assert package.repository.serial == serial
-    package.do(changes.deprecate, {**dict.fromkeys(TEXTS[:6], ""), "1.7.0": "older"}, ACTOR)
+    package.do(commands.deprecate, {**dict.fromkeys(TEXTS[:6], ""), "1.7.0": "older"}, ACTOR)
     assert package.deprecations() == {**dict.fromkeys(TEXTS[:6]), **dict.fromkeys(TEXTS[6:], "old"), "1.7.0": "older"}
     assert [kind for kind, _, _ in package.happened()[len(TEXTS) :]] == ["restored"] * 6 + ["deprecated"]
 
@@ -125,11 +125,11 @@ def test_deprecations_end_and_change_and_what_is_said_again_changes_nothing() ->
 def test_many_versions_go_as_one_after_the_other_does(burn: bool) -> None:
     many, single = Package(), Package()
     kept = frozenset({"1.2.0", "1.4.0"})
-    many.do(changes.apply_document, DocumentChange(kept=kept, tags={"latest": "1.2.0"}), ACTOR, burn)
+    many.do(commands.apply_document, DocumentChange(kept=kept, tags={"latest": "1.2.0"}), ACTOR, burn)
     for text in TEXTS:
         if text not in kept:
-            single.do(changes.remove_version, text, "", ACTOR, burn)
-    single.do(changes.set_tag, "latest", "1.2.0", ACTOR)
+            single.do(commands.remove_version, text, "", ACTOR, burn)
+    single.do(commands.set_tag, "latest", "1.2.0", ACTOR)
     for form in (packument.FULL, packument.SHORT):
         assert many.document(form) == single.document(form)
     assert set(many.document()["versions"]) == set(many.document()["time"]) - {"created", "modified"} == kept
@@ -145,7 +145,7 @@ def test_many_versions_go_as_one_after_the_other_does(burn: bool) -> None:
 def test_a_package_goes_in_one_change() -> None:
     package = Package()
     serial = package.repository.serial
-    package.do(changes.remove_package, "", ACTOR, True)
+    package.do(commands.remove_package, "", ACTOR, True)
     assert package.catalog.peek(packages.find_package, 1, "x") is None
     assert [kind for kind, _, _ in package.happened()] == ["deleted"] * len(TEXTS)
     after = package.repository
@@ -166,13 +166,13 @@ class _Counting(MemoryTransaction):
 @pytest.mark.parametrize(
     ("command", "args"),
     [
-        (changes.deprecate, lambda keys: (dict.fromkeys(keys, "old"), ACTOR)),
-        (changes.apply_document, lambda keys: (DocumentChange(kept=frozenset(keys[:1])), ACTOR, True)),
-        (changes.remove_package, lambda _keys: ("", ACTOR, True)),
+        (commands.deprecate, lambda keys: (dict.fromkeys(keys, "old"), ACTOR)),
+        (commands.apply_document, lambda keys: (DocumentChange(kept=frozenset(keys[:1])), ACTOR, True)),
+        (commands.remove_package, lambda _keys: ("", ACTOR, True)),
     ],
 )
 def test_many_versions_take_few_statements(command: Any, args: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(version_batches, "AT_ONCE", 100)
+    monkeypatch.setattr(clauses, "AT_ONCE", 100)
     package = Package([f"1.0.{patch}" for patch in range(200)])
     keys = package.catalog.peek(versions.version_keys, 1)
     counting = _Counting(package.catalog.tx.connection)
@@ -194,7 +194,7 @@ class _Publisher:
 
 @pytest_twisted.ensureDeferred
 async def test_other_writers_get_in_between_many_deprecations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changing, "AT_ONCE", 5)
+    monkeypatch.setattr(requests, "BATCH", 5)
     package = Package()
     publisher = _Publisher(package)
     services: Any = SimpleNamespace(publisher=publisher)
