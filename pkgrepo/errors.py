@@ -11,7 +11,7 @@ from datetime import datetime
 
 from attrs import define
 
-from pkgrepo.diagnostics.descriptors import SENTENCE
+from pkgrepo.diagnostics.descriptors import TOO_MANY_OPEN_FILES
 
 MOST_ERRORS = 100  # of one kind reported at once; the first ones are enough to find the mistake
 
@@ -213,7 +213,7 @@ class TooManyOpenFiles(StorageFailed):
     """The process has no file descriptor left; nothing was stored."""
 
     def __str__(self) -> str:
-        return SENTENCE
+        return TOO_MANY_OPEN_FILES
 
 
 @define

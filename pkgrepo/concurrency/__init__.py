@@ -1,1 +1,1 @@
-"""Waiting for one another: permits for scarce work, and work that several share. Knows nothing of packages."""
+"""Waiting: a fair semaphore, calls that several callers share, and periodic tasks. Knows nothing of packages."""

@@ -1,4 +1,4 @@
-"""Work that others depend on: run once for all who wait, and to its end whoever leaves."""
+"""Calls that several callers wait for: one call for all of them, not cancelled when one of them is."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 @define(eq=False)
-class _Run(Generic[T]):
-    """Work under way, and who waits for it."""
+class _Call(Generic[T]):
+    """A call under way, and the Deferreds of its callers."""
 
     waiters: list[Deferred[T]]
     work: Deferred[T] = field(factory=Deferred)
@@ -28,58 +28,58 @@ class _Run(Generic[T]):
 
 class SingleFlight(Generic[K, T]):
     """
-    Shares running work by key: who asks while it runs waits for the same result.
+    Calls under way by key: a caller that asks for a key while its call runs gets the result of that call.
 
-    A waiter that is cancelled leaves; the work goes on for the others. When nobody is left it goes on to its end too,
-    and an error that nobody waits for any more is logged; with ``abandon`` it is cancelled instead.
+    A caller that is cancelled does not cancel the call. When all are cancelled the call still runs to its end, and an
+    error of it is logged; with ``cancel_unawaited`` it is cancelled instead.
     """
 
-    def __init__(self, *, abandon: bool = False) -> None:
-        self._running: dict[K, _Run[T]] = {}
-        self._abandon = abandon
+    def __init__(self, *, cancel_unawaited: bool = False) -> None:
+        self._running: dict[K, _Call[T]] = {}
+        self._cancel_unawaited = cancel_unawaited
 
     async def run(self, key: K, work: Callable[[], Awaitable[T]]) -> T:
-        """The result of ``work``, or of a run of the same key that is already under way."""
-        run = self._running.get(key)
+        """The result of ``work``, or of the call of the same key that is already under way."""
+        call = self._running.get(key)
         mine: Deferred[T] = Deferred()
-        if run is None:
-            run = self._running[key] = _Run([mine])
-            run.work = Deferred.fromCoroutine(self._work(work))
-            run.work.addBoth(self._done, key, run)
+        if call is None:
+            call = self._running[key] = _Call([mine])
+            call.work = Deferred.fromCoroutine(self._work(work))
+            call.work.addBoth(self._done, key, call)
         else:
-            run.waiters.append(mine)
+            call.waiters.append(mine)
         try:
             return await mine
         except CancelledError:
-            if self._abandon and all(waiter.called for waiter in run.waiters):
-                self._forget(key, run)  # who comes now begins anew
-                run.work.cancel()
+            if self._cancel_unawaited and all(waiter.called for waiter in call.waiters):
+                self._forget(key, call)  # a later caller starts a new call
+                call.work.cancel()
             raise
 
     async def _work(self, work: Callable[[], Awaitable[T]]) -> T:
         return await work()
 
-    def _done(self, outcome: Any, key: K, run: _Run[T]) -> None:
-        self._forget(key, run)
-        waiting = [waiter for waiter in run.waiters if not waiter.called]
+    def _done(self, outcome: Any, key: K, call: _Call[T]) -> None:
+        self._forget(key, call)
+        waiting = [waiter for waiter in call.waiters if not waiter.called]
         if not waiting and isinstance(outcome, Failure):
-            _log_unheard(outcome)
+            _log_unawaited(outcome)
         for waiter in waiting:
             if isinstance(outcome, Failure):
                 waiter.errback(outcome)
             else:
                 waiter.callback(outcome)
 
-    def _forget(self, key: K, run: _Run[T]) -> None:
-        if self._running.get(key) is run:
+    def _forget(self, key: K, call: _Call[T]) -> None:
+        if self._running.get(key) is call:
             del self._running[key]
 
 
 async def shield(work: Awaitable[T]) -> T:
     """
-    The result of ``work``, which runs to its end even when the one who waits is cancelled.
+    The result of ``work``, which runs to its end even when the caller is cancelled.
 
-    An error that nobody waits for any more is logged; what was refused then, in a sentence.
+    An error is then logged: a refusal as a sentence, any other with its traceback.
     """
     mine: Deferred[T] = Deferred()
 
@@ -90,14 +90,14 @@ async def shield(work: Awaitable[T]) -> T:
         if not mine.called:
             (mine.errback if isinstance(outcome, Failure) else mine.callback)(outcome)
         elif isinstance(outcome, Failure):
-            _log_unheard(outcome)
+            _log_unawaited(outcome)
 
     Deferred.fromCoroutine(run()).addBoth(done)
     return await mine
 
 
-def _log_unheard(failure: Failure) -> None:
-    """Log what nobody waits for any more: a refusal in a sentence, an error with its traceback."""
+def _log_unawaited(failure: Failure) -> None:
+    """Log an error of a call all of whose callers were cancelled."""
     if failure.check(PkgrepoError):
         log.info("refused after everybody who asked had left: {error}", error=str(failure.value))
     elif not failure.check(CancelledError):

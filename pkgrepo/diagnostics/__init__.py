@@ -1,1 +1,1 @@
-"""How failures that repeat are recognised and logged once, for every room."""
+"""Failures that repeat: how they are recognised, and logged once, for every room."""

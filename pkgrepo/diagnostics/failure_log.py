@@ -1,4 +1,4 @@
-"""One line in the log when something that is tried again and again begins to fail, and one when it works again."""
+"""Failures of something that is retried: one log line when it begins to fail, and one when it works again."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ QUIET_S = 30.0  # seconds without a failure until it works again: on a full disk
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-class Trouble:
+class FailureLog:
     """
-    The trouble of one thing, which ``what`` names in a sentence: "the catalog cannot be written".
+    Logs the first of several failures and the recovery; ``what`` is a sentence: "the catalog cannot be written".
 
-    Attempts that fail while it lasts are not logged. May be called from any thread, by one at a time.
+    It may be used from any thread, by one at a time.
     """
 
     def __init__(self, log: Logger, what: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,7 +28,7 @@ class Trouble:
         self._failed_at: float | None = None
 
     def failed(self, error: Exception, *, full: bool = False) -> None:
-        """An attempt failed; that the disk is ``full`` is told without a traceback."""
+        """Note a failed attempt. With ``full``, or an error that says so, the disk is full: that has no traceback."""
         first, self._failed_at = self._failed_at is None, self._clock()
         if not first:
             return
@@ -37,8 +37,8 @@ class Trouble:
         else:
             self._log.failure("{what}", failure=Failure(error), what=self._what)
 
-    def worked(self) -> None:
-        """An attempt succeeded."""
+    def succeeded(self) -> None:
+        """Note an attempt that worked."""
         if self._failed_at is not None and self._clock() - self._failed_at >= QUIET_S:
             self._failed_at = None
             self._log.info("no longer: {what}", what=self._what)

@@ -16,7 +16,7 @@ import msgspec
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from pkgrepo.diagnostics.failure_log import Trouble
+from pkgrepo.diagnostics.failure_log import FailureLog
 
 from .request import Request
 
@@ -55,7 +55,7 @@ class LineLog:
         self._write = self._write_json if self._json else self._write_text
         self._scrub = scrub
         self._agents = agents
-        self._trouble = Trouble(_log, "the access log cannot be written, and lines of it are lost")
+        self._failures = FailureLog(_log, "the access log cannot be written, and lines of it are lost")
         self._lines: list[bytes] = []
         self._size = 0
         self._flushing: IDelayedCall | None = None
@@ -93,9 +93,9 @@ class LineLog:
             self._file.write(b"".join(lines))
             self._file.flush()
         except OSError as error:
-            self._trouble.failed(error)
+            self._failures.failed(error)
         else:
-            self._trouble.worked()
+            self._failures.succeeded()
 
     def reopen(self, file: IO[bytes]) -> None:
         """Go on in another file, for log rotation; the old one is closed."""

@@ -21,7 +21,7 @@ from twisted.logger import (
 )
 from zope.interface import implementer
 
-from pkgrepo.diagnostics.descriptors import TELL_EVERY_S
+from pkgrepo.diagnostics.descriptors import LOG_EVERY_S
 
 # How lines of twisted.internet.tcp._accept begin, and of the reserve that it closes to refuse a connection.
 ACCEPT_ERRORS = ("EMFILE ", "Re-reserving EMFILE", "Could not re-reserve", "Could not reserve", "Could not accept")
@@ -47,7 +47,7 @@ class AcceptErrors:
         if not str(event.get("log_format")).startswith(ACCEPT_ERRORS):
             return PredicateResult.maybe
         now = self._clock()
-        if self._told_at is not None and now - self._told_at < TELL_EVERY_S:
+        if self._told_at is not None and now - self._told_at < LOG_EVERY_S:
             return PredicateResult.no
         self._told_at = now
         return PredicateResult.maybe

@@ -11,7 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.permits import Permits
+from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Identity
@@ -63,7 +63,7 @@ class DownloadRecorder(Service):
         self._catalog = catalog
         self._clock = clock
         self._pending: list[downloads.Download] = []
-        self._writing = Permits(1, reactor)
+        self._writing = FairSemaphore(1, reactor)
         self._loop = LoopingCall(self.flush)
         self._loop.clock = reactor
 
@@ -111,7 +111,7 @@ class DownloadRecorder(Service):
         )
 
     async def _flush(self) -> None:
-        async with self._writing.one():
+        async with self._writing.hold():
             while self._pending:
                 batch, self._pending = self._pending[:FLUSH_ROWS], self._pending[FLUSH_ROWS:]
                 try:

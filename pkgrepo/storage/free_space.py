@@ -20,7 +20,7 @@ migration of the database                     refuses the start: nothing is chan
 SQLite's shared file at a start               takes the room that is set aside for it (L{DiskReserve})
 ============================================  =====================================================================
 
-The log has one line when this begins and one when it is over (L{Trouble}).
+The log has one line when this begins and one when it is over (L{FailureLog}).
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Authenticator:
         self._serial: int | None = None
         self._key = secrets.token_bytes(32)
         self._remembered: dict[bytes, _Remembered] = {}
-        self._flight: SingleFlight[tuple[bytes, str], Identity] = SingleFlight(abandon=True)
+        self._flight: SingleFlight[tuple[bytes, str], Identity] = SingleFlight(cancel_unawaited=True)
 
     def recall(self, header: bytes | None, address: str = "") -> Identity | None:
         """

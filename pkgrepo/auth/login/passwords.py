@@ -15,7 +15,7 @@ from argon2.low_level import ARGON2_VERSION
 from attrs import field, frozen
 from twisted.internet.interfaces import IReactorTime
 
-from pkgrepo.concurrency.permits import Path, Permits, QueueFull
+from pkgrepo.concurrency.fair_semaphore import FairSemaphore, Path, QueueFull
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid, TooManyAttempts
 
@@ -83,7 +83,7 @@ class Passwords:
     ) -> None:
         self._run = run
         self._hasher = hasher or PasswordHasher()
-        self._permits = Permits(parallel, reactor, most_waiting=MAX_WAITING)
+        self._semaphore = FairSemaphore(parallel, reactor, most_waiting=MAX_WAITING)
         self._min_length = min_length
         self._decoy = _decoy(self._hasher)
 
@@ -133,16 +133,16 @@ class Passwords:
             try:
                 return await work
             finally:
-                self._permits.release()
+                self._semaphore.release()
 
         try:
-            await self._permits.acquire(path)
+            await self._semaphore.acquire(path)
         except QueueFull:
             raise TooManyAttempts(RETRY_S) from None
         try:
             work = start()
         except BaseException:
-            self._permits.release()
+            self._semaphore.release()
             raise
         return await shield(run(work))
 

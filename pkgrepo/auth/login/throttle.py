@@ -119,7 +119,7 @@ class Throttle:
 
     def queue_path(self, account: str, address: str) -> tuple[Hashable, ...]:
         """
-        The queue path of an attempt (see L{pkgrepo.concurrency.permits}).
+        The queue path of an attempt (see L{pkgrepo.concurrency.fair_semaphore}).
 
         Trusted addresses alternate with all other addresses together, so that they wait for at most one attempt of the
         others, however many there are. Networks alternate with networks.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.diagnostics.descriptors import SENTENCE, is_out_of_descriptors
+from pkgrepo.diagnostics.descriptors import TOO_MANY_OPEN_FILES, is_out_of_descriptors
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 
@@ -18,7 +18,7 @@ _log = Logger()
 
 def too_many_files() -> Refusal:
     """What a client is told while the process has no file descriptor left; formats add their own shape."""
-    return Refusal(503, SENTENCE, "unavailable", headers=((b"Retry-After", b"5"),))
+    return Refusal(503, TOO_MANY_OPEN_FILES, "unavailable", headers=((b"Retry-After", b"5"),))
 
 
 class ErrorTable:

@@ -28,7 +28,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.concurrency.permits import Permits
+from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
@@ -99,7 +99,7 @@ class AuditTrail:
         self._noted: list[_Noted] = []
         self._sums: dict[tuple[str, str], _Sum] = {}
         self._lost = 0
-        self._writing = Permits(1, reactor)
+        self._writing = FairSemaphore(1, reactor)
 
     def note(self, entry: Entry) -> None:
         """Have a line written that tells of no change."""
@@ -171,7 +171,7 @@ class AuditTrail:
         self._sink(msgspec.json.encode(line) + b"\n")
 
     async def _write_noted(self) -> None:
-        async with self._writing.one():
+        async with self._writing.hold():
             noted, lost = self._noted, self._lost
             if lost:
                 entry = Entry(SYSTEM, "audit.lost", "", FAILED, {"count": lost})

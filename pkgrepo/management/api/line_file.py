@@ -7,7 +7,7 @@ from pathlib import Path
 from twisted.logger import Logger
 
 from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
-from pkgrepo.diagnostics.failure_log import Trouble
+from pkgrepo.diagnostics.failure_log import FailureLog
 from pkgrepo.storage.private_files import private_opener, tighten
 
 log = Logger()
@@ -23,7 +23,7 @@ class LineFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._trouble = Trouble(log, f"lines cannot be written to {path}")
+        self._failures = FailureLog(log, f"lines cannot be written to {path}")
 
     def close_to_others(self) -> None:
         """Let only the owner read what an earlier release wrote; new files are made so."""
@@ -36,6 +36,6 @@ class LineFile:
                 file.write(line)
         except OSError as error:
             if not is_out_of_descriptors(error):
-                self._trouble.failed(error)
+                self._failures.failed(error)
         else:
-            self._trouble.worked()
+            self._failures.succeeded()

@@ -25,7 +25,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from pkgrepo.concurrency.permits import Permits
+from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
@@ -59,13 +59,13 @@ class SearchIndexCache:
     """
     Keeps the index of each repository in which somebody searches.
 
-    The format chooses the kind of fragment from which its entries are read, one for each package. ``permits`` lets one
-    query run at a time: a query competes for the GIL while it scans the texts, so publishes and logins compete with
+    The format chooses the kind of fragment from which its entries are read, one for each package. ``semaphore`` lets
+    one query run at a time: a query competes for the GIL while it scans the texts, so publishes and logins compete with
     one query at most.
     """
 
     def __init__(self, catalog: ICatalog, clock: Clock, reactor: IReactorTime) -> None:
-        self.permits = Permits(1, reactor)
+        self.semaphore = FairSemaphore(1, reactor)
         self._catalog = catalog
         self._clock = clock
         self._kept: OrderedDict[int, _Kept] = OrderedDict()

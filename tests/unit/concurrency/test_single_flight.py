@@ -1,4 +1,4 @@
-"""Work that others depend on: once for all, and to its end."""
+"""Calls that several callers share."""
 
 import pytest
 import pytest_twisted
@@ -42,7 +42,7 @@ def failures(events):
     return [event["log_failure"].value for event in events if "log_failure" in event]
 
 
-def test_whoever_asks_meanwhile_gets_the_same_result():
+def test_callers_during_a_call_get_its_result():
     flight, work = SingleFlight(), Work()
     asked = [ask(flight, work) for _ in range(3)]
     assert len(work.runs) == 1
@@ -50,7 +50,7 @@ def test_whoever_asks_meanwhile_gets_the_same_result():
     assert [result_of(each) for each in asked] == ["done"] * 3
 
 
-def test_keys_run_beside_each_other_and_one_after_the_other_anew():
+def test_keys_run_concurrently_and_a_later_call_runs_again():
     flight, work = SingleFlight(), Work()
     one, two = ask(flight, work, 1), ask(flight, work, 2)
     assert len(work.runs) == 2
@@ -61,7 +61,7 @@ def test_keys_run_beside_each_other_and_one_after_the_other_anew():
     assert len(work.runs) == 3
 
 
-def test_an_error_reaches_everybody_and_is_not_kept():
+def test_an_error_reaches_all_callers_and_is_not_kept():
     flight, work = SingleFlight(), Work()
     asked = [ask(flight, work) for _ in range(2)]
     work.runs[0].errback(ValueError("no"))
@@ -81,7 +81,7 @@ def test_work_that_ends_at_once_is_no_special_case():
     assert result_of(ask(flight, at_once)) == "now"
 
 
-def test_one_who_leaves_does_not_disturb_the_others():
+def test_a_cancelled_caller_does_not_cancel_the_call():
     flight, work = SingleFlight(), Work()
     first, second = ask(flight, work), ask(flight, work)
     first.cancel()
@@ -92,7 +92,7 @@ def test_one_who_leaves_does_not_disturb_the_others():
     assert (result_of(second), result_of(third)) == ("done", "done")
 
 
-def test_work_goes_on_when_everybody_has_left():
+def test_a_call_goes_on_when_all_callers_are_cancelled():
     flight, work = SingleFlight(), Work()
     only = ask(flight, work)
     only.cancel()
@@ -103,8 +103,8 @@ def test_work_goes_on_when_everybody_has_left():
     assert result_of(late) == "done"
 
 
-def test_work_to_be_abandoned_ends_with_the_last_who_waits_for_it(logged):
-    flight, work = SingleFlight(abandon=True), Work()
+def test_an_unawaited_call_is_cancelled_if_asked_for(logged):
+    flight, work = SingleFlight(cancel_unawaited=True), Work()
     first, second = ask(flight, work), ask(flight, work)
     first.cancel()
     result_of(first)
@@ -119,8 +119,8 @@ def test_work_to_be_abandoned_ends_with_the_last_who_waits_for_it(logged):
     assert result_of(late) == "anew"
 
 
-def test_abandoned_work_that_goes_on_does_not_disturb_who_comes_later():
-    flight, work = SingleFlight(abandon=True), Work()
+def test_a_cancelled_call_that_goes_on_does_not_answer_later_callers():
+    flight, work = SingleFlight(cancel_unawaited=True), Work()
     only = ask(flight, lambda: shield(work()))
     only.cancel()
     result_of(only)
@@ -167,7 +167,7 @@ def test_the_failure_of_shielded_work_is_logged_when_nobody_waits(logged):
     assert [str(each) for each in failures(logged)] == ["lost"]
 
 
-def test_what_is_refused_when_nobody_waits_is_no_failure(logged):
+def test_a_refusal_that_nobody_waits_for_is_no_failure(logged):
     work = Work()
     waiting = Deferred.fromCoroutine(shield(work()))
     waiting.cancel()

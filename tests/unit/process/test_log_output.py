@@ -8,7 +8,7 @@ import pytest
 from twisted.internet import tcp
 from twisted.logger import Logger, LogPublisher, PredicateResult
 
-from pkgrepo.diagnostics.descriptors import TELL_EVERY_S
+from pkgrepo.diagnostics.descriptors import LOG_EVERY_S
 from pkgrepo.process.log_output import AcceptErrors, make_observer
 
 
@@ -71,5 +71,5 @@ def test_they_are_told_again_a_minute_later():
     predicate = AcceptErrors(lambda: now)
     event = {"log_namespace": "twisted.internet.tcp.Port", "log_format": "EMFILE encountered; releasing"}
     assert [predicate(event), predicate(event)] == [PredicateResult.maybe, PredicateResult.no]
-    now += TELL_EVERY_S
+    now += LOG_EVERY_S
     assert predicate(event) == PredicateResult.maybe

@@ -134,7 +134,7 @@ class SearchRequests:
 
     async def _work(self, request: Request, query: Callable[..., T], *args: Any) -> T:
         """What a query of the index finds, when it is this client's turn."""
-        async with self._services.searches.permits.one((request.client_address,)):
+        async with self._services.searches.semaphore.hold((request.client_address,)):
             return await self._services.pools.cpu(query, *args)
 
     async def _readable(self, request: Request, identity: Identity, keys: list[str]) -> list[str]:

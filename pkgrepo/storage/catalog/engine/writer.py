@@ -32,7 +32,7 @@ from twisted.internet.interfaces import IReactorFromThreads
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.diagnostics.failure_log import Trouble
+from pkgrepo.diagnostics.failure_log import FailureLog
 from pkgrepo.interfaces import Transaction
 from pkgrepo.storage.catalog.server.settings import grow
 
@@ -90,7 +90,7 @@ class Writer:
         self._lock = WriteLock(path)
         self._reader: SqliteTransaction | None = None
         self._log_pages = 0
-        self._trouble = Trouble(log, "the catalog cannot be written")
+        self._failures = FailureLog(log, "the catalog cannot be written")
         # of the reactor's thread:
         self._unanswered = 0
         self._idle_waiters: list[Deferred[None]] = []
@@ -165,7 +165,7 @@ class Writer:
                 if self._log_pages >= CHECKPOINT_BUSY:
                     self._checkpoint()
         except (apsw.Error, OSError) as error:
-            self._trouble.failed(error, full=isinstance(error, apsw.FullError))
+            self._failures.failed(error, full=isinstance(error, apsw.FullError))
             self._disconnect()
             self._overwrite_failed_commit()
             explained = explain(error)
@@ -233,7 +233,7 @@ class Writer:
             self._connect().connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:
             # Nothing is lost: what was committed stays in the log, and there will be another time.
-            self._trouble.failed(error, full=isinstance(error, apsw.FullError))
+            self._failures.failed(error, full=isinstance(error, apsw.FullError))
 
     def _connect(self) -> SqliteTransaction:
         if self._reader is None:
@@ -244,7 +244,7 @@ class Writer:
 
     def _committed(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
-        self._trouble.worked()
+        self._failures.succeeded()
         return apsw.SQLITE_OK
 
     def _disconnect(self) -> None:

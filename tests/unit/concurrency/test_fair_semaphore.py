@@ -1,4 +1,4 @@
-"""Permits: none is lost and none doubled, whoever refuses, fails or leaves; and the queue is fair."""
+"""A fair semaphore: no permit is lost or doubled, however its holder ends, and the queue is fair."""
 
 import random
 
@@ -6,15 +6,15 @@ import pytest
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.concurrency.permits import BURST, Permits, QueueFull
+from pkgrepo.concurrency.fair_semaphore import BURST, FairSemaphore, QueueFull
 
 
 class Scene:
-    """Holders who keep their permit until told, and a note of who got one in which order."""
+    """Holders that keep their permit until ``end``, and the order in which they got it."""
 
     def __init__(self, count=1, most_waiting=None):
         self.clock = Clock()
-        self.permits = Permits(count, self.clock, most_waiting=most_waiting)
+        self.semaphore = FairSemaphore(count, self.clock, most_waiting=most_waiting)
         self.held = {}
         self.order = []
 
@@ -24,7 +24,7 @@ class Scene:
         return outcome
 
     async def _hold(self, name, path):
-        async with self.permits.one(path):
+        async with self.semaphore.hold(path):
             self.order.append(name)
             self.held[name] = Deferred()
             try:
@@ -33,10 +33,10 @@ class Scene:
                 del self.held[name]
 
     def refuse(self, name, *path):
-        """Somebody who gives the permit back as soon as they get it, with an error."""
+        """A holder that releases its permit at once, with an error."""
 
         async def refuse():
-            async with self.permits.one(path or ("all",)):
+            async with self.semaphore.hold(path or ("all",)):
                 self.order.append(name)
                 raise ValueError(name)
 
@@ -46,14 +46,14 @@ class Scene:
         self.held[name].callback(None)
 
     def run(self):
-        """Let everybody have their turn, one holder after the other."""
+        """End all holders, one after the other."""
         while self.held or self.clock.getDelayedCalls():
             self.clock.advance(0)
             for name in list(self.held):
                 self.end(name)
 
 
-def test_no_more_than_there_are_hold_one_at_a_time():
+def test_no_more_holders_than_permits():
     scene = Scene(count=2)
     for name in range(5):
         scene.hold(name)
@@ -64,7 +64,7 @@ def test_no_more_than_there_are_hold_one_at_a_time():
     assert scene.order == [0, 1, 2, 3, 4]
 
 
-def test_ten_thousand_refusals_in_a_row_cost_no_permit_and_no_deep_calls():
+def test_ten_thousand_immediate_releases_lose_no_permit_and_do_not_recurse():
     scene = Scene(count=2)
     scene.hold("first")
     scene.hold("second")
@@ -73,14 +73,14 @@ def test_ten_thousand_refusals_in_a_row_cost_no_permit_and_no_deep_calls():
     scene.end("second")
     scene.run()
     assert all(each.called for each in refused)
-    assert scene.permits.waiting == 0
+    assert scene.semaphore.waiting == 0
     scene.order.clear()
     for name in "abc":
         scene.hold(name)
     assert scene.order == ["a", "b"]
 
 
-def test_a_turn_of_the_reactor_resumes_only_so_many():
+def test_a_reactor_turn_resumes_a_bounded_number_of_waiters():
     scene = Scene()
     scene.hold("first")
     for number in range(3 * BURST):
@@ -91,7 +91,7 @@ def test_a_turn_of_the_reactor_resumes_only_so_many():
     assert len(scene.order) == 1 + 3 * BURST
 
 
-def test_who_comes_between_two_turns_waits_behind_the_others():
+def test_a_newcomer_between_two_turns_waits_behind_the_others():
     scene = Scene()
     scene.hold("first")
     for number in range(BURST + 1):
@@ -103,18 +103,18 @@ def test_who_comes_between_two_turns_waits_behind_the_others():
     assert scene.order[-2:] == [BURST, "late"]
 
 
-def test_a_waiter_who_leaves_gives_up_its_place_and_nothing_else():
+def test_a_cancelled_waiter_leaves_the_queue_only():
     scene = Scene()
     scene.hold("first")
     leaving = scene.hold("leaving", "x", "y")
     scene.hold("last", "x", "z")
     leaving.cancel()
-    assert scene.permits.waiting == 1
+    assert scene.semaphore.waiting == 1
     scene.run()
     assert scene.order == ["first", "last"]
 
 
-def test_a_holder_who_leaves_gives_the_permit_back():
+def test_a_cancelled_holder_releases_its_permit():
     scene = Scene()
     holder = scene.hold("first")
     scene.hold("second")
@@ -122,7 +122,7 @@ def test_a_holder_who_leaves_gives_the_permit_back():
     assert list(scene.held) == ["second"]
 
 
-def test_branches_take_turns_at_every_level():
+def test_branches_are_served_round_robin_at_every_level():
     scene = Scene()
     scene.hold("first")
     for number in range(4):
@@ -134,7 +134,7 @@ def test_branches_take_turns_at_every_level():
     assert scene.order == ["first", "crowd0", "friend", "crowd1", "one0", "crowd2", "crowd3", "one1", "one2"]
 
 
-def test_who_comes_beside_a_crowd_that_has_just_had_its_turn_is_next():
+def test_a_new_branch_is_served_before_the_branch_that_was_just_served():
     scene = Scene()
     scene.hold("first", "crowd")
     for number in range(3):
@@ -161,7 +161,7 @@ def test_a_full_queue_refuses_the_newest_of_the_longest_branch():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_after_anything_in_any_order_every_permit_is_there(seed):
+def test_no_permit_is_lost_in_random_sequences(seed):
     chance = random.Random(seed)
     scene = Scene(count=3, most_waiting=12)
     asked = []
@@ -179,7 +179,7 @@ def test_after_anything_in_any_order_every_permit_is_there(seed):
         if chance.random() < 0.3:
             scene.clock.advance(0)
     scene.run()
-    assert scene.permits.waiting == 0
+    assert scene.semaphore.waiting == 0
     for name in "abcd":
         scene.hold(name)
     assert sorted(scene.held) == ["a", "b", "c"]

@@ -1,22 +1,22 @@
 """
-Permits for work of which only so much may run at once, and a fair queue for those who wait.
+A semaphore with a bounded and fair queue of waiters.
 
-Who waits names a path, such as ("new", network, address). The queue is a tree of those paths: at each level the
-branches take turns (round robin), and within one path the first come is the first served. So however many wait below
-one branch, another branch waits for one of them at most.
+A waiter names a path, such as ("new", network, address). The queue is a tree of these paths: at each level the branches
+are served in turn (round robin), and the waiters of one path in the order of their arrival. So however many wait in one
+branch, a waiter of another branch waits for one of them at most.
 
 ============================  =====================================================================================
-what happens to a waiter      what becomes of permits and queue
+event                         effect
 ============================  =====================================================================================
-a permit is free              it is given at once; nobody waited then
-a permit comes back           it goes to the next waiter
-it is cancelled               it leaves the queue; the permits are untouched
-the queue is full             the newest waiter of the longest branch is refused, which may be the one that comes
+acquire, a permit is free     it is granted at once; the queue is empty then
+release                       the permit goes to the next waiter
+a waiter is cancelled         it leaves the queue; no permit changes hands
+acquire, the queue is full    the newest waiter of the longest branch gets L{QueueFull}; that may be the new one
 ============================  =====================================================================================
 
-A permit is given back exactly once, at the end of its ``async with`` block, whatever ends that. Waiters are resumed in
-a loop, ``BURST`` in one turn of the reactor: each may give its permit back before it returns, and neither deep calls
-nor a long turn come of it.
+A permit is released exactly once, at the end of its ``async with`` block, however that ends. Waiters are resumed in a
+loop, ``BURST`` in one turn of the reactor: each may release its permit before it returns, and so neither the call stack
+nor the turn grows with their number.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Path = Sequence[Hashable]
 
 
 class QueueFull(Exception):  # noqa: N818 - says what happened, as all errors of the house
-    """Too many wait already."""
+    """The queue of waiters is full."""
 
 
-class Permits:
+class FairSemaphore:
     """
     ``count`` permits, and at most ``most_waiting`` waiters.
 
-    ``async with permits.one(path)`` waits for a permit and holds it for the block.
+    ``async with semaphore.hold(path)`` waits for a permit and holds it for the block.
     """
 
     def __init__(self, count: int, reactor: IReactorTime, *, most_waiting: int | None = None) -> None:
@@ -50,22 +50,22 @@ class Permits:
         self._reactor = reactor
         self._most_waiting = most_waiting
         self._queue = _Branch()
-        self._handing_over = False
+        self._resuming = False
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """The length of the queue."""
         return self._queue.size
 
-    def one(self, path: Path = ()) -> Permit:
-        """A permit to be waited for. Paths that begin alike go on alike: none is the beginning of another."""
+    def hold(self, path: Path = ()) -> Permit:
+        """A block that holds a permit. No path may be the beginning of another one."""
         return Permit(self, path)
 
     async def acquire(self, path: Path = ()) -> None:
         """
-        Wait for a permit, which the caller gives back with one ``release``.
+        Wait for a permit; the caller releases it once.
 
-        :raises QueueFull: too many wait, and most of them nearby
+        :raises QueueFull: the queue is full, and this waiter's branch is the longest
         """
         if self._free and not self._queue.size:
             self._free -= 1
@@ -73,50 +73,50 @@ class Permits:
         waiter: Deferred[None] = Deferred(partial(self._queue.remove, path))
         self._queue.add(path, waiter)
         if self._most_waiting is not None and self._queue.size > self._most_waiting:
-            self._queue.take_longest().errback(QueueFull())
+            self._queue.pop_newest_of_longest().errback(QueueFull())
         await waiter
 
     def release(self) -> None:
-        """Give a permit back."""
+        """Return a permit."""
         self._free += 1
-        if not self._handing_over:
-            self._hand_over()
+        if not self._resuming:
+            self._resume_waiters()
 
-    def _hand_over(self) -> None:
-        self._handing_over = True
+    def _resume_waiters(self) -> None:
+        self._resuming = True
         for _ in range(BURST):
             if not self._free or not self._queue.size:
-                self._handing_over = False
+                self._resuming = False
                 return
             self._free -= 1
-            self._queue.take_next().callback(None)
-        self._reactor.callLater(0, self._hand_over)
+            self._queue.pop_next().callback(None)
+        self._reactor.callLater(0, self._resume_waiters)
 
 
 class Permit:
-    """One permit, held within an ``async with`` block."""
+    """A permit that is held within an ``async with`` block."""
 
-    def __init__(self, permits: Permits, path: Path) -> None:
-        self._permits = permits
+    def __init__(self, semaphore: FairSemaphore, path: Path) -> None:
+        self._semaphore = semaphore
         self._path = path
 
     async def __aenter__(self) -> None:
-        await self._permits.acquire(self._path)
+        await self._semaphore.acquire(self._path)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._permits.release()
+        self._semaphore.release()
 
 
 class _Branch:
-    """Waiters of one path, and the branches below it in the order of their turns."""
+    """Waiters of one path, and the branches below it in the order in which they are served."""
 
     def __init__(self) -> None:
         self.size = 0
         self._waiters: deque[Deferred[None]] = deque()
         self._branches: dict[Hashable, _Branch] = {}
-        self._last: Hashable = None  # the branch that had its turn last
+        self._last: Hashable = None  # the branch that was served last
 
     def add(self, path: Path, waiter: Deferred[None]) -> None:
         self.size += 1
@@ -137,32 +137,32 @@ class _Branch:
         else:
             self._waiters.remove(waiter)
 
-    def take_next(self) -> Deferred[None]:
-        """The waiter whose turn it is; its branch goes to the end of the row."""
+    def pop_next(self) -> Deferred[None]:
+        """The waiter to be served next; its branch goes to the end of the order."""
         self.size -= 1
         if self._waiters:
             return self._waiters.popleft()
         key = self._last = next(iter(self._branches))
         branch = self._branches.pop(key)
-        waiter = branch.take_next()
+        waiter = branch.pop_next()
         if branch.size:
             self._branches[key] = branch
         return waiter
 
     def _open(self, key: Hashable) -> None:
         if len(self._branches) == 1 and self._last in self._branches:
-            self._branches = {key: _Branch(), **self._branches}  # the only other one has just had its turn
+            self._branches = {key: _Branch(), **self._branches}  # the only other one has just been served
         else:
             self._branches[key] = _Branch()
 
-    def take_longest(self) -> Deferred[None]:
+    def pop_newest_of_longest(self) -> Deferred[None]:
         """The newest waiter of the longest branch of the longest branch, and so on."""
         self.size -= 1
         if self._waiters:
             return self._waiters.pop()
         key = max(reversed(self._branches), key=lambda each: self._branches[each].size)
         branch = self._branches[key]
-        waiter = branch.take_longest()
+        waiter = branch.pop_newest_of_longest()
         if not branch.size:
             del self._branches[key]
         return waiter
