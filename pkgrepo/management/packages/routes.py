@@ -15,6 +15,7 @@ from pkgrepo.model import File, Package, Version
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
 from pkgrepo.storage.catalog.packages.summaries import (
     VersionSummary,
+    count_packages,
     find_package_summary,
     list_package_summaries,
     list_version_summaries,
@@ -67,7 +68,7 @@ class Packages(Handlers):
             limit=wanted.limit + 1,
             search=search,
         )
-        total = await self._catalog.scan(packages.count_packages, repository_id, search) if wanted.count else None
+        total = await self._catalog.scan(count_packages, repository_id, search) if wanted.count else None
         return wanted.page(found, lambda package: package.key, package_record, total)
 
     @table.route(

@@ -45,9 +45,7 @@ class Tokens(Handlers):
     async def list_page(self, call: Call) -> Page[TokenRecord]:
         """The oldest first, revoked ones too."""
         wanted, owner = call.wanted, _owner(call)
-        found = await self._catalog.scan(
-            tokens.list_tokens, user_id=owner, after=wanted.after(0), limit=wanted.limit + 1
-        )
+        found = await self._catalog.scan(tokens.list_tokens, owner, after=wanted.after(0), limit=wanted.limit + 1)
         total = await self._catalog.scan(tokens.count_tokens, owner) if wanted.count else None
         username = call.identity.username
         return wanted.page(found, lambda token: token.id, lambda token: token_record(token, username), total)

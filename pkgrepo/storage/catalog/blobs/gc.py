@@ -46,15 +46,6 @@ class Cursor:
     sha256: bytes = b""
 
 
-def referenced(r: Reader, storage_id: int, sha256: str) -> bool:
-    """Whether anything refers to a blob."""
-    row = r.one(
-        f"SELECT 1 FROM blob b WHERE b.storage_id = ? AND b.sha256 = ? AND {_REFERENCED}",
-        (storage_id, bytes.fromhex(sha256)),
-    )
-    return row is not None
-
-
 def candidates(
     r: Reader, storage_id: int, before_ms: int, limit: int, after: Cursor = Cursor()
 ) -> tuple[list[BlobInfo], Cursor | None]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.columns import at
 
 DAY_MS = 86_400_000
 
@@ -26,19 +24,6 @@ class Download:
     token_id: int | None
     at_ms: int
     kind: str = "file"
-
-
-@frozen
-class TokenDownload:
-    """A line of the log; the file may be gone by now."""
-
-    seq: int
-    repository_id: int
-    package_id: int | None
-    path: str
-    user_id: int | None
-    token_id: int
-    at: datetime
 
 
 def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
@@ -106,26 +91,3 @@ def downloads_of_package(r: Reader, package_id: int) -> int:
     row = r.one("SELECT COALESCE(SUM(count), 0) FROM download_count WHERE package_id = ?", (package_id,))
     assert row is not None
     return int(row[0])
-
-
-def downloads_with_token(r: Reader, token_id: int, *, after: int = 0, limit: int = 50) -> list[TokenDownload]:
-    """What was fetched with a token, oldest first, from after the sequence number ``after``."""
-    rows = r.all(
-        """
-        SELECT seq, repository_id, package_id, path, user_id, token_id, at FROM download
-        WHERE token_id = ? AND seq > ? ORDER BY seq LIMIT ?
-        """,
-        (token_id, after, limit),
-    )
-    return [
-        TokenDownload(
-            seq=row[0],
-            repository_id=row[1],
-            package_id=row[2],
-            path=row[3],
-            user_id=row[4],
-            token_id=row[5],
-            at=at(row[6]),
-        )
-        for row in rows
-    ]

@@ -101,17 +101,6 @@ def events_after(r: Reader, seq: int, limit: int, repository_id: int | None = No
     return [_event(row) for row in rows]
 
 
-def events_of_package(r: Reader, package_id: int, *, before: int | None = None, limit: int = 50) -> list[Event]:
-    """Events of a package from the newest to the oldest, from before the sequence number ``before``."""
-    if before is None:
-        rows = r.all(f"{_EVENT} WHERE package_id = ? ORDER BY seq DESC LIMIT ?", (package_id, limit))
-    else:
-        rows = r.all(
-            f"{_EVENT} WHERE package_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?", (package_id, before, limit)
-        )
-    return [_event(row) for row in rows]
-
-
 def removal_of(r: Reader, repository_id: int) -> Event | None:
     """The event that tells of the removal of a repository, or None; reads through the events of that one."""
     row = r.one(f"{_EVENT} WHERE repository_id = ? AND kind = ?", (repository_id, REPOSITORY_REMOVED))

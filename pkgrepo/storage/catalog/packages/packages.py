@@ -7,13 +7,11 @@ from typing import Any
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Package
-from pkgrepo.storage.catalog.clauses import given, narrowed, number
-from pkgrepo.storage.catalog.columns import LIKE, at, dump, like, load
+from pkgrepo.storage.catalog.columns import at, dump, load
 
 _PACKAGE = """
 SELECT id, repository_id, key, name, latest, serial, meta, created_at, updated_at, modified_s FROM package
 """
-_FILTERS = ("repository_id = ?", "key > ?", f"key {LIKE}")
 
 
 def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
@@ -87,17 +85,10 @@ def remove_package(tx: Transaction, package_id: int) -> None:
     tx.execute("DELETE FROM package WHERE id = ?", (package_id,))
 
 
-def list_packages(r: Reader, repository_id: int, *, after: str = "", limit: int = 50, query: str = "") -> list[Package]:
-    """Packages ordered by key, from after the key ``after``; ``query`` is looked for anywhere in the key."""
-    values = (repository_id, after, like(query.lower()) if query else None)
-    rows = r.all(f"{_PACKAGE} WHERE {narrowed(_FILTERS, values)} ORDER BY key LIMIT ?", (*given(values), limit))
+def list_packages(r: Reader, repository_id: int, *, after: str = "", limit: int = 50) -> list[Package]:
+    """Packages ordered by key, from after the key ``after``."""
+    rows = r.all(f"{_PACKAGE} WHERE repository_id = ? AND key > ? ORDER BY key LIMIT ?", (repository_id, after, limit))
     return [_package(row) for row in rows]
-
-
-def count_packages(r: Reader, repository_id: int, query: str = "") -> int:
-    """How many packages ``list_packages`` goes through."""
-    values = (repository_id, None, like(query.lower()) if query else None)
-    return number(r, f"SELECT COUNT(*) FROM package WHERE {narrowed(_FILTERS, values)}", given(values))
 
 
 def package_names(r: Reader, repository_id: int) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.model import VersionState
-from pkgrepo.storage.catalog.clauses import given, marks, narrowed
+from pkgrepo.storage.catalog.clauses import given, marks, narrowed, number
 from pkgrepo.storage.catalog.columns import LIKE, at, like
 
 
@@ -104,6 +104,12 @@ def list_package_summaries(
         f"{_PACKAGE} WHERE {narrowed(_FILTERS, values)} ORDER BY p.key LIMIT ? OFFSET ?", (*given(values), limit, skip)
     )
     return [_package(row) for row in rows]
+
+
+def count_packages(r: Reader, repository_id: int, search: str = "") -> int:
+    """How many packages ``list_package_summaries`` goes through."""
+    values = (repository_id, None, like(search.lower()) if search else None)
+    return number(r, f"SELECT COUNT(*) FROM package p WHERE {narrowed(_FILTERS, values)}", given(values))
 
 
 def list_version_summaries(

@@ -7,7 +7,7 @@ from typing import Any
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, Version, VersionState
-from pkgrepo.storage.catalog.clauses import given
+from pkgrepo.storage.catalog.clauses import number
 from pkgrepo.storage.catalog.columns import at, dump, load
 
 _VERSION = "SELECT id, package_id, key, text, sort, state, reason, meta, published_at, publisher FROM version"
@@ -47,29 +47,9 @@ def ensure_version(
     return found, bool(added)
 
 
-def list_versions(
-    r: Reader,
-    package_id: int,
-    *,
-    after_sort: bytes | None = None,
-    after_key: str | None = None,
-    limit: int | None = None,
-    descending: bool = False,
-) -> list[Version]:
-    """
-    Versions in the format's order, or the reverse; all of them without a ``limit``.
-
-    A page begins after ``after_sort``. Versions that sort alike are ordered by key: with ``after_key`` a page begins
-    in the middle of them, without it after all of them.
-    """
-    way = "DESC" if descending else "ASC"
-    beyond = "<" if descending else ">"
-    begin = ""
-    if after_sort is not None:
-        begin = f"AND sort {beyond} ?" if after_key is None else f"AND (sort, key) {beyond} (?, ?)"
-    end = "" if limit is None else "LIMIT ?"
-    sql = f"{_VERSION} WHERE package_id = ? {begin} ORDER BY sort {way}, key {way} {end}"
-    return [_version(row) for row in r.all(sql, given((package_id, after_sort, after_key, limit)))]
+def list_versions(r: Reader, package_id: int) -> list[Version]:
+    """Every version in the format's order; those that sort alike by key."""
+    return [_version(row) for row in r.all(f"{_VERSION} WHERE package_id = ? ORDER BY sort, key", (package_id,))]
 
 
 def version_keys(r: Reader, package_id: int) -> list[str]:
@@ -84,9 +64,7 @@ def version_texts(r: Reader, package_id: int) -> list[str]:
 
 def count_versions(r: Reader, package_id: int) -> int:
     """How many versions a package has."""
-    row = r.one("SELECT COUNT(*) FROM version WHERE package_id = ?", (package_id,))
-    assert row is not None
-    return int(row[0])
+    return number(r, "SELECT COUNT(*) FROM version WHERE package_id = ?", (package_id,))
 
 
 def set_state(tx: Transaction, version_id: int, state: VersionState, reason: str) -> None:

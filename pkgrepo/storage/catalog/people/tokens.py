@@ -11,7 +11,7 @@ from attrs import evolve
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Action, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
-from pkgrepo.storage.catalog.clauses import given, narrowed, number
+from pkgrepo.storage.catalog.clauses import number
 from pkgrepo.storage.catalog.columns import at, at_or_none, dump, dump_words, load, to_ms
 
 from .identity import bump_generation, bump_identity_serial
@@ -21,7 +21,6 @@ _SELECT = """
            revoked_at, created_at, created_from, last_used_at, last_used_ip, last_used_client, uses, asked
     FROM token
 """
-_FILTERS = ("id > ?", "user_id = ?", "COALESCE(last_used_at, created_at) < ?")
 
 
 class TokenChanges(TypedDict, total=False):
@@ -103,16 +102,9 @@ def get_token(r: Reader, token_id: int) -> Token:
     return token
 
 
-def list_tokens(
-    r: Reader, *, user_id: int | None = None, unused_since_ms: int | None = None, after: int = 0, limit: int = 50
-) -> list[Token]:
-    """
-    Tokens ordered by id, from after the id ``after``, revoked ones too.
-
-    ``unused_since_ms`` keeps those last used before that time, or never used and made before it.
-    """
-    values = (after, user_id, unused_since_ms)
-    rows = r.all(f"{_SELECT} WHERE {narrowed(_FILTERS, values)} ORDER BY id LIMIT ?", (*given(values), limit))
+def list_tokens(r: Reader, user_id: int, *, after: int = 0, limit: int = 50) -> list[Token]:
+    """A user's tokens ordered by id, from after the id ``after``, revoked ones too."""
+    rows = r.all(f"{_SELECT} WHERE id > ? AND user_id = ? ORDER BY id LIMIT ?", (after, user_id, limit))
     return [token for row in rows if (token := _token(row)) is not None]
 
 
@@ -154,17 +146,6 @@ def revoke_token(tx: Transaction, token_id: int, *, now_ms: int) -> Token:
         tx.execute("UPDATE token SET revoked_at = ? WHERE id = ?", (now_ms, token_id))
         bump_generation(tx, token.user_id)
     return get_token(tx, token_id)
-
-
-def remove_token(tx: Transaction, token_id: int) -> None:
-    """
-    Remove a token without leaving a row.
-
-    :raises NotFound: no such token
-    """
-    token = get_token(tx, token_id)
-    tx.execute("DELETE FROM token WHERE id = ?", (token_id,))
-    bump_generation(tx, token.user_id)
 
 
 def record_use(tx: Transaction, uses: Iterable[TokenUse]) -> None:

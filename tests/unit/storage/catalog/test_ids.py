@@ -54,7 +54,7 @@ def token(tx):
         limits=TokenLimits(),
         now_ms=NOW,
     )
-    tokens.remove_token(tx, added.id)
+    tx.execute("DELETE FROM token WHERE id = ?", (added.id,))
     return (added.id,)
 
 

@@ -43,10 +43,6 @@ def test_events_are_followed_in_order_and_in_pages():
     assert [event.seq for event in catalog.peek(events.events_after, seqs[3], 4)] == seqs[4:8]
     assert [event.seq for event in catalog.peek(events.events_after, seqs[3], 4, 1)] == seqs[4:12:2]
     assert catalog.peek(events.events_after, seqs[-1], 10) == []
-    newest = catalog.peek(events.events_of_package, 2, limit=2)
-    assert [event.seq for event in newest] == [seqs[11], seqs[8]]
-    older = catalog.peek(events.events_of_package, 2, before=newest[-1].seq)
-    assert [event.seq for event in older] == [seqs[5], seqs[2]]
 
 
 def test_a_sequence_number_is_never_given_twice():

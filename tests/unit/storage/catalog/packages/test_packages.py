@@ -81,14 +81,6 @@ def test_pages_join_without_gap_or_repetition(catalog):
     assert seen == keys
 
 
-def test_a_query_is_looked_for_literally(catalog):
-    for key in ("a_b", "axb", "a-b", "100%"):
-        ensure(catalog, key)
-    assert page(catalog, query="A_B") == ["a_b"]
-    assert page(catalog, query="%") == ["100%"]
-    assert page(catalog, query="b", after="a-b") == ["a_b", "axb"]
-
-
 def test_names_are_listed_whole_by_key(catalog):
     ensure(catalog, "b", "B")
     ensure(catalog, "a", "A")

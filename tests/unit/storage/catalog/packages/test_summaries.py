@@ -102,8 +102,8 @@ def test_the_place_of_a_file_is_its_package_and_version(catalog: Any) -> None:
 
 def test_lists_know_their_length(catalog: Any) -> None:
     package = catalog.peek(packages.find_package, catalog.repository.id, "demo")
-    assert catalog.peek(packages.count_packages, catalog.repository.id) == 2
-    assert catalog.peek(packages.count_packages, catalog.repository.id, "EM") == 1
+    assert catalog.peek(summaries.count_packages, catalog.repository.id) == 2
+    assert catalog.peek(summaries.count_packages, catalog.repository.id, "EM") == 1
     assert catalog.peek(versions.count_versions, package.id) == 3
     user = catalog.do(identity.add_user, username="Ada", email="ada@x.example", now_ms=NOW)
     catalog.do(identity.add_user, username="bob", now_ms=NOW)
