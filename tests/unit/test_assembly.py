@@ -10,7 +10,7 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.model import SYSTEM
-from pkgrepo.repositories.images.quarantine import QuarantineWatch
+from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
 from tests.support.management import Stack
 from tests.support.server import no_failures, until
@@ -108,12 +108,12 @@ async def test_a_stop_breaks_off_jobs_and_notes_that(tmp_path: Path) -> None:
 
 @pytest_twisted.ensureDeferred
 async def test_what_waits_for_signatures_is_looked_through_from_the_start_on(tmp_path: Path, monkeypatch: Any) -> None:
-    runs: list[QuarantineWatch] = []
+    runs: list[QuarantineExpiry] = []
 
-    async def note(watch: QuarantineWatch) -> None:
+    async def note(watch: QuarantineExpiry) -> None:
         runs.append(watch)
 
-    monkeypatch.setattr(QuarantineWatch, "run_once", note)
+    monkeypatch.setattr(QuarantineExpiry, "run_once", note)
     stack = Stack(tmp_path)
     await stack.start()
     try:

@@ -8,7 +8,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity
-from pkgrepo.repositories.images import commands as images
+from pkgrepo.repositories.images.blobs import delete_blob, promise_blob
 from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
 from pkgrepo.storage.catalog.images.promises import is_fresh
@@ -83,7 +83,7 @@ class Blobs:
         if not policy(target.repository).allow_delete:
             raise Refusal(405, "nothing is deleted in this repository (allow_delete)", "UNSUPPORTED")
         try:
-            await self._services.publisher.change(images.delete_blob, target.repository, target.image, str(digest))
+            await self._services.publisher.change(delete_blob, target.repository, target.image, str(digest))
         except NotFound:
             raise unknown(str(digest)) from None
         return Answer(202, headers=VERSION)
@@ -104,9 +104,7 @@ class Blobs:
         )
         if promised and found.touched_ms >= now_ms - TOUCH_MS:
             return
-        kept = await catalog.write(
-            images.promise_blob, target.repository, found.package_id, found.sha256, client, now_ms
-        )
+        kept = await catalog.write(promise_blob, target.repository, found.package_id, found.sha256, client, now_ms)
         if not kept:
             raise unknown(str(digest))
 

@@ -107,7 +107,7 @@ def trust_policy(repository: Repository) -> TrustPolicy | None:
     return msgspec.convert(repository.settings.get("trust") or {}, TrustPolicy)
 
 
-def kept_tags(repository: Repository, tags: tuple[str, ...]) -> frozenset[str]:
+def immutable_tags(repository: Repository, tags: tuple[str, ...]) -> frozenset[str]:
     """Those of the tags that may not be moved once they stand for something."""
     if push_rules(repository).allow_tag_overwrite:
         return frozenset()

@@ -18,7 +18,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.interfaces import IBackgroundFormat, IConfiguredFormat, IFormat, IImageFormat, IRootFormat
 from pkgrepo.model import Repository
-from pkgrepo.repositories.images.quarantine import QuarantineWatch
+from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.images.trust import Keys
 
@@ -90,11 +90,11 @@ class ContainerFormat:
 
     def background_services(self, services: Services, reactor: IReactorTime) -> Sequence[IService]:
         """What ends the quarantine of images. See L{IBackgroundFormat.background_services}."""
-        watch = QuarantineWatch(
+        watch = QuarantineExpiry(
             catalog=services.catalog,
             registry=services.registry,
             publisher=services.publisher,
-            catch_up=Judging(services, self._keyring).catch_up,
+            verify=Judging(services, self._keyring).catch_up,
             keys_of=self._keyring.ids,
             clock=services.clock,
             reactor=reactor,

@@ -18,7 +18,7 @@ from typing import Any
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.repositories.images.commands import Reference
+from pkgrepo.repositories.images.push import Reference
 from pkgrepo.untrusted.json_errors import ERRORS, sentence
 from pkgrepo.untrusted.json_limits import check_values
 

@@ -10,7 +10,9 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Actor, Package, Repository
-from pkgrepo.repositories.images import commands as images
+from pkgrepo.repositories.images.blobs import StillNeeded, delete_blob
+from pkgrepo.repositories.images.manifests import delete_manifest
+from pkgrepo.repositories.images.tags import delete_tag
 from pkgrepo.storage.catalog.images.contents import content_digests
 from pkgrepo.storage.catalog.images.summaries import (
     ImagePart,
@@ -102,7 +104,7 @@ class Images:
         by_digest = ":" in name
         gone = [name, *(self._catalog.look_inline(tags_of_manifest, package.id, found.digest) if by_digest else ())]
         if not dry_run:
-            command = images.delete_manifest if by_digest else images.delete_tag
+            command = delete_manifest if by_digest else delete_tag
             await call.change_content(
                 call.entry(detail={"digest": found.digest}), command, package.key, name, call.actor
             )
@@ -117,13 +119,13 @@ class Images:
         self._check_policy(call.repository)
         manifests, blobs = await self._catalog.scan(content_digests, package.id)
         gone: list[str] = []
-        for command, digests in ((images.delete_manifest, manifests), (_delete_blob, blobs)):
+        for command, digests in ((delete_manifest, manifests), (_delete_blob, blobs)):
             for digest in digests:
                 if not dry_run:
                     entry = call.entry(f"{call.repository.path}/{package.key}@{digest}")
                     try:
                         await call.change_content(entry, command, package.key, digest, call.actor)
-                    except (NotFound, images.StillNeeded):
+                    except (NotFound, StillNeeded):
                         continue  # somebody else was faster, or has just pushed what needs it
                 gone.append(digest)
         return gone
@@ -150,7 +152,7 @@ def _parts(r: Reader, storage_id: int, package_id: int, digest: str) -> tuple[li
 
 
 def _delete_blob(tx: Transaction, repository: Repository, image: str, digest: str, _actor: Actor, now_ms: int) -> None:
-    images.delete_blob(tx, repository, image, digest, now_ms)
+    delete_blob(tx, repository, image, digest, now_ms)
 
 
 def _summary(found: tuple[ImageVersion, Sequence[ImagePart]]) -> VersionSummaryRecord:

@@ -1,1 +1,1 @@
-"""Write commands over container images, the trust in their manifests, and the quarantine of unsigned ones."""
+"""Container images: write commands over blobs, manifests and tags, the trust from signatures, and the quarantine."""

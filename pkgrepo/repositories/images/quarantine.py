@@ -1,8 +1,9 @@
 """
-Images that wait for a signature: given trust when it comes, and dropped when it does not come in time.
+The quarantine of images that wait for a signature, and its end.
 
-What has to go says so itself (``expires_at``), so every process may look, and a crash delays it at most. A repository
-whose rule was taken back accepts what still waits in it.
+Each tag and manifest in quarantine has an expiry time in the catalog (``expires_at``). A periodic task removes what
+expired unsigned, so every process may run it, and a crash only delays it. Where the repository no longer requires
+signatures, the task accepts what is still in quarantine.
 """
 
 from __future__ import annotations
@@ -25,35 +26,37 @@ from pkgrepo.storage.catalog.images.trust import Keys
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
 
-from . import commands as images
+from .manifests import delete_manifest
+from .tags import release_tag
 
 log = Logger()
 
 EVERY_S = 60.0
-WINDOW_S = 3600  # seconds, where the repository does not say
-BATCH = 100  # tags or manifests a command; some milliseconds of the writer
+WINDOW_S = 3600  # seconds in quarantine, unless the repository sets it
+BATCH = 100  # tags or manifests of one command, which then takes the writer some milliseconds
 
 
-def drop_expired(tx: Transaction, repository: Repository, now_ms: int) -> int:
+def remove_expired(tx: Transaction, repository: Repository, now_ms: int) -> int:
     """
-    Drop some of the tags and manifests of a repository that waited in vain; how many, so 0 ends the round.
+    Remove up to ``BATCH`` tags and as many manifests whose quarantine has expired; how many, 0 if none is left.
 
-    Tags go back to what readers get by them. Indexes go before what they name, which later calls find.
+    A tag points to the manifest that readers get by it again. Indexes are removed first, and the manifests to which
+    they refer by later calls.
     """
     gone = 0
     for each in trust.expired_tags(tx, repository.id, now_ms, BATCH):
         gone += 1
-        images.release_tag(tx, repository, each.package_key, each.name, SYSTEM, now_ms)
+        release_tag(tx, repository, each.package_key, each.name, SYSTEM, now_ms)
     for each in trust.expired_manifests(tx, repository.id, now_ms, BATCH):
         gone += 1
-        images.delete_manifest(tx, repository, each.package_key, each.name, SYSTEM, now_ms)
+        delete_manifest(tx, repository, each.package_key, each.name, SYSTEM, now_ms)
     if gone:
         repositories.bump_serial(tx, repository.id)
     return gone
 
 
-def accept_waiting(tx: Transaction, repository: Repository, now_ms: int) -> None:
-    """Accept all that waits in a repository whose rule was taken back."""
+def end_quarantine(tx: Transaction, repository: Repository, now_ms: int) -> None:
+    """End the quarantine of everything in a repository that no longer requires signatures."""
     for key in trust.waiting_images(tx, repository.id):
         package = packages.find_package(tx, repository.id, key)
         if package is not None:
@@ -62,23 +65,23 @@ def accept_waiting(tx: Transaction, repository: Repository, now_ms: int) -> None
     repositories.bump_serial(tx, repository.id)
 
 
-def wait_longer(tx: Transaction, repository: Repository, now_ms: int) -> None:
-    """Begin the wait of all that waits in a repository anew, since nobody could have signed it: no key is trusted."""
+def extend_quarantine(tx: Transaction, repository: Repository, now_ms: int) -> None:
+    """Begin the quarantine of everything in a repository again: without trusted keys nothing can be signed."""
     trust.wait_until(tx, repository.id, now_ms + window_ms(repository))
 
 
 def window_ms(repository: Repository) -> int:
-    """How long an image of a repository waits for a signature."""
+    """How long an image of a repository stays in quarantine, in milliseconds."""
     return 1000 * int((repository.settings.get("trust") or {}).get("window_s", WINDOW_S))
 
 
-class QuarantineWatch(PeriodicTask):
+class QuarantineExpiry(PeriodicTask):
     """
-    Looks every minute for what waited in vain.
+    Ends expired quarantines every minute.
 
-    ``catch_up`` holds the signatures that an image has against the keys that are trusted now: one may be listed only
-    since its signature came. It is False when that fails. ``keys_of`` names these keys, or is None where nothing has to
-    be signed.
+    ``verify`` verifies the stored signatures of an image with the keys that are trusted now, which may have been listed
+    after the signatures came; it returns False if that fails. ``keys_of`` returns the ids of these keys, or None where
+    no signature is required.
     """
 
     def __init__(
@@ -87,13 +90,13 @@ class QuarantineWatch(PeriodicTask):
         catalog: ICatalog,
         registry: Registry,
         publisher: Publisher,
-        catch_up: Callable[[Repository, str], Awaitable[bool]],
+        verify: Callable[[Repository, str], Awaitable[bool]],
         keys_of: Callable[[Repository], Keys],
         clock: Clock,
         reactor: IReactorTime,
     ) -> None:
         super().__init__(self.run_once, reactor, every_s=EVERY_S, what="looking through what waits for signatures")
-        self._catch_up = catch_up
+        self._verify = verify
         self._keys_of = keys_of
         self._catalog = catalog
         self._registry = registry
@@ -101,31 +104,31 @@ class QuarantineWatch(PeriodicTask):
         self._clock = clock
 
     async def run_once(self) -> None:
-        """Do the work once; it may be cancelled at any await."""
+        """Look at each repository that has something in quarantine. It may be cancelled at any await."""
         for repository_id in await self._catalog.scan(trust.waiting_repositories):
             repository = self._registry.find_id(repository_id)
-            if repository is None:  # removed; its rows go with it
+            if repository is None:  # its rows are removed with it
                 continue
             try:
-                await self._tidy(repository)
+                await self._expire(repository)
             except StorageFull:
-                raise  # the next repository would fare no better
+                raise  # it would fail for the next repository as well
             except PkgrepoError:
                 log.failure("what waits for signatures in {repository} is left as it is", repository=repository.path)
 
-    async def _tidy(self, repository: Repository) -> None:
+    async def _expire(self, repository: Repository) -> None:
         keys = self._keys_of(repository)
         if keys is None:
-            await self._publisher.change(accept_waiting, repository)
+            await self._publisher.change(end_quarantine, repository)
             return
         if not keys:
-            await self._publisher.change(wait_longer, repository)
+            await self._publisher.change(extend_quarantine, repository)
             return
         for image in await self._catalog.scan(trust.waiting_images, repository.id, self._clock.now_ms()):
-            if not await self._catch_up(repository, image):
-                return  # one that was signed must not be dropped because its storage fails
+            if not await self._verify(repository, image):
+                return  # a signed image must not be removed because its signatures cannot be read
         dropped = 0
-        while count := await self._publisher.change(drop_expired, repository):
+        while count := await self._publisher.change(remove_expired, repository):
             dropped += count
         if dropped:
             log.info(

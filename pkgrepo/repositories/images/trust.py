@@ -1,4 +1,4 @@
-"""What a change of an image does to the trust in its manifests, as part of the transaction of the change."""
+"""The trust in the manifests of an image, updated in the transaction that changes the image or its signatures."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pkgrepo.storage.catalog.packages import packages
 
 
 @frozen
-class Signed:
-    """A manifest that was found to hold signatures of the digest ``subject`` by these keys."""
+class FoundSignatures:
+    """The verified signatures in a manifest: of the digest ``subject``, by these keys."""
 
     manifest: str
     subject: str
@@ -26,25 +26,25 @@ def note_signatures(
     tx: Transaction,
     repository: Repository,
     image: str,
-    found: Sequence[Signed],
+    found: Sequence[FoundSignatures],
     trusted: Collection[str],
     actor: Actor,
     now_ms: int,
 ) -> None:
     """
-    Note signatures of an image that were verified, and show by them what one of the ``trusted`` keys has signed.
+    Store verified signatures of an image, and update the trust in what they sign.
 
-    An image or a manifest that went meanwhile is no error.
+    ``trusted`` are the ids of the trusted keys. It is no error if the image or a manifest was removed meanwhile.
     """
     package = packages.find_package(tx, repository.id, image)
     if package is None:
         return
     for each in found:
         note_signature(tx, package.id, each.manifest, each.subject, each.keys)
-    derive_all(tx, repository, package, sorted({each.subject for each in found}), trusted, actor, now_ms)
+    update_trust(tx, repository, package, sorted({each.subject for each in found}), trusted, actor, now_ms)
 
 
-def derive_all(
+def update_trust(
     tx: Transaction,
     repository: Repository,
     package: Package,
@@ -53,12 +53,13 @@ def derive_all(
     actor: Actor,
     now_ms: int,
 ) -> None:
-    """Derive the trust in some manifests of an image anew, and tell of what changed by it."""
+    """Derive the trust in some manifests of an image from its signatures again, and append the events."""
     for digest in digests:
-        tell_change(tx, repository, package, digest, derive_trust(tx, package.id, digest, trusted), actor, now_ms)
+        change = derive_trust(tx, package.id, digest, trusted)
+        append_trust_events(tx, repository, package, digest, change, actor, now_ms)
 
 
-def tell_change(
+def append_trust_events(
     tx: Transaction,
     repository: Repository,
     package: Package,
@@ -67,7 +68,7 @@ def tell_change(
     actor: Actor,
     now_ms: int,
 ) -> None:
-    """Add the events of a change of the trust in a manifest, if there is any."""
+    """Append the events for a change of the trust in a manifest; none if nothing changed."""
     if change == TrustChange():
         return
     package = bump_package_serial(tx, repository, package, now_ms)

@@ -29,7 +29,8 @@ from pkgrepo.interfaces import IBlobStore, Transaction
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository, Storage
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext
-from pkgrepo.repositories.images import commands as images
+from pkgrepo.repositories.images.blobs import delete_blob
+from pkgrepo.repositories.images.manifests import delete_manifest
 from pkgrepo.repositories.publish.publisher import ChangeListener
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.blobs.uploads import EXPIRES_MS, unfinished_uploads
@@ -276,7 +277,7 @@ def remove_manifests(
         return 0
     for digest in digests:
         if still_doomed(tx, package.id, digest, doomed, before_ms, now_ms):
-            images.delete_manifest(tx, repository, package.key, digest, actor, now_ms)
+            delete_manifest(tx, repository, package.key, digest, actor, now_ms)
             removed += 1
     return removed
 
@@ -289,7 +290,7 @@ def remove_links(
         return
     for sha256 in sha256s:
         if loose_blob(tx, package.id, sha256, before_ms, now_ms):
-            images.delete_blob(tx, repository, package.key, f"sha256:{sha256}", now_ms)
+            delete_blob(tx, repository, package.key, f"sha256:{sha256}", now_ms)
 
 
 def forget_blobs(tx: Transaction, storage_id: int, gone: Sequence[BlobInfo]) -> None:

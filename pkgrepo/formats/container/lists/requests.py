@@ -19,10 +19,9 @@ from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository
-from pkgrepo.repositories.images.commands import find_image
 from pkgrepo.storage.catalog.images.manifests import Manifest, list_images, list_referrers
 from pkgrepo.storage.catalog.images.trust import Keys, list_shown_tags
-from pkgrepo.storage.catalog.packages.packages import package_serial
+from pkgrepo.storage.catalog.packages.packages import find_package, package_serial
 from pkgrepo.storage.catalog.packages.tags import list_tag_names
 
 MOST = 10_000  # entries of a page
@@ -151,7 +150,7 @@ def _read_tags(
     r: Reader, repository_id: int, image: str, after: str, limit: int, keys: Keys
 ) -> tuple[list[str] | None, int]:
     """A page of tags, or None where there is no such image, with the serial of the image's last change."""
-    package = find_image(r, repository_id, image)
+    package = find_package(r, repository_id, image)
     if package is None:
         return None, 0
     if keys is not None:
@@ -164,7 +163,7 @@ def _read_referrers(
 ) -> tuple[list[dict[str, Any]], bool]:
     """A page of entries, and whether there are more; no more of them are read than the page has room for."""
     entries: list[dict[str, Any]] = []
-    package = find_image(r, repository.id, image)
+    package = find_package(r, repository.id, image)
     if package is None:
         return entries, False
     size = 0

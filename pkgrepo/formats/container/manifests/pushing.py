@@ -7,7 +7,7 @@ import re
 from attrs import evolve
 
 from pkgrepo.formats.container.admission import Target, client_of
-from pkgrepo.formats.container.configuration import kept_tags, policy
+from pkgrepo.formats.container.configuration import immutable_tags, policy
 from pkgrepo.formats.container.limits import MANIFEST_SIZE, MOST_TAGS
 from pkgrepo.formats.container.manifest_document import Document, parse_document
 from pkgrepo.formats.container.names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
@@ -20,8 +20,8 @@ from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.reading.body import BodyTooLarge
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity
-from pkgrepo.repositories.images import commands as images
-from pkgrepo.repositories.images.commands import Expectation, Push, ReferencesMissing, TagExists
+from pkgrepo.repositories.images.manifests import put_manifest
+from pkgrepo.repositories.images.push import Expectation, Push, ReferencesMissing, TagExists
 from pkgrepo.repositories.publish.publisher import log_published
 from pkgrepo.storage.catalog.images.manifests import NewManifest
 
@@ -61,7 +61,7 @@ class Pushing:
                 parse_document, data, content_type, other_types=rules.other_media_types
             )
         document = evolve(document, evidence=await is_evidence(self._services, target, document))
-        judgement = await self._trust.judging.judge(target.repository, target.image, document, data, tags)
+        signatures = await self._trust.judging.judge(target.repository, target.image, document, data, tags)
         async with self._services.publisher.stage(target.repository) as staged:
             blob = await staged.store(data)
             name = f"sha256:{blob.sha256}" if digest is None else str(digest)
@@ -70,16 +70,16 @@ class Pushing:
                 blob=blob,
                 required=() if rules.allow_sparse else document.required,
                 tags=tags,
-                kept=kept_tags(target.repository, tags),
+                immutable=immutable_tags(target.repository, tags),
                 expected=_expectation(request) if digest is None else None,
                 quarantine=self._trust.quarantine(target.repository, document),
-                judgement=judgement,
+                signatures=signatures,
                 client=client_of(request),
                 alone=target.name == target.image if target.base == "/v2" else None,
             )
             try:
                 await self._services.publisher.take(
-                    images.put_manifest,
+                    put_manifest,
                     target.repository,
                     staged,
                     [blob],

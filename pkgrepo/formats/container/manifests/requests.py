@@ -17,7 +17,8 @@ from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity
 from pkgrepo.repositories.downloads import ImagePull
-from pkgrepo.repositories.images import commands as images
+from pkgrepo.repositories.images.manifests import delete_manifest, promise_manifest
+from pkgrepo.repositories.images.tags import delete_tag
 from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, is_part
 from pkgrepo.storage.catalog.images.promises import is_fresh
@@ -97,9 +98,9 @@ class Manifests:
         """
         if not policy(target.repository).allow_delete:
             raise Refusal(405, "nothing is deleted in this repository (allow_delete)", "UNSUPPORTED")
-        command: Callable[..., None] = images.delete_tag
+        command: Callable[..., None] = delete_tag
         if is_digest_like(reference):
-            command = images.delete_manifest
+            command = delete_manifest
             reference = str(find_digest(reference) or _refuse(reference))
         else:
             parse_tag(reference)
@@ -137,9 +138,7 @@ class Manifests:
         promised = client is None or catalog.look_inline(is_fresh, found.package_id, found.digest, client, now_ms)
         if promised and found.touched_ms >= now_ms - TOUCH_MS:
             return
-        if not await catalog.write(
-            images.promise_manifest, target.repository, found.package_id, found.digest, client, now_ms
-        ):
+        if not await catalog.write(promise_manifest, target.repository, found.package_id, found.digest, client, now_ms):
             raise unknown(found.digest)
 
 

@@ -19,8 +19,8 @@ from pkgrepo.formats.container.manifest_document import Document
 from pkgrepo.formats.container.names import find_digest
 from pkgrepo.gateway.services import Services
 from pkgrepo.model import SYSTEM, Repository
-from pkgrepo.repositories.images.commands import Judgement
-from pkgrepo.repositories.images.trust import Signed, note_signatures
+from pkgrepo.repositories.images.push import VerifiedSignatures
+from pkgrepo.repositories.images.trust import FoundSignatures, note_signatures
 from pkgrepo.storage.catalog.images import signatures
 from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 from pkgrepo.storage.catalog.images.manifests import find_manifest
@@ -43,7 +43,7 @@ class Judging:
 
     async def judge(
         self, repository: Repository, image: str, document: Document, data: bytes, tags: Collection[str]
-    ) -> Judgement | None:
+    ) -> VerifiedSignatures | None:
         """Whose signatures a manifest holds that is about to be stored; None where nothing has to be signed."""
         trusted = self._keyring.trusted(repository)
         if trusted is None:
@@ -53,7 +53,9 @@ class Judging:
             subject: await self._signers(repository, image, data, subject, trusted.keys)
             for subject in islice(subjects, MOST_SUBJECTS)
         }
-        return Judgement(trusted.ids, trusted.key_set, {subject: found for subject, found in signed.items() if found})
+        return VerifiedSignatures(
+            trusted.ids, trusted.key_set, {subject: found for subject, found in signed.items() if found}
+        )
 
     async def catch_up(self, repository: Repository, image: str) -> bool:
         """
@@ -73,7 +75,9 @@ class Judging:
             catalog, found = self._services.catalog, []
             for manifest, subject in await catalog.scan(signatures.list_places, package_id):
                 found.append(
-                    Signed(manifest, subject, await self._stored_signers(repository, image, manifest, subject, keys))
+                    FoundSignatures(
+                        manifest, subject, await self._stored_signers(repository, image, manifest, subject, keys)
+                    )
                 )
             for start in range(0, len(found), BATCH):
                 some = found[start : start + BATCH]

@@ -41,7 +41,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
-from pkgrepo.repositories.images.commands import Quarantine
+from pkgrepo.repositories.images.push import Quarantine
 from pkgrepo.storage.catalog.images import trust
 from pkgrepo.storage.catalog.images.signatures import find_key_set
 from pkgrepo.storage.catalog.images.trust import Keys

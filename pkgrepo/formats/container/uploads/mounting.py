@@ -10,7 +10,7 @@ from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
-from pkgrepo.repositories.images import commands as images
+from pkgrepo.repositories.images.blobs import mount_blob
 from pkgrepo.storage.catalog.images.linked_blobs import images_with
 
 
@@ -37,7 +37,7 @@ class Mounting:
         for repository, image in self._sources(request, target, digest, source):
             readable = repository.active and self._services.access.may(identity, Action.READ, repository, image)
             if readable and await self._services.catalog.write(
-                images.mount_blob,
+                mount_blob,
                 target.repository,
                 target.image,
                 repository,

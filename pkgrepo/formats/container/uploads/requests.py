@@ -32,7 +32,7 @@ from pkgrepo.http.reading.ranges import render_received
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo, Identity
-from pkgrepo.repositories.images import commands as images
+from pkgrepo.repositories.images.blobs import link_blob
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.publish.upload_leases import Lease, UploadLeases, UploadUnknown
 from pkgrepo.storage.catalog.blobs.uploads import UploadSession, add_upload, find_upload
@@ -231,7 +231,7 @@ class Uploads:
     ) -> None:
         sha512 = digest.hex if digest.algorithm == "sha512" else None
         await self._services.publisher.take(
-            images.link_blob, target.repository, staged, [blob], target.image, blob, sha512, uid, client_of(request)
+            link_blob, target.repository, staged, [blob], target.image, blob, sha512, uid, client_of(request)
         )
 
     def _find(self, target: Target, identity: Identity, uid: str) -> UploadSession:

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Actor, BlobInfo, Repository
-from pkgrepo.repositories.images import commands as images
-from pkgrepo.repositories.images.commands import Push, Quarantine
+from pkgrepo.repositories.images.blobs import link_blob
+from pkgrepo.repositories.images.manifests import put_manifest
+from pkgrepo.repositories.images.push import Push, Quarantine
 from pkgrepo.repositories.images.quarantine import window_ms
 from pkgrepo.storage.catalog.images import manifests, trust
 from pkgrepo.storage.catalog.images.manifests import NewManifest
-from pkgrepo.storage.catalog.packages import tags
+from pkgrepo.storage.catalog.packages import packages, tags
 
 from .sidecars import ManifestSidecar, TagEntry
 
@@ -67,7 +68,7 @@ def _link_blobs(
 ) -> None:
     for digest, info in batch.items():
         algorithm, _, text = digest.partition(":")
-        images.link_blob(tx, repository, image, info, text if algorithm == "sha512" else None, None, None, now_ms)
+        link_blob(tx, repository, image, info, text if algorithm == "sha512" else None, None, None, now_ms)
 
 
 def _put_manifests(
@@ -80,7 +81,7 @@ def _put_manifests(
 ) -> int:
     fresh = 0
     for each in sidecars:
-        found = images.find_image(tx, repository.id, image)
+        found = packages.find_package(tx, repository.id, image)
         if found is not None and manifests.manifest_size(tx, found.id, each.digest) is not None:
             continue
         push = Push(
@@ -89,7 +90,7 @@ def _put_manifests(
             required=(),
             quarantine=_wait(repository, each.waiting, now_ms),
         )
-        images.put_manifest(tx, repository, image, push, Actor(), round(each.created_at.timestamp() * 1000))
+        put_manifest(tx, repository, image, push, Actor(), round(each.created_at.timestamp() * 1000))
         fresh += 1
     return fresh
 
@@ -100,7 +101,7 @@ def _put_tags(
     fresh = 0
     lost = []
     for each in entries:
-        found = images.find_image(tx, repository.id, image)
+        found = packages.find_package(tx, repository.id, image)
         if found is None:
             lost.append(each.name)
             continue
@@ -129,7 +130,7 @@ def _put_tag(
     known = NewManifest(digest=found.digest, sha256=found.sha256, media_type=found.media_type, size=found.size)
     push = Push(manifest=known, blob=blob, required=(), tags=(entry.name,), quarantine=quarantine)
     actor, updated_ms = Actor(name=entry.actor), round(entry.updated_at.timestamp() * 1000)
-    images.put_manifest(tx, repository, image, push, actor, updated_ms)
+    put_manifest(tx, repository, image, push, actor, updated_ms)
     return True
 
 

@@ -111,12 +111,12 @@ async def test_a_repository_in_trouble_keeps_what_it_has_and_stops_no_other(
     told: list[str] = []
     monkeypatch.setattr(quarantine.log, "failure", lambda _, repository: told.append(repository))
 
-    async def catch_up(repository: Repository, _image: str) -> bool:
+    async def verify(repository: Repository, _image: str) -> bool:
         if repository.name == "images":
             raise error
         return True
 
-    monkeypatch.setattr(world.watch, "_catch_up", catch_up)
+    monkeypatch.setattr(world.watch, "_verify", verify)
     if isinstance(error, StorageFull):  # the others would fare no better
         with pytest.raises(StorageFull):
             await world.later(WINDOW_S)

@@ -12,10 +12,10 @@ from twisted.internet.defer import Deferred
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.configuration import validate
 from pkgrepo.formats.container.trust import verification as judging
-from pkgrepo.repositories.images.commands import find_image
 from pkgrepo.repositories.images.quarantine import EVERY_S
 from pkgrepo.storage.catalog.images.gc import plan_image, still_doomed
 from pkgrepo.storage.catalog.images.manifests import find_manifest
+from pkgrepo.storage.catalog.packages.packages import find_package
 from tests.support.images import make_artifact, make_image, make_index
 from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature_tag
 from tests.support.trust import KEY, READER, RULES, World
@@ -336,7 +336,7 @@ async def test_the_gc_keeps_what_readers_get_while_another_waits(world: World) -
     await world.sign(old)
     await world.registry.push(new, "v1")
     catalog, later_ms = world.core.catalog, world.core.clock.now_ms() + 1
-    package = catalog.peek(find_image, world.repository.id, "app")
+    package = catalog.peek(find_package, world.repository.id, "app")
     plan = await catalog.scan(plan_image, package.id, later_ms, later_ms, untagged=True)
     assert plan.manifests == ()
     assert not await catalog.write(still_doomed, package.id, old.digest, [old.digest], later_ms, later_ms)
@@ -388,7 +388,7 @@ async def test_trust_is_an_event_of_the_image(world: World) -> None:
     await world.registry.push(image, "v1")
     await world.sign(image)
     await world.sign(image)
-    package = world.core.catalog.peek(find_image, world.repository.id, "app")
+    package = world.core.catalog.peek(find_package, world.repository.id, "app")
     rows = world.core.catalog.peek(
         lambda r: r.all("SELECT data FROM event WHERE package_id = ? AND kind = 'trusted'", (package.id,))
     )

@@ -316,7 +316,7 @@ async def test_tags_that_wait_for_a_signature_show_what_readers_get(make_registr
 
 @pytest_twisted.ensureDeferred
 async def test_what_a_rule_held_back_is_shown_when_it_is_taken_back(make_registry: Any, compared: list[str]) -> None:
-    from pkgrepo.repositories.images.quarantine import accept_waiting
+    from pkgrepo.repositories.images.quarantine import end_quarantine
 
     registry = await make_registry()
     core = registry.stack.assembly.core
@@ -327,7 +327,7 @@ async def test_what_a_rule_held_back_is_shown_when_it_is_taken_back(make_registr
     await registry.push(make_image(), "v1")
     await registry.catch_up()
     assert tags(top(registry)) == {}
-    await core.publisher.change(accept_waiting, repository)
+    await core.publisher.change(end_quarantine, repository)
     await registry.catch_up()
     await right(registry, compared)
     assert tags(top(registry)) == {"v1": make_image().digest}

@@ -7,13 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from pkgrepo.model import Actor, BlobInfo, Repository
-from pkgrepo.repositories.images import commands as images
-from pkgrepo.repositories.images.commands import Push, Reference
+from pkgrepo.repositories.images.blobs import delete_blob, link_blob
+from pkgrepo.repositories.images.manifests import delete_manifest, put_manifest
+from pkgrepo.repositories.images.push import Push, Reference
 from pkgrepo.repositories.upkeep import gc
 from pkgrepo.storage.catalog.images import linked_blobs as package_blobs
 from pkgrepo.storage.catalog.images import manifests, promises
 from pkgrepo.storage.catalog.images.gc import ImagePlan, plan_image
 from pkgrepo.storage.catalog.images.manifests import NewManifest
+from pkgrepo.storage.catalog.packages.packages import find_package
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
 from tests.support.images import digest_of
@@ -49,14 +51,14 @@ class Scene:
             ),
             tags=(tag,) if tag else (),
         )
-        self.catalog.do(images.put_manifest, self.repository, "app", push, Actor(), now_ms)
+        self.catalog.do(put_manifest, self.repository, "app", push, Actor(), now_ms)
         self._known = {*known, name}
         return push.manifest.digest
 
     def link(self, content: str, now_ms: int = NOW, client: str | None = None) -> BlobInfo:
         """A blob of the image."""
         blob = make_blob(content.encode())
-        self.catalog.do(images.link_blob, self.repository, "app", blob, None, None, client, now_ms)
+        self.catalog.do(link_blob, self.repository, "app", blob, None, None, client, now_ms)
         return blob
 
     def plan(self) -> ImagePlan:
@@ -83,7 +85,7 @@ class Scene:
         return set(self._known)
 
     def _package(self):
-        return self.catalog.peek(images.find_image, self.repository.id, "app")
+        return self.catalog.peek(find_package, self.repository.id, "app")
 
 
 @pytest.fixture
@@ -175,9 +177,9 @@ def test_a_blob_that_comes_into_use_after_the_plan_stays(scene: Scene, change: s
 def test_an_image_that_was_removed_and_came_again_is_not_the_one_of_the_plan(scene: Scene) -> None:
     plan, before = scene.plan(), scene._package()
     for name in ("kept", "untagged"):
-        scene.catalog.do(images.delete_manifest, scene.repository, "app", digest_of(name.encode()), Actor(), NOW)
+        scene.catalog.do(delete_manifest, scene.repository, "app", digest_of(name.encode()), Actor(), NOW)
     for name in ("layer", "loose"):
-        scene.catalog.do(images.delete_blob, scene.repository, "app", digest_of(name.encode()), NOW)
+        scene.catalog.do(delete_blob, scene.repository, "app", digest_of(name.encode()), NOW)
     scene.link("loose")
     scene.put("untagged", "loose")
     assert scene._package().id != before.id

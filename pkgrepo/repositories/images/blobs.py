@@ -1,0 +1,131 @@
+"""Write commands over the blobs of an image."""
+
+from __future__ import annotations
+
+from attrs import define, frozen
+
+from pkgrepo.errors import NotFound, PkgrepoError
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import SYSTEM, BlobInfo, Package, Repository
+from pkgrepo.repositories.publish.events import append_package_event
+from pkgrepo.storage.catalog.blobs import blobs, uploads
+from pkgrepo.storage.catalog.images import linked_blobs, promises, signatures
+from pkgrepo.storage.catalog.server import repositories
+
+from .package import ensure_image, get_image, remove_if_empty
+
+
+@frozen
+class Stored:
+    """The result of storing staged copies: ``surplus`` are locators of copies that the catalog does not use."""
+
+    surplus: tuple[str, ...]
+
+
+@define
+class StillNeeded(PkgrepoError):  # noqa: N818 - named for what happened
+    """A blob cannot be removed while a manifest of its image refers to it."""
+
+    digest: str
+
+    def __str__(self) -> str:
+        return f"blob {self.digest} is part of a manifest of this image; delete the manifest first"
+
+
+def link_blob(
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    info: BlobInfo,
+    sha512: str | None,
+    upload: str | None,
+    client: str | None,
+    now_ms: int,
+) -> Stored:
+    """
+    Add a received blob to an image, and promise it to ``client`` for its push.
+
+    ``sha512`` is a further digest of the blob in hex. ``upload`` is the id of the upload that ends by this.
+    """
+    claimed = blobs.claim_blob(tx, repository.storage_id, info, now_ms)
+    package = ensure_image(tx, repository, image, now_ms)
+    if linked_blobs.link_blob(tx, package.id, info.sha256, sha512, now_ms):
+        repositories.add_usage(tx, repository.id, info.size, 0)
+        _note_completion(tx, package, info.sha256, now_ms)
+    if client is not None:
+        promises.promise(tx, package.id, f"sha256:{info.sha256}", client, now_ms)
+    if upload is not None:
+        uploads.remove_upload(tx, upload)
+    return Stored(() if claimed.locator == info.locator else (info.locator,))
+
+
+def mount_blob(
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    source: Repository,
+    source_image: str,
+    digest: str,
+    client: str,
+    now_ms: int,
+) -> bool:
+    """
+    Add a blob of another image on the same storage to an image, and promise it to ``client`` for its push.
+
+    False if the other image does not have the blob any more.
+    """
+    found = linked_blobs.find_linked(tx, source.storage_id, source.id, source_image, digest)
+    if found is None or source.storage_id != repository.storage_id:
+        return False
+    if not blobs.touch_blob(tx, repository.storage_id, found.sha256, now_ms):
+        return False
+    package = ensure_image(tx, repository, image, now_ms)
+    sha512 = digest.partition(":")[2] if digest.startswith("sha512:") else None
+    if linked_blobs.link_blob(tx, package.id, found.sha256, sha512, now_ms):
+        repositories.add_usage(tx, repository.id, found.size, 0)
+        _note_completion(tx, package, found.sha256, now_ms)
+    promises.promise(tx, package.id, f"sha256:{found.sha256}", client, now_ms)
+    return True
+
+
+def promise_blob(
+    tx: Transaction, repository: Repository, package_id: int, sha256: str, client: str | None, now_ms: int
+) -> bool:
+    """
+    Renew the grace period of a blob before a client is told that it exists; False if it is gone.
+
+    ``client`` is the client that may push a manifest with it next, None if the caller may not push.
+    """
+    if not linked_blobs.touch_link(tx, package_id, sha256, now_ms):
+        return False
+    if client is not None:
+        promises.promise(tx, package_id, f"sha256:{sha256}", client, now_ms)
+    return blobs.touch_blob(tx, repository.storage_id, sha256, now_ms)
+
+
+def delete_blob(tx: Transaction, repository: Repository, image: str, digest: str, _now_ms: int) -> None:
+    """
+    Remove a blob from an image; other images keep it.
+
+    It is removed under all of its digests, whichever of them the caller names: a digest is an address of the content
+    (OCI distribution 1.1, "Definitions"), and deleted content must not stay available at another one.
+
+    :raises NotFound: the image does not have it; :raises StillNeeded: a manifest of the image refers to it
+    """
+    package = get_image(tx, repository, image)
+    found = linked_blobs.find_in_package(tx, repository.storage_id, package.id, digest)
+    if found is None:
+        raise NotFound("blob", digest)
+    if linked_blobs.is_needed(tx, package.id, found.sha256):
+        raise StillNeeded(digest)
+    linked_blobs.unlink_blob(tx, package.id, found.sha256)
+    repositories.add_usage(tx, repository.id, -found.size, 0)
+    repositories.bump_serial(tx, repository.id)
+    remove_if_empty(tx, repository, package)
+
+
+def _note_completion(tx: Transaction, package: Package, sha256: str, now_ms: int) -> None:
+    """Append an event for a blob that came after a manifest that refers to it, as in a sparse image."""
+    if linked_blobs.is_needed(tx, package.id, sha256):
+        signatures.mark_unverified(tx, package.id)
+        append_package_event(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
