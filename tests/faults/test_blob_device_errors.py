@@ -124,9 +124,9 @@ async def test_drained_tells_of_a_full_disk_and_takes_no_more_memory(case, store
 
         with pytest.raises(StorageFull):
             await write_for_ever()
-        buffered = upload._pressure.buffered
+        buffered = upload._slices.pressure.buffered
         upload.write(piece)
-        assert upload._pressure.buffered == buffered
+        assert upload._slices.pressure.buffered == buffered
         with pytest.raises(StorageFull):
             await upload.commit()
     await assert_clean(case, store)

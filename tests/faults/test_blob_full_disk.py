@@ -139,7 +139,7 @@ async def test_after_a_power_cut_every_promise_is_kept(disk, kind):
             unfinished.append(upload)
     for upload in unfinished:
         await upload.drained()
-        upload._temporary.release()
+        upload._file.release()
     cut()
     store = await case.another()
     await store.sweep_uploads(FUTURE, {promise["upload"] for promise in promises if "upload" in promise})

@@ -30,7 +30,8 @@ from .durability import Durability, Fsync, storage_error
 from .listing import scan_blobs, sweep_uploads
 from .paths import StorePaths, is_locator, is_upload_id, new_upload_id
 from .reading import FilesystemBlob
-from .upload import SLICE, FilesystemUpload, commit_together
+from .slice_writer import SLICE
+from .upload import FilesystemUpload, commit_together
 from .upload_file import UploadFile
 from .upload_state import UploadState
 
@@ -106,9 +107,9 @@ class FilesystemBlobStore:
         # A body of one slice is written at once, which leaves nothing to reserve for.
         reserve = expect_size if expect_size is not None and expect_size > SLICE else 0
         upload_id = new_upload_id()
-        temporary = self._temporary(upload_id, reserve)
+        file = self._new_file(upload_id, reserve)
         queue = DiskQueue(self._pools.disk)
-        return self._upload(upload_id, queue=queue, temporary=temporary, digester=Digester(algorithms), limit=limit)
+        return self._upload(upload_id, queue=queue, file=file, digester=Digester(algorithms), limit=limit)
 
     async def resume(self, upload_id: str, state: bytes) -> FilesystemUpload:
         """
@@ -126,17 +127,17 @@ class FilesystemBlobStore:
             raise BlobMissing(upload_id) from None
         if not is_upload_id(upload_id):
             raise BlobMissing(upload_id)
-        temporary = self._temporary(upload_id)
+        file = self._new_file(upload_id)
         queue = DiskQueue(self._pools.disk)
         self._active.add(upload_id)
         try:
-            await queue.run(temporary.reopen, known.offset)
+            await queue.run(file.reopen, known.offset)
         except BaseException as error:
             self._active.discard(upload_id)
             if isinstance(error, OSError):
                 raise self._explain(error, upload_id) from error
             # Cancelled: the thread may be about to open the file. The suspended upload itself stays.
-            queue.run(temporary.release)
+            queue.run(file.release)
             raise
         warm = self._digesters.pop(upload_id, None)
         recorded: Mapping[str, str] | None = None
@@ -144,9 +145,7 @@ class FilesystemBlobStore:
             digester = warm
         elif known.offset:
             recorded = known.digests
-        return self._upload(
-            upload_id, queue=queue, temporary=temporary, digester=digester, limit=known.limit, recorded=recorded
-        )
+        return self._upload(upload_id, queue=queue, file=file, digester=digester, limit=known.limit, recorded=recorded)
 
     async def commit_together(self, uploads: Sequence[IBlobUpload]) -> None:
         """
@@ -224,7 +223,7 @@ class FilesystemBlobStore:
             self._capacity = now, found
         return self._capacity[1]
 
-    def _temporary(self, upload_id: str, reserve: int = 0) -> UploadFile:
+    def _new_file(self, upload_id: str, reserve: int = 0) -> UploadFile:
         return UploadFile(self.paths, self._durability, upload_id, unnamed=self._unnamed, reserve=reserve)
 
     def _on_end(self, upload_id: str, digester: Digester | None) -> None:
@@ -239,7 +238,7 @@ class FilesystemBlobStore:
         upload_id: str,
         *,
         queue: DiskQueue,
-        temporary: UploadFile,
+        file: UploadFile,
         digester: Digester,
         limit: int | None,
         recorded: Mapping[str, str] | None = None,
@@ -249,7 +248,7 @@ class FilesystemBlobStore:
             upload_id,
             storage=self.name,
             queue=queue,
-            temporary=temporary,
+            file=file,
             digester=digester,
             limit=limit,
             on_end=self._on_end,

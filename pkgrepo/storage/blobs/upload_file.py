@@ -222,12 +222,12 @@ def place_together(placing: Sequence[tuple[UploadFile, str]]) -> None:
     After an error some may be placed; they are to be discarded all. Taken step by step instead of one after the other,
     several small files wait for two commits of the file system's journal and not for two each.
     """
-    for temporary, _ in placing:
-        temporary.finalize(start_writeback=len(placing) > 1)
-    for temporary, _ in placing:
-        temporary.sync()
-    folders = {temporary.link(locator): temporary for temporary, locator in placing}
-    for folder, temporary in folders.items():
-        temporary.sync_names(folder)
-    for temporary, _ in placing:
-        temporary.release()
+    for file, _ in placing:
+        file.finalize(start_writeback=len(placing) > 1)
+    for file, _ in placing:
+        file.sync()
+    folders = {file.link(locator): file for file, locator in placing}
+    for folder, file in folders.items():
+        file.sync_names(folder)
+    for file, _ in placing:
+        file.release()

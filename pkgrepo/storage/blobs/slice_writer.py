@@ -1,0 +1,184 @@
+"""
+Writes and hashes the bytes of one upload on the disk threads.
+
+The reactor's thread collects bytes until they fill a slice, and puts each slice into the upload's ``DiskQueue``. Bytes
+that are buffered or queued count as in flight; ``pressure`` pauses the producer while there are too many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from errno import EIO
+from typing import ParamSpec, TypeVar
+
+from twisted.internet.defer import CancelledError
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from pkgrepo.errors import PkgrepoError, StorageFailed, TooManyOpenFiles
+
+from .backpressure import BackPressure
+from .digester import Digester
+from .disk_queue import DiskQueue
+from .durability import storage_error
+from .upload_file import UploadFile
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+log = Logger()
+
+SLICE = 256 * 1024  # bytes handed to a thread at once; a hop costs about 50 us, writing and hashing these 200 us
+HIGH_WATER = 4 * SLICE  # bytes in flight at which the producer is paused; a hundred uploads stay near 100 MiB
+LOW_WATER = 2 * SLICE  # bytes in flight at which it is resumed: enough for the threads to go on meanwhile
+REREAD = 4 * 1024 * 1024  # bytes read again by one call; slices of other uploads run between two calls
+
+
+class SliceWriter:
+    """
+    The bytes of an upload between ``write`` and its file.
+
+    ``recorded`` are the digests of the bytes that a resumed file holds, if ``digester`` has not seen them. They are
+    read again before the first new slice is written.
+    """
+
+    def __init__(
+        self,
+        queue: DiskQueue,
+        file: UploadFile,
+        digester: Digester,
+        *,
+        storage: str,
+        recorded: Mapping[str, str] | None,
+    ) -> None:
+        self.pressure = BackPressure(high=HIGH_WATER, low=LOW_WATER)
+        self.buffered = 0  # bytes that are in no slice yet
+        self._queue = queue
+        self._file = file
+        self._digester = digester
+        self._storage = storage
+        self._recorded = recorded
+        self._buffer: list[bytes] = []
+        self._corrupt: OSError | None = None
+        self._aborted = False
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The names of the digests that are computed, sha256 first."""
+        return self._digester.algorithms
+
+    @property
+    def digester(self) -> Digester | None:
+        """The digester of all bytes of the upload, or None if those of a resumed file were not read again."""
+        return self._digester if self._recorded is None else None
+
+    def add(self, data: bytes) -> None:
+        """Buffer the next bytes, and queue a slice when the buffer is full; after a failure they are dropped."""
+        if self.pressure.error is not None:
+            return
+        self._buffer.append(data)
+        self.buffered += len(data)
+        if self.buffered >= SLICE:
+            self._queue_slice()
+        self.pressure.add(len(data))
+
+    def take_buffer(self) -> bytes:
+        """Return all bytes of an upload of which no slice was queued, hashed in the calling thread."""
+        data = b"".join(self._buffer)
+        self._buffer.clear()
+        self._digester.update(data)
+        return data
+
+    async def run_last(self, func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """
+        Run the upload's last call on the disk thread, after all bytes were written.
+
+        :raises PkgrepoError: a write or the call failed; :raises CancelledError: ``abort`` was called meanwhile
+        """
+        if self.pressure.error is not None:
+            raise self.pressure.error
+        if self._buffer:
+            self._queue_slice()
+        try:
+            result = await self._queue.run(func, *args, **kwargs)
+        except OSError as error:
+            raise self.explain(error) from error
+        if self._aborted:
+            raise CancelledError
+        return result
+
+    def abort(self) -> None:
+        """Drop what is buffered, have queued slices do nothing, and stop the producer."""
+        self._aborted = True
+        self._buffer.clear()
+        self.pressure.fail(CancelledError())
+
+    def explain(self, error: OSError) -> PkgrepoError:
+        """Return the domain error for a file error; the first of an upload is logged."""
+        explained = storage_error(self._storage, error)
+        if not isinstance(explained, TooManyOpenFiles) and self.pressure.error is None:
+            log.error("storage {storage} failed an upload: {error}", storage=self._storage, error=str(error))
+        return explained
+
+    def digests(self) -> dict[str, str]:
+        """
+        Return the digests of everything that was written. Runs on a disk thread.
+
+        :raises OSError: a write failed, or the bytes of a resumed file changed
+        """
+        self._file.check()
+        if self._corrupt is not None:
+            raise self._corrupt
+        if self._recorded is not None:
+            return dict(self._recorded)
+        return self._digester.digests()
+
+    def _queue_slice(self) -> None:
+        if self._recorded is not None:
+            self._queue_rereading(self._recorded)
+            self._recorded = None
+        data = self._buffer[0] if len(self._buffer) == 1 else b"".join(self._buffer)
+        size = self.buffered
+        self._buffer.clear()
+        self.buffered = 0
+        self._queue.run(self._write, data).addCallbacks(lambda _: self.pressure.remove(size), self._fail)
+
+    def _queue_rereading(self, recorded: Mapping[str, str]) -> None:
+        """Have the digester see the bytes that another process wrote, before the new ones."""
+        end = self._file.size
+        for start in range(0, end, REREAD):
+            self._queue.run(self._reread, start, min(start + REREAD, end)).addErrback(self._fail)
+        self._queue.run(self._compare, recorded).addErrback(self._fail)
+
+    def _fail(self, failure: Failure) -> None:
+        error = failure.value
+        if isinstance(error, OSError):
+            error = self.explain(error)
+        elif not isinstance(error, PkgrepoError):
+            log.failure("upload to storage {storage} failed", failure, storage=self._storage)
+        self.pressure.fail(error if isinstance(error, Exception) else StorageFailed(self._storage))
+
+    # These run on a disk thread.
+
+    def _write(self, data: bytes) -> None:
+        if self._aborted:
+            return
+        self._file.append(data)
+        self._digester.update(data)
+
+    def _reread(self, start: int, end: int) -> None:
+        while start < end and not self._aborted:
+            data = self._file.read(start, min(SLICE, end - start))
+            if not data:
+                raise self._mark_corrupt("an unfinished upload has become shorter")
+            self._digester.update(data)
+            start += len(data)
+
+    def _compare(self, recorded: Mapping[str, str]) -> None:
+        if not self._aborted and self._digester.digests() != recorded:
+            raise self._mark_corrupt("an unfinished upload does not hold what was written")
+
+    def _mark_corrupt(self, reason: str) -> OSError:
+        """Return the error, which is kept so that a commit that is queued already raises it too."""
+        self._corrupt = OSError(EIO, reason)
+        return self._corrupt
