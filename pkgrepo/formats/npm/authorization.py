@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pkgrepo.auth.login.checkers import identity_of
-from pkgrepo.errors import Forbidden, NotFound
+from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
@@ -63,6 +63,14 @@ def verb_of_put(request: Request, revision: str) -> str:
     """
     command = (request.header(b"npm-command") or b"").decode("latin-1").strip().lower()
     return _VERBS.get(command, "change" if revision else "publish")
+
+
+async def require_login(services: Services, request: Request) -> Identity:
+    """The identity of a logged-in caller. :raises AuthenticationRequired: the caller is anonymous"""
+    identity = await services.access.identify(request)
+    if identity.anonymous:
+        raise AuthenticationRequired
+    return identity
 
 
 def permission_of(services: Services, repository: Repository, username: str) -> Callable[[str], str | None]:

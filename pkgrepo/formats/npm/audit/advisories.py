@@ -1,8 +1,8 @@
 """
-Known vulnerabilities, as OSV tells of them and as npm's audit wants them told.
+Advisories: OSV records of known vulnerabilities, and the fields that npm's audit needs of them.
 
-An operator exports the database (one JSON file for each vulnerability, in a folder or a zip) and loads it; nothing
-here asks anybody over the network.
+An operator exports the database (one JSON file for each vulnerability, in a folder or a zip). Nothing here uses the
+network.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ECOSYSTEM: Final = "npm"
 SEVERITIES: Final = ("info", "low", "moderate", "high", "critical")
 RECORD_SIZE: Final = 8 * 1024 * 1024  # bytes of one record; a few list thousands of versions
 
-_BEGINNING: Final = "0"  # how OSV writes "from the first version on"
+_BEGINNING: Final = "0"  # OSV's spelling of "from the first version on"
 _MALWARE: Final = "MAL-"  # the whole package is hostile; such records rarely carry a severity
 _NO_SCORE: Final = 0.0
 
@@ -31,9 +31,9 @@ _NO_SCORE: Final = 0.0
 @frozen
 class AffectedRange:
     """
-    Affected versions, from ``introduced`` (itself included; empty for the first one) to an end.
+    A range of affected versions, from ``introduced`` (inclusive; empty for the first version) to an end.
 
-    The end is ``fixed`` (not affected), or ``last_affected`` (affected), or neither: then there is none.
+    The end is ``fixed`` (exclusive) or ``last_affected`` (inclusive); when both are empty the range has no end.
     """
 
     introduced: str = ""
@@ -41,7 +41,7 @@ class AffectedRange:
     last_affected: str = ""
 
     def covers(self, version: semver.Version) -> bool:
-        """Whether a version is affected."""
+        """Whether a version is in the range."""
         if self.introduced and version.sort < _sort(self.introduced):
             return False
         if self.fixed:
@@ -49,7 +49,7 @@ class AffectedRange:
         return not self.last_affected or version.sort <= _sort(self.last_affected)
 
     def as_range(self) -> str:
-        """The same as npm writes ranges."""
+        """The range in npm's syntax."""
         parts = [f">={self.introduced}"] if self.introduced else []
         parts += [f"<{self.fixed}"] if self.fixed else []
         parts += [f"<={self.last_affected}"] if self.last_affected else []
@@ -61,8 +61,8 @@ class Advisory:
     """
     One vulnerability of one package.
 
-    ``number`` is made from the record's id, the same every time, since npm wants numbers. ``versions`` are keys of
-    affected versions that are listed one by one. ``score`` is 0 when nobody scored it in a way that is understood.
+    ``number`` is a hash of the record's id, since npm needs a number. ``versions`` are the keys of affected versions
+    that the record lists one by one. ``score`` is 0 when the record has no score that can be computed.
     """
 
     id: str
@@ -76,34 +76,38 @@ class Advisory:
     vector: str
     cwe: tuple[str, ...]
     aliases: tuple[str, ...]
-    spans: tuple[AffectedRange, ...]
+    ranges: tuple[AffectedRange, ...]
     versions: frozenset[str]
     published: str
     modified: str
 
     def affects(self, version: semver.Version) -> bool:
         """Whether a version has the vulnerability."""
-        return version.key in self.versions or any(span.covers(version) for span in self.spans)
+        return version.key in self.versions or self._in_a_range(version)
 
     @property
     def vulnerable_versions(self) -> str:
-        """The affected versions as a range; clients hold what they have installed against it."""
+        """The affected versions as a range in npm's syntax; clients compare installed versions with it."""
         listed = sorted(
-            (each for each in map(semver.find_version, self.versions) if each is not None and not self._spanned(each)),
+            (
+                each
+                for each in map(semver.find_version, self.versions)
+                if each is not None and not self._in_a_range(each)
+            ),
             key=lambda version: version.sort,
         )
-        return " || ".join([*(span.as_range() for span in self.spans), *(f"={version.key}" for version in listed)])
+        return " || ".join([*(range_.as_range() for range_ in self.ranges), *(f"={version.key}" for version in listed)])
 
     @property
     def patched_versions(self) -> str:
-        """Those that have the repair, as a range; ``<0.0.0`` when there is none."""
-        fixed = [span.fixed for span in self.spans if span.fixed]
-        if not fixed or any(not span.fixed and not span.last_affected for span in self.spans):
+        """The fixed versions as a range in npm's syntax; ``<0.0.0`` when there is no fix."""
+        fixed = [range_.fixed for range_ in self.ranges if range_.fixed]
+        if not fixed or any(not range_.fixed and not range_.last_affected for range_ in self.ranges):
             return "<0.0.0"
         return f">={max(fixed, key=_sort)}"
 
-    def _spanned(self, version: semver.Version) -> bool:
-        return any(span.covers(version) for span in self.spans)
+    def _in_a_range(self, version: semver.Version) -> bool:
+        return any(range_.covers(version) for range_ in self.ranges)
 
 
 class _Event(msgspec.Struct, frozen=True):
@@ -145,7 +149,7 @@ class _Details(msgspec.Struct, frozen=True):
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """What of an OSV record matters here (OSV schema 1.7)."""
+    """The fields of an OSV record that are read (OSV schema 1.7)."""
 
     id: str
     modified: str = ""
@@ -183,8 +187,8 @@ def read_record(data: bytes) -> list[Advisory]:
     return [_advisory(record, package, parts) for package, parts in affected.items()]
 
 
-def matching(advisories: Iterable[Advisory], versions: Iterable[str]) -> list[Advisory]:
-    """Those of a package's advisories that affect any of these versions; texts that are no versions are passed over."""
+def affecting(advisories: Iterable[Advisory], versions: Iterable[str]) -> list[Advisory]:
+    """The advisories that affect any of these versions of their package; texts that are no versions are ignored."""
     found = [version for version in map(semver.find_version, versions) if version is not None]
     return [each for each in advisories if any(map(each.affects, found))]
 
@@ -206,33 +210,33 @@ def _advisory(record: _Record, package: str, parts: Sequence[_Affected]) -> Advi
         vector=vector,
         cwe=tuple(each for each in cwe if isinstance(each, str)) if isinstance(cwe, list) else (),
         aliases=tuple(record.aliases),
-        spans=tuple(span for part in parts for span in _spans_of(part)),
+        ranges=tuple(range_ for part in parts for range_ in _ranges_of(part)),
         versions=frozenset(version.key for version in listed),
         published=record.published,
         modified=record.modified,
     )
 
 
-def _spans_of(part: _Affected) -> list[AffectedRange]:
-    spans = [span for each in part.ranges for span in _spans(each)]
+def _ranges_of(part: _Affected) -> list[AffectedRange]:
+    ranges = [range_ for each in part.ranges for range_ in _read_events(each)]
     known = part.database_specific.last_known_affected_version_range
-    if isinstance(known, str) and spans and not (spans[-1].fixed or spans[-1].last_affected):
-        # Where nothing is repaired, the database of the largest source tells apart how far it was looked into.
+    if isinstance(known, str) and ranges and not (ranges[-1].fixed or ranges[-1].last_affected):
+        # GitHub's database, the largest source, keeps the last affected version here when there is no fix.
         operator, _, text = known.partition(" ")
         version = semver.find_version(text)
         if version is not None and operator in ("<", "<="):
             end = "fixed" if operator == "<" else "last_affected"
-            spans[-1] = evolve(spans[-1], **{end: version.text})
-    return spans
+            ranges[-1] = evolve(ranges[-1], **{end: version.text})
+    return ranges
 
 
-def _spans(range_: _Range) -> list[AffectedRange]:
-    """A range's events in the order of their versions, which is not always that of the record."""
+def _read_events(range_: _Range) -> list[AffectedRange]:
+    """The affected ranges in the events of an OSV range; the events need not be sorted in the record."""
     if range_.type not in ("SEMVER", "ECOSYSTEM"):
         return []
     events: list[tuple[bytes, int, str, str]] = []
     for event in range_.events:
-        # A version that was repaired and is affected again begins anew.
+        # Sorted so that a range ends before another one begins at the same version.
         for rank, kind in enumerate(("fixed", "introduced", "last_affected")):
             text = getattr(event, kind)
             version = None if text in ("", _BEGINNING) else semver.find_version(text)
@@ -240,21 +244,21 @@ def _spans(range_: _Range) -> list[AffectedRange]:
                 events.append((version.sort, rank, kind, version.text))
             elif text == _BEGINNING and kind == "introduced":
                 events.append((b"", rank, kind, ""))
-    spans: list[AffectedRange] = []
+    ranges: list[AffectedRange] = []
     begun: str | None = None
     for _, _, kind, text in sorted(events):
         if kind == "introduced":
             begun = text if begun is None else begun
         elif begun is not None:
-            spans.append(AffectedRange(introduced=begun, **{kind: text}))
+            ranges.append(AffectedRange(introduced=begun, **{kind: text}))
             begun = None
     if begun is not None:
-        spans.append(AffectedRange(introduced=begun))
-    return spans
+        ranges.append(AffectedRange(introduced=begun))
+    return ranges
 
 
 def _score(severities: Sequence[_Severity]) -> tuple[float, str]:
-    """Score and vector; of a vector of another version than 3, npm shows just the vector."""
+    """Score and vector. For a vector of another version than CVSS 3 the score is 0; npm shows the vector."""
     for each in severities:
         score = cvss.base_score(each.score)
         if score is not None:

@@ -1,4 +1,4 @@
-"""The advisories of this process, read from the export on the disk."""
+"""The process's cache of advisories."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from pkgrepo.storage.pools import Pools
 
 from .export import EMPTY, AdvisoryIndex, read_export
 
-LOOK_EVERY_MS: Final = 60_000
+CHECK_EVERY_MS: Final = 60_000
 
 log = Logger()
 
 
 class AdvisoryCache:
     """
-    The advisories of this process, read when first needed, and again when the export has changed.
+    A cache of an export's advisories, loaded at the first use, and again when the export has changed.
 
-    ``path`` is a folder or a zip; None when there is no export. An export that cannot be read is logged, and what was
-    known before stays.
+    ``path`` is a folder or a zip; None when there is no export. When the export cannot be read, that is logged, and the
+    advisories loaded before stay.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._index = EMPTY
         self._changed_ns = -1
-        self._look_at_ms = 0
+        self._check_at_ms = 0
         self._flight: SingleFlight[str, None] = SingleFlight()
 
     async def index(self, pools: Pools, clock: Clock) -> AdvisoryIndex:
-        """The advisories as of a minute ago at most."""
+        """The advisories, at most a minute old."""
         path = self._path
-        if path is not None and clock.now_ms() >= self._look_at_ms:
-            await self._flight.run("look", lambda: self._look(path, pools))
-            self._look_at_ms = clock.now_ms() + LOOK_EVERY_MS
+        if path is not None and clock.now_ms() >= self._check_at_ms:
+            await self._flight.run("reload", lambda: self._reload(path, pools))
+            self._check_at_ms = clock.now_ms() + CHECK_EVERY_MS
         return self._index
 
-    async def _look(self, path: Path, pools: Pools) -> None:
+    async def _reload(self, path: Path, pools: Pools) -> None:
         try:
             changed_ns = (await pools.disk(path.stat)).st_mtime_ns
             if changed_ns == self._changed_ns:

@@ -13,7 +13,7 @@ _METRICS: Final[dict[str, dict[str, float]]] = {
     "I": {"H": 0.56, "L": 0.22, "N": 0.0},
     "A": {"H": 0.56, "L": 0.22, "N": 0.0},
 }
-# Privileges weigh less where an attack reaches beyond what they are for.
+# Required privileges lower the score less when the scope changes (S:C).
 _PRIVILEGES: Final = {
     "U": {"N": 0.85, "L": 0.62, "H": 0.27},
     "C": {"N": 0.85, "L": 0.68, "H": 0.5},
@@ -22,7 +22,7 @@ _SEVERITIES: Final = ((9.0, "critical"), (7.0, "high"), (4.0, "moderate"), (0.1,
 
 
 def base_score(vector: str) -> float | None:
-    """The score, 0 to 10 in tenths; None for what is no complete vector of version 3."""
+    """The score, 0 to 10 in tenths; None when the text is no complete vector of CVSS 3.0 or 3.1."""
     prefix, *parts = vector.split("/")
     if prefix not in ("CVSS:3.0", "CVSS:3.1"):
         return None
@@ -42,12 +42,12 @@ def base_score(vector: str) -> float | None:
 
 
 def severity_of(score: float) -> str:
-    """The word that npm has for a score: ``info``, ``low``, ``moderate``, ``high`` or ``critical``."""
+    """Npm's severity for a score: ``info``, ``low``, ``moderate``, ``high`` or ``critical``."""
     return next((word for least, word in _SEVERITIES if score >= least), "info")
 
 
 def _round_up(value: float) -> float:
-    """To tenths, and up, but not for what floating point adds (appendix A)."""
+    """A value rounded up to tenths, without the errors of floating point (appendix A)."""
     hundred_thousandths = round(value * 100_000)
     if hundred_thousandths % 10_000 == 0:
         return hundred_thousandths / 100_000

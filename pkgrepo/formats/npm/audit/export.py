@@ -1,4 +1,4 @@
-"""An export of the OSV database on this machine's disk, read into memory."""
+"""Reads an export of the OSV database from the disk into memory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ log = Logger()
 
 @frozen
 class AdvisoryIndex:
-    """Advisories by package. ``unreadable`` counts the records that were passed over."""
+    """Advisories by package. ``unreadable`` counts the records that were skipped."""
 
     by_package: Mapping[str, Sequence[Advisory]]
     unreadable: int = 0
 
     def of(self, package: str) -> Sequence[Advisory]:
-        """Everything known of a package."""
+        """The advisories on a package."""
         return self.by_package.get(package, ())
 
 
@@ -35,10 +35,10 @@ def read_export(path: Path) -> AdvisoryIndex:
     """
     The advisories in a folder of JSON files, or in a zip of them, as OSV offers for each ecosystem.
 
-    It reads tens of thousands of files, and belongs into a thread. Records that cannot be read are logged and passed
-    over: an export with one odd record is better than none.
+    It reads tens of thousands of files: call it in a thread. Records that cannot be parsed are logged and skipped, so
+    that one malformed record does not disable the whole export.
 
-    :raises Invalid: there is no such export; :raises OSError: it cannot be read
+    :raises Invalid: the path is no such export; :raises OSError: it cannot be read
     """
     found: dict[str, list[Advisory]] = {}
     unreadable = 0

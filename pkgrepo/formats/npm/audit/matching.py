@@ -1,8 +1,8 @@
 """
-Audits: what clients say they have installed, held against the known vulnerabilities.
+Matches the installed versions of an audit with the known advisories.
 
-npm 7 and later, yarn 4 and bun ask in bulk, with names and versions. Older npm and pnpm send the whole tree and want to
-be told the paths ("quick").
+npm 7 and later, yarn 4 and bun send a "bulk" request with names and versions. Older npm and pnpm send a "quick" request
+with the whole dependency tree, and expect the paths to each affected package.
 """
 
 from __future__ import annotations
@@ -19,50 +19,50 @@ from pkgrepo.formats.npm.limits import AUDIT_VALUES, MOST_ADVISORIES, MOST_COMPA
 from pkgrepo.untrusted.json_limits import check_values
 from pkgrepo.untrusted.strict_json import decode_as
 
-from .advisories import SEVERITIES, Advisory, matching
+from .advisories import SEVERITIES, Advisory, affecting
 from .export import AdvisoryIndex
 
 
 def read_bulk(body: bytes) -> Mapping[str, list[str]]:
     """
-    The versions of each package that a client asks about.
+    The versions of each package in a bulk request.
 
-    :raises Invalid: the body is not that, or too much of it
+    :raises Invalid: the body is malformed or too large
     """
     check_values(body, AUDIT_VALUES, "the body")
     return decode_as(body, dict[str, list[str]])
 
 
-def bulk_answer(asked: Mapping[str, list[str]], book: AdvisoryIndex) -> dict[str, list[dict[str, Any]]]:
+def bulk_answer(asked: Mapping[str, list[str]], index: AdvisoryIndex) -> dict[str, list[dict[str, Any]]]:
     """
-    The advisories on what was asked about, by package; a package without any is left out.
+    The advisories by package; packages without any are left out.
 
-    :raises Invalid: answering would take too much work
+    :raises Invalid: a limit of work is exceeded
     """
-    work = _Work()
+    work = _WorkLimit()
     answer: dict[str, list[dict[str, Any]]] = {}
     for name, versions in asked.items():
-        entries = [_bulk_entry(each) for each in work.hits(book.of(name), list(dict.fromkeys(versions)))]
+        entries = [_bulk_entry(each) for each in work.affecting(index.of(name), list(dict.fromkeys(versions)))]
         if entries:
             answer[name] = entries
     return answer
 
 
-class _Work:
-    """What one audit has cost so far."""
+class _WorkLimit:
+    """Counts the work of one audit against its limits."""
 
     def __init__(self) -> None:
         self._compared = 0
-        self._told: set[str] = set()
+        self._answered: set[str] = set()
 
-    def hits(self, advisories: Sequence[Advisory], versions: Sequence[str]) -> list[Advisory]:
-        """The advisories that affect one of the versions. :raises Invalid: a budget is used up"""
+    def affecting(self, advisories: Sequence[Advisory], versions: Sequence[str]) -> list[Advisory]:
+        """The advisories that affect one of the versions. :raises Invalid: a limit is exceeded"""
         self._compared += len(advisories) * len(versions)
         if self._compared > MOST_COMPARED:
             raise Invalid(f"an audit may have {MOST_COMPARED} versions held against advisories at most")
-        found = matching(advisories, versions) if advisories else []
-        self._told.update(each.id for each in found)
-        if len(self._told) > MOST_ADVISORIES:
+        found = affecting(advisories, versions) if advisories else []
+        self._answered.update(each.id for each in found)
+        if len(self._answered) > MOST_ADVISORIES:
             raise Invalid(f"an audit may be told {MOST_ADVISORIES} advisories at most; ask in parts")
         return found
 
@@ -77,16 +77,16 @@ class _Node(msgspec.Struct, frozen=True):
 
 @frozen
 class Tree:
-    """What a client has installed, one package below another."""
+    """The dependency tree of a quick request."""
 
     root: _Node
 
 
 def read_tree(body: bytes) -> Tree:
     """
-    The tree that a client asks about.
+    The dependency tree in a quick request.
 
-    :raises Invalid: the body is not that, or too much of it
+    :raises Invalid: the body is malformed or too large
     """
     check_values(body, AUDIT_VALUES, "the body")
     return Tree(decode_as(body, _Node))
@@ -94,7 +94,7 @@ def read_tree(body: bytes) -> Tree:
 
 @frozen
 class _Place:
-    """Where a package is in a tree: its name, what it is below, and how long the names on the way are together."""
+    """The place of a package in the tree; ``length`` is that of its path in characters."""
 
     name: str
     above: _Place | None = None
@@ -102,11 +102,11 @@ class _Place:
 
     @classmethod
     def of(cls, name: str, above: _Place | None) -> _Place:
-        """The place of a package below another, or at the top."""
+        """The place of a package below another one, or at the top when ``above`` is None."""
         return cls(name, above, len(name) if above is None else above.length + 1 + len(name))
 
     def path(self) -> str:
-        """The names on the way, as clients write them."""
+        """The path from the top, as clients write it: names with ``>`` between them."""
         names: list[str] = []
         place: _Place | None = self
         while place is not None:
@@ -117,7 +117,7 @@ class _Place:
 
 @define
 class _Finding:
-    """Where one version with a vulnerability is."""
+    """The places of one affected version."""
 
     paths: list[str] = Factory(list)
     dev: bool = True
@@ -125,20 +125,20 @@ class _Finding:
     bundled: bool = True
 
 
-def quick_answer(tree: Tree, book: AdvisoryIndex) -> dict[str, Any]:
+def quick_answer(tree: Tree, index: AdvisoryIndex) -> dict[str, Any]:
     """
-    The advisories on a tree, with the paths that lead to each; counts of what is in it.
+    The advisories on a tree with the paths to the affected packages, and counts of the tree's packages.
 
-    :raises Invalid: answering would take too much work
+    :raises Invalid: a limit of work is exceeded
     """
-    work, room = _Work(), PATHS_SIZE
+    work, room = _WorkLimit(), PATHS_SIZE
     found: dict[int, tuple[Advisory, dict[str, _Finding]]] = {}
     counts = {"dependencies": 0, "devDependencies": 0, "optionalDependencies": 0}
     severities = dict.fromkeys(SEVERITIES, 0)
     for place, node in _walk(tree.root):
         kind = "devDependencies" if node.dev else "optionalDependencies" if node.optional else "dependencies"
         counts[kind] += 1
-        for advisory in work.hits(book.of(place.name), [node.version]):
+        for advisory in work.affecting(index.of(place.name), [node.version]):
             severities[advisory.severity] += 1
             _, findings = found.setdefault(advisory.number, (advisory, {}))
             room -= _add(findings.setdefault(node.version, _Finding()), place, node, room)
@@ -151,7 +151,7 @@ def quick_answer(tree: Tree, book: AdvisoryIndex) -> dict[str, Any]:
 
 
 def _walk(root: _Node) -> Iterator[tuple[_Place, _Node]]:
-    """Each package with its place, parents before children."""
+    """Each package with its place; parents come before children."""
     waiting: list[tuple[_Place | None, _Node]] = [(None, root)]
     known = 0
     while waiting:
@@ -165,7 +165,7 @@ def _walk(root: _Node) -> Iterator[tuple[_Place, _Node]]:
 
 
 def _add(finding: _Finding, place: _Place, node: _Node, room: int) -> int:
-    """Tell of one more place, with its path while there is room for it; how much of that it took."""
+    """Add a place to a finding, with its path while there is room. Returns the characters of the path added."""
     finding.dev &= node.dev
     finding.optional &= node.optional
     finding.bundled &= node.bundled

@@ -1,4 +1,4 @@
-"""The requests of ``npm audit``, answered from an export of known vulnerabilities on this machine's disk."""
+"""Answers ``npm audit`` from the cached advisories."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AuditRequests:
         self._advisories = advisories
 
     async def bulk(self, request: Request) -> Answer:
-        """The advisories on packages and versions."""
+        """The advisories on a list of packages and versions."""
         return await self._work(request, _bulk)
 
     async def quick(self, request: Request) -> Answer:

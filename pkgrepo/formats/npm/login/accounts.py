@@ -1,8 +1,8 @@
 """
 Login with name and password, and the caller's own account.
 
-The document of a user is that of the database that the first registry was; a login writes it and is answered with a
-token. The token reaches this repository and no other.
+A login is a PUT of a user document, as in CouchDB, which the first registry ran on. The answer has a token, which gives
+access to this repository only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pkgrepo.auth.tokens.limits import literal
-from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, Invalid
+from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid
+from pkgrepo.formats.npm.authorization import require_login
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
 from pkgrepo.formats.npm.rendering import NO_STORE, format_time
 from pkgrepo.gateway.access import actor_of, unknown
@@ -24,27 +25,27 @@ from pkgrepo.storage.catalog.people.identity import UserChanges
 
 LONGEST_TEXT = 254  # characters of a name or an email
 
-# What a person does in a repository; looking after it is done elsewhere.
+# The actions of a token from a login; administration of the repository is not among them.
 PERSONAL = frozenset({Action.READ, Action.WRITE, Action.OVERWRITE, Action.DELETE})
 
 
 class AccountRequests:
-    """The requests about the caller's account; ``/-/user`` and ``/-/npm/v1/user``."""
+    """Answers logins and requests about the caller's account: ``/-/user`` and ``/-/npm/v1/user``."""
 
     def __init__(self, services: Services, repository: Repository) -> None:
         self._services = services
         self._repository = repository
         self._accounts = services.accounts
 
-    def reach(self, actions: frozenset[Action] = PERSONAL, packages: tuple[str, ...] = ()) -> TokenLimits:
-        """What a token made here may do; ``packages`` are globs, and none mean every package."""
+    def limits_for(self, actions: frozenset[Action] = PERSONAL, packages: tuple[str, ...] = ()) -> TokenLimits:
+        """The limits of a token that is issued here; ``packages`` are globs, and empty for every package."""
         return TokenLimits(repositories=(RepositoryScope(literal(self._repository.path), actions, packages),))
 
     async def login(self, request: Request, username: str) -> Answer:
         """
-        A token for a name and a password; ``npm login --auth-type=legacy``, ``npm adduser``, yarn and pnpm.
+        A token for a name and a password: ``npm login --auth-type=legacy``, ``npm adduser``, yarn and pnpm.
 
-        :raises Refusal: the password is wrong, or there is no such user: nobody makes accounts here
+        :raises Refusal: the password is wrong, or there is no such user; a login never creates an account
         """
         body = await read_object(request)
         if body.get("name", username) != username or not _is_id(body.get("_id"), username):
@@ -63,25 +64,25 @@ class AccountRequests:
 
     async def exchange(self, request: Request, username: str, password: str, name: str) -> tuple[Identity, str]:
         """
-        The identity behind name and password, and a new token of theirs.
+        The identity of a name and password, and a new token for it.
 
-        An access token in the password's place is what the client gets back: a token makes no other ones.
+        A client may send an access token as the password; it then gets that token back, since a token issues no others.
 
-        :raises Refusal: they are wrong
+        :raises Refusal: name or password is wrong
         """
         identity = await self.prove(request, username, password)
         if identity.limits is not None:
             return identity, password
         actor = Actor.of(identity, address=request.client_address, request_id=request.request_id)
-        _, text = await self._accounts.issue(identity, name, self.reach(), actor)
+        _, text = await self._accounts.issue(identity, name, self.limits_for(), actor)
         return identity, text
 
     async def prove(self, request: Request, username: str, password: str) -> Identity:
         """
-        The identity behind name and password.
+        The identity of a name and password.
 
-        :raises Refusal: they are wrong; clients print the sentence
-        :raises NotFound: there is no such repository, or not for them
+        :raises Refusal: name or password is wrong; clients print the sentence
+        :raises NotFound: the repository does not exist, or is hidden from this user
         """
         client = (request.header(b"user-agent") or b"").decode("latin-1")
         try:
@@ -93,8 +94,8 @@ class AccountRequests:
         return identity
 
     async def document(self, request: Request, username: str) -> Answer:
-        """A user as others see them. :raises Refusal: there is none"""
-        await self._known(request)
+        """The public document of a user. :raises Refusal: there is no such user"""
+        await require_login(self._services, request)
         user = self._accounts.find_user(username)
         if user is None:
             raise user_not_found(username)
@@ -109,23 +110,23 @@ class AccountRequests:
         return json_answer(answer, headers=NO_STORE)
 
     async def whoami(self, request: Request) -> Answer:
-        """Who the caller is. :raises AuthenticationRequired: nobody"""
-        identity = await self._known(request)
+        """The caller's name. :raises AuthenticationRequired: the caller is anonymous"""
+        identity = await require_login(self._services, request)
         return json_answer({"username": identity.username}, headers=NO_STORE)
 
     async def profile(self, request: Request) -> Answer:
-        """The caller's own data. :raises Forbidden: the caller used a bearer token"""
-        identity = await self._known(request)
+        """The caller's profile. :raises Forbidden: the caller used a bearer token"""
+        identity = await require_login(self._services, request)
         _check_no_bearer(identity)
         return json_answer(_profile(self._accounts.user(identity)), headers=NO_STORE)
 
     async def change_profile(self, request: Request) -> Answer:
         """
-        Change name, email or password of the caller; what else npm offers there does not exist here.
+        Change name, email or password of the caller. Other fields that npm offers do not exist here.
 
-        :raises Forbidden: the caller used a token that is for reading only
+        :raises Forbidden: the caller's token is too limited; see ``require_writing``
         """
-        identity = await self._known(request)
+        identity = await require_login(self._services, request)
         self.require_writing(identity)
         body = await read_object(request)
         if body.get("tfa"):
@@ -145,10 +146,10 @@ class AccountRequests:
 
     def require_writing(self, identity: Identity) -> None:
         """
-        Let pass who logged in with a password, or with a token that may change every package of a repository.
+        Check that the caller used a password, or a token that may change every package of a repository.
 
-        :raises Forbidden: a token that is handed out for installing, or for one package, must not reach its owner's
-            account, nor must a bearer token
+        :raises Forbidden: the caller used a bearer token, or a token for reading only or for some packages only; such
+            tokens are given to others, and must not change the account of their owner
         """
         _check_no_bearer(identity)
         limits = identity.limits
@@ -160,21 +161,15 @@ class AccountRequests:
                 "this token is for reading only, or for some packages only, and not for its owner's account"
             )
 
-    async def _known(self, request: Request) -> Identity:
-        identity = await self._services.access.identify(request)
-        if identity.anonymous:
-            raise AuthenticationRequired
-        return identity
-
 
 def _check_no_bearer(identity: Identity) -> None:
-    """:raises Forbidden: the caller used a bearer token, which was got for packages"""
+    """Check that the caller used no bearer token. :raises Forbidden: they did"""
     if identity.via == "bearer":
         raise Forbidden("a bearer token is for packages, and not for its owner's account")
 
 
 def _is_id(stated: object, username: str) -> bool:
-    """Whether a document's ``_id``, if it has one, is that of the user: the name of a database stands in front."""
+    """Whether a document's ``_id``, if it has one, is that of the user; in it a prefix stands before the name."""
     return stated is None or (isinstance(stated, str) and stated.partition(":")[2] == username)
 
 

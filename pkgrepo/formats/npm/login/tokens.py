@@ -1,4 +1,4 @@
-"""Tokens as ``npm token`` knows them; ``/-/npm/v1/tokens``."""
+"""Answers ``npm token``: list, create and revoke the caller's tokens at ``/-/npm/v1/tokens``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 from attrs import evolve
 
 from pkgrepo.auth.tokens.limits import check_limits, literal
-from pkgrepo.errors import AuthenticationRequired, Invalid
+from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
+from pkgrepo.formats.npm.authorization import require_login
 from pkgrepo.formats.npm.rendering import NO_STORE, format_time
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
@@ -21,7 +22,7 @@ from pkgrepo.untrusted.quoting import quoted
 
 from .accounts import PERSONAL, AccountRequests
 
-SHOWN = 6  # characters of a token's text that lists show
+SHOWN = 6  # characters of a token's text in lists
 PAGE = 50
 LONGEST_LINE = 100  # characters
 
@@ -29,7 +30,7 @@ READING = frozenset({Action.READ})
 
 
 class TokenRequests:
-    """The requests about the caller's tokens."""
+    """Answers requests about the caller's tokens."""
 
     def __init__(self, services: Services, account: AccountRequests) -> None:
         self._services = services
@@ -52,10 +53,10 @@ class TokenRequests:
 
     async def create(self, request: Request) -> Answer:
         """
-        A new token, for whoever knows the password; the text is in this answer and in no other.
+        A new token, for a caller who sends the password again. The token's text is in this answer only.
 
         :raises Refusal: the password is wrong
-        :raises Invalid: it shall reach what there is not; nothing that narrows it down is passed over
+        :raises Invalid: a limit of the token is malformed, or not supported here; no limit is ever ignored
         """
         identity = await self._admit(request)
         body = await read_object(request)
@@ -63,8 +64,8 @@ class TokenRequests:
         if not isinstance(password, str):
             raise Invalid("the password is missing", "password")
         proven = await self._account.prove(request, identity.username, password)
-        reach = self._account.reach(_actions(body), _packages(body))
-        limits = check_limits(evolve(reach, cidrs=_networks(body)))
+        limits = self._account.limits_for(_actions(body), _packages(body))
+        limits = check_limits(evolve(limits, cidrs=_networks(body)))
         actor = actor_of(request, identity)
         token, text = await self._accounts.issue(
             proven,
@@ -77,7 +78,7 @@ class TokenRequests:
         return json_answer({**_record(token), "token": text}, 201, headers=NO_STORE)
 
     async def revoke(self, request: Request, key: str) -> Answer:
-        """End a token by its key, or by its text. :raises NotFound: the caller has no such token"""
+        """Revoke a token by its key or its text. :raises NotFound: the caller has no such token"""
         identity = await self._admit(request)
         actor = actor_of(request, identity)
         if key.startswith("pkgr_"):
@@ -87,20 +88,14 @@ class TokenRequests:
         return Answer(204, headers=NO_STORE)
 
     async def logout(self, request: Request, text: str) -> Answer:
-        """End the token that the caller uses."""
-        identity = await self._known(request)
+        """Revoke the token that the caller uses."""
+        identity = await require_login(self._services, request)
         await self._accounts.revoke_text(identity, text, actor_of(request, identity))
         return json_answer({"ok": True}, headers=NO_STORE)
 
     async def _admit(self, request: Request) -> Identity:
-        identity = await self._known(request)
+        identity = await require_login(self._services, request)
         self._account.require_writing(identity)
-        return identity
-
-    async def _known(self, request: Request) -> Identity:
-        identity = await self._services.access.identify(request)
-        if identity.anonymous:
-            raise AuthenticationRequired
         return identity
 
 
@@ -122,7 +117,7 @@ def _record(token: Token) -> Mapping[str, Any]:
 
 
 def _actions(body: Mapping[str, Any]) -> frozenset[Action]:
-    """What the token may do: npm 10 and earlier say whether it is for reading only, npm 11 has three words."""
+    """The actions of a token. npm up to 10 sends ``readonly``, npm 11 one of three words."""
     permission = body.get("packages_and_scopes_permission")
     if permission not in (None, "read-only", "read-write"):
         raise Invalid("a token reads packages (read-only), or publishes them too (read-write)", "permission")
@@ -130,7 +125,7 @@ def _actions(body: Mapping[str, Any]) -> frozenset[Action]:
 
 
 def _packages(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Globs of the packages that npm 11 wants the token to reach; none for all of them."""
+    """The globs of packages that npm 11 asks the token to be limited to; empty for all packages."""
     if body.get("orgs"):
         raise Invalid("there are no organizations here: a token is for packages and scopes", "orgs")
     packages = _texts(body, "packages")

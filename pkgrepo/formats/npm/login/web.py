@@ -1,16 +1,16 @@
 """
-Login through a browser: the client is given two addresses, shows one and polls the other.
+Login through a browser: the client gets two addresses, opens one in a browser and polls the other.
 
-=============  ===========================================  ==================================================
-who            does                                         and then
-=============  ===========================================  ==================================================
-client         ``POST /-/v1/login``                         gets a secret inside ``doneUrl``; nothing is stored
-person         opens ``loginUrl``, types name and password  the approval is stored under the secret's digest
-client         ``GET doneUrl``, again and again             202 until then, and once the token
-=============  ===========================================  ==================================================
+=======  ===========================================  =====================================================
+who      does                                         result
+=======  ===========================================  =====================================================
+client   ``POST /-/v1/login``                         a random secret inside ``doneUrl``; nothing is stored
+user     opens ``loginUrl``, enters name, password    the approval is stored under the digest of the secret
+client   polls ``GET doneUrl``                        202 until the approval; then the token, once
+=======  ===========================================  =====================================================
 
-Both addresses carry their end and a code of authenticity, so that whoever begins logins costs no room. What is secret
-in them is in the query, which no log keeps; ``loginUrl`` has the digest only.
+Both addresses carry their expiry time and an HMAC, so that a begun login takes no storage. The secret is in the query,
+which is not logged; ``loginUrl`` has only its digest.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pkgrepo.storage.catalog.server.audit import Entry
 from .accounts import AccountRequests
 
 LIFE_MS: Final = 5 * 60 * 1000
-POLL_S: Final = 2  # seconds that a client waits before it asks again
+POLL_S: Final = 2  # seconds between two polls of a client
 FORM_SIZE: Final = 16 * 1024  # bytes
 SETTING: Final = "npm_login_secret"
 
@@ -51,7 +51,7 @@ PAGE_FIELDS: Final[Fields] = (
         b"Content-Security-Policy",
         b"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
     ),
-    # with no-referrer browsers name no origin beside the form, which is checked (Fetch standard, section 3.2)
+    # With no-referrer browsers send no Origin with the form; it is checked (Fetch standard, section 3.2).
     (b"Referrer-Policy", b"same-origin"),
 )
 _STYLE: Final = (
@@ -62,7 +62,7 @@ _STYLE: Final = (
 
 
 class WebLoginRequests:
-    """The requests of one repository below ``/-/v1/login`` and ``/-/v1/done``."""
+    """Answers requests at ``/-/v1/login`` and ``/-/v1/done`` of one repository."""
 
     def __init__(self, services: Services, repository: Repository, account: AccountRequests) -> None:
         self._services = services
@@ -70,7 +70,7 @@ class WebLoginRequests:
         self._account = account
 
     async def begin(self, address: str) -> Answer:
-        """The two addresses; ``address`` is the repository's, without a slash at the end."""
+        """The two addresses of a new login; ``address`` is the repository's, without a slash at the end."""
         key = await self._key()
         until_ms = self._services.clock.now_ms() + LIFE_MS
         secret = secrets.token_urlsafe(32)
@@ -80,14 +80,14 @@ class WebLoginRequests:
         return json_answer(answer, headers=NO_STORE)
 
     async def poll(self, request: Request) -> Answer:
-        """The token once the login is approved, and only once. :raises Refusal: there is no such login any more"""
+        """The token of an approved login, once; 202 before the approval. :raises Refusal: the login has ended"""
         secret, _ = await self._open(request, "done")
         digest = _digest(secret)
         approval = self._services.catalog.look_inline(logins.find_approval, digest)
         if approval is None:
             return json_answer({}, 202, headers=(*NO_STORE, (b"Retry-After", b"%d" % POLL_S)))
         text = make_token(TokenKind.PERSONAL)
-        limits = self._services.accounts.ending(self._account.reach())
+        limits = self._services.accounts.ending(self._account.limits_for())
         actor = Actor(address=request.client_address, request_id=request.request_id)
         entry = await self._services.catalog.write(_fetch, digest, text, limits, actor, self._services.clock.now_ms())
         if entry is None:
@@ -101,7 +101,7 @@ class WebLoginRequests:
         return self._page()
 
     async def approve(self, request: Request) -> Answer:
-        """What the page sends; approves the login when the password is right."""
+        """Approve the login, when name and password in the submitted form are right; else the page again."""
         digest, until_ms = await self._open(request, "login")
         fields = parse_qs((await read_body(request, FORM_SIZE)).decode("utf-8", "replace"))
         username, password = (fields.get(name, [""])[0] for name in ("username", "password"))
@@ -127,7 +127,7 @@ class WebLoginRequests:
         return _html("<h1>Logged in</h1><p>You may close this page and go back to the terminal.</p>")
 
     async def _open(self, request: Request, purpose: str) -> tuple[str, int]:
-        """What an address of ours carries, and its end. :raises Refusal: it is none, or has ended"""
+        """The value and expiry time in a sealed address. :raises Refusal: the seal is wrong, or has expired"""
         sealed = request.args.get(b"session", [b""])[0].decode("latin-1")
         opened = _unseal(await self._key(), purpose, sealed)
         if opened is None or opened[1] <= self._services.clock.now_ms():
@@ -135,7 +135,7 @@ class WebLoginRequests:
         return opened
 
     async def _key(self) -> bytes:
-        """The secret that all processes share."""
+        """The HMAC key, which all processes share."""
         found = self._services.catalog.look_inline(settings.get, SETTING)
         if found is None:
             found = await self._services.catalog.write(settings.ensure_secret, SETTING)
@@ -154,7 +154,7 @@ class WebLoginRequests:
 
 
 def _fetch(tx: Transaction, digest: str, text: str, limits: TokenLimits, actor: Actor, now_ms: int) -> Entry | None:
-    """Make the token of an approved login: its line of the audit log; None when it was fetched already."""
+    """Issue the token of an approved login. Returns its audit entry; None when the token was fetched before."""
     user_id = logins.fetch_login(tx, digest, now_ms=now_ms)
     user = None if user_id is None else users.find_user(tx, user_id)
     if user is None or not user.active:

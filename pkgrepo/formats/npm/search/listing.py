@@ -1,8 +1,8 @@
 """
-The old list of everything, ``/-/all``: joined from a piece for each package, in a file that is sent from the disk.
+The list of all packages, ``/-/all``, which old clients request: one member per package, in a temporary file.
 
-The file has no name, and is kept until the repository changes, so that everybody who asks shares it; who may read some
-packages only gets one of their own.
+The file has no name in its folder. It is cached until the repository changes, and shared by all callers who may read
+the whole repository. For a caller who may read only some packages a separate file is written.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from pkgrepo.storage.gil import GilReleaser
 
 from .rows import LISTED, ROW, make_listed, read_row
 
-PAGE: Final = 200  # packages that are read at once
+PAGE: Final = 200  # packages in one query
 
 
 @frozen
 class _File:
-    seq: int  # of the last event that it tells of
+    seq: int  # of the last event that is included
     file: IO[bytes]
     size: int
 
     def content(self) -> Content:
-        """A body to be sent; the file stays as long as this."""
+        """A response body. The file exists as long as a body or the cache refers to it."""
         return Content(self.size, open=lambda: os.dup(self.file.fileno()))
 
 
 class Listing:
-    """The list of one repository."""
+    """The list of all packages of one repository."""
 
     def __init__(self, catalog: ICatalog, repository: Repository) -> None:
         self._catalog = catalog
         self._repository = repository
-        self._kept: _File | None = None
+        self._cached: _File | None = None
         self._flight: SingleFlight[int, _File] = SingleFlight()
 
     async def whole(self, now_ms: int) -> Content:
-        """The list of all packages, as of now. :raises StorageFull: there is no room for it"""
+        """The list of all packages as of now. :raises StorageFull: the disk has no room for the file"""
         seq = self._catalog.look_inline(events.last_seq_of, self._repository.id)
-        kept = self._kept
-        if kept is None or kept.seq < seq:
-            kept = await self._flight.run(seq, lambda: self._build(now_ms, None))
-            if self._kept is None or self._kept.seq < kept.seq:
-                self._kept = kept
-        return kept.content()
+        cached = self._cached
+        if cached is None or cached.seq < seq:
+            cached = await self._flight.run(seq, lambda: self._build(now_ms, None))
+            if self._cached is None or self._cached.seq < cached.seq:
+                self._cached = cached
+        return cached.content()
 
     async def of(self, keys: Container[str], now_ms: int) -> Content:
-        """The list of some packages."""
+        """The list of the packages with these keys."""
         return (await self._build(now_ms, keys)).content()
 
     async def _build(self, now_ms: int, keys: Container[str] | None) -> _File:
@@ -74,12 +74,12 @@ class Listing:
 
 def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str] | None) -> _File:
     seq = events.last_seq_of(reader, repository_id)
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed when nobody sends it any more
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with its last reference
     gil, after = GilReleaser(), ""
     file.write(b'{"_updated":%d' % now_ms)
     while page := documents.parts_after(reader, repository_id, LISTED, after, PAGE):
         for key, body in page:
-            listed = body if body is not None else _made(reader, repository_id, key)
+            listed = body if body is not None else _make_from_row(reader, repository_id, key)
             if listed is not None and (keys is None or key in keys):
                 file.write(b",\n" + listed)
         after = page[-1][0]
@@ -89,7 +89,7 @@ def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str]
     return _File(seq, file, file.tell())
 
 
-def _made(reader: Reader, repository_id: int, key: str) -> bytes | None:
-    """The piece of a package that was written before there were such."""
+def _make_from_row(reader: Reader, repository_id: int, key: str) -> bytes | None:
+    """The member of a package that was indexed by a version of this program that wrote no members."""
     body = documents.find_part(reader, repository_id, key, ROW)
     return None if body is None else make_listed(read_row(body))

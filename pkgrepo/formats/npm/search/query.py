@@ -1,4 +1,9 @@
-"""Search queries: the words, facets and page that a request asks for."""
+"""
+Search queries: the words, facets and page that a request asks for.
+
+Words are searched for in name, description and keywords, and all of them must match. The terms ``keywords:a,b``,
+``author:x``, ``maintainer:x``, ``scope:x`` and ``@x`` restrict the results further.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +17,22 @@ from .rows import AUTHOR, KEYWORD, MAINTAINER, SCOPE
 
 DEFAULT_SIZE: Final = 20
 MOST_SIZE: Final = 250
-MOST_FROM: Final = 10_000  # nobody turns that many pages
-LONGEST_TEXT: Final = 500  # characters; what is beyond is not looked at
-MOST_WORDS: Final = 8  # and authors; each is another pass over the packages that have those before
+MOST_FROM: Final = 10_000  # results; the last that a page may begin at
+LONGEST_TEXT: Final = 500  # characters; the rest is ignored
+MOST_WORDS: Final = 8  # and authors; each is one more pass over the packages that match the ones before
 MOST_TERMS: Final = 20
 
 
 @frozen
 class Page:
-    """Which of the results are wanted."""
+    """The part of the results that is requested."""
 
     size: int = DEFAULT_SIZE
     start: int = 0
 
 
 def read_query(text: str) -> Query:
-    """The query that a text asks; unknown qualifiers are words."""
+    """The query in a text. A term with an unknown qualifier is a word."""
     found: dict[str, list[str]] = {"words": [], "keywords": [], "author": [], "maintainer": [], "scope": []}
     for term in text[:LONGEST_TEXT].lower().split()[:MOST_TERMS]:
         qualifier, colon, value = term.partition(":")
@@ -48,7 +53,7 @@ def read_query(text: str) -> Query:
 
 
 def read_page(size: str | None, start: str | None) -> Page:
-    """The page that the parameters ``size`` and ``from`` ask for; what is no number is not given."""
+    """The page in the parameters ``size`` and ``from``; one that is no number is ignored."""
     return Page(size=_number(size, DEFAULT_SIZE, MOST_SIZE), start=_number(start, 0, MOST_FROM))
 
 

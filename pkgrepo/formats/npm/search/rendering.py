@@ -1,4 +1,4 @@
-"""The answer of a search, ``/-/v1/search``."""
+"""Renders the results of a search, ``/-/v1/search``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pkgrepo.formats.npm.rendering import format_time
 
 from .rows import Person, Row
 
-_MOST_POPULAR: Final = 6.0  # downloads, in powers of ten, at which popularity is 1
+_MOST_POPULAR: Final = 6.0  # log10 of the downloads at which popularity is 1
 
 
 def render_answer(results: Sequence[tuple[float, Row]], total: int, now: datetime, base_url: str) -> dict[str, Any]:
-    """What ``/-/v1/search`` answers; ``base_url`` is the repository's address without a slash at the end."""
+    """The document of a search's results; ``base_url`` is the repository's address without a slash at the end."""
     return {"objects": [_object(*each, base_url) for each in results], "total": total, "time": format_time(now)}
 
 
-def _object(fit: float, row: Row, base_url: str) -> dict[str, Any]:
+def _object(score: float, row: Row, base_url: str) -> dict[str, Any]:
     popularity = min(math.log10(row.downloads + 1) / _MOST_POPULAR, 1.0)
     scope = names.split_scope(row.name)[0]
     package: dict[str, Any] = {
@@ -41,14 +41,14 @@ def _object(fit: float, row: Row, base_url: str) -> dict[str, Any]:
     return {
         "package": package,
         "score": {
-            "final": round(fit, 3),
+            "final": round(score, 3),
             "detail": {
                 "quality": 0.5 if row.deprecated else 1.0,
                 "popularity": round(popularity, 3),
                 "maintenance": 1.0,
             },
         },
-        "searchScore": round(fit, 3),
+        "searchScore": round(score, 3),
         "flags": {"insecure": 0, **({"deprecated": True} if row.deprecated else {})},
     }
 

@@ -1,4 +1,4 @@
-"""The requests that look over all packages of a repository: search, the old list of everything, whose is what."""
+"""Answers requests over all packages of a repository: search, the list of all, and lists by scope, owner or star."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import permission_of
+from pkgrepo.formats.npm.authorization import permission_of, require_login
 from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import JSON, Answer, json_answer
@@ -25,12 +25,12 @@ from .rows import MAINTAINER, ROW, SCOPE, STAR, Row, read_entry, read_rows
 
 T = TypeVar("T")
 
-ASKED: Final = 100  # packages that are held against a caller's permissions in one turn of the reactor, some ms
-READ: Final = 1000  # rows that are read in one turn of a thread
+CHECKED_AT_ONCE: Final = 100  # packages whose permissions are checked in one turn of the reactor; some ms
+ROWS_AT_ONCE: Final = 1000  # rows that are read in one call of a thread
 
 
 class SearchRequests:
-    """Looks over one repository, for callers who see what they may read."""
+    """Answers searches and lists in one repository; each caller sees the packages that they may read."""
 
     def __init__(self, services: Services, repository: Repository) -> None:
         self._services = services
@@ -38,7 +38,7 @@ class SearchRequests:
         self._listing = Listing(services.catalog, repository)
 
     async def search(self, request: Request, address: str) -> Answer:
-        """The packages that fit the query, a page of them."""
+        """A page of the packages that match the query."""
         identity = await self._identify(request)
         query = read_query(_parameter(request, b"text") or "")
         page = read_page(_parameter(request, b"size"), _parameter(request, b"from"))
@@ -52,7 +52,7 @@ class SearchRequests:
         return await self._services.catalog.scan(_answer, self._repository.id, found, now, address)
 
     async def listing(self, request: Request) -> Answer:
-        """Everything, as old clients ask for it."""
+        """All packages, as old clients request them."""
         identity = await self._identify(request)
         now_ms = self._services.clock.now_ms()
         if self._sees_all(identity):
@@ -63,57 +63,54 @@ class SearchRequests:
 
     async def of_scope(self, request: Request, scope: str) -> Answer:
         """
-        The packages of a scope, with what the caller may do with each.
+        The packages of a scope, with the caller's permission on each.
 
-        :raises NotFound: there are none; npm then asks for those of a user of this name
+        :raises NotFound: there are none; npm then requests those of a user of this name
         """
         identity = await self._identify(request)
         wanted = scope.removeprefix("@")
-        fitting = await self._keys(request, identity, Query(facets=((facet(SCOPE, wanted.lower()),),)))
-        keys = [key for key in fitting if names.split_scope(key)[0] == wanted]
+        matches = await self._keys(request, identity, Query(facets=((facet(SCOPE, wanted.lower()),),)))
+        keys = [key for key in matches if names.split_scope(key)[0] == wanted]
         if not keys:
             raise NotFound("scope", scope)
         may, repository = self._services.access.may, self._repository
-        return await self._told(
+        return await self._with_permissions(
             request, keys, lambda key: "write" if may(identity, Action.WRITE, repository, key) else "read"
         )
 
     async def of_user(self, request: Request, username: str) -> Answer:
-        """The packages that somebody maintains, with what they may do with each, if anything."""
-        right = permission_of(self._services, self._repository, username)
+        """The packages that a user maintains and has a permission on, with that permission."""
+        permission = permission_of(self._services, self._repository, username)
         identity = await self._identify(request)
-        fitting = await self._keys(request, identity, Query(facets=((facet(MAINTAINER, username.lower()),),)))
-        own = await self._only(fitting, lambda row: any(each.name == username for each in row.maintainers))
-        return await self._told(request, own, right)
+        matches = await self._keys(request, identity, Query(facets=((facet(MAINTAINER, username.lower()),),)))
+        own = await self._matching(matches, lambda row: any(each.name == username for each in row.maintainers))
+        return await self._with_permissions(request, own, permission)
 
     async def of_caller(self, request: Request) -> Answer:
-        """The same of the caller. :raises AuthenticationRequired: nobody"""
+        """The packages that the caller maintains. :raises AuthenticationRequired: the caller is anonymous"""
         return await self.of_user(request, await self._username(request))
 
     async def starred(self, request: Request) -> Answer:
-        """The packages that got a star from the user whom the ``key`` names as a JSON string, for ``npm stars``."""
+        """The packages starred by the user that the parameter ``key`` names as a JSON string, for ``npm stars``."""
         username = (_parameter(request, b"key") or "").strip('"')
         found = await self._starred(request, username)
         return json_answer({"rows": [{"key": username, "value": name} for name in found]}, headers=NO_STORE)
 
     async def stars(self, request: Request, username: str) -> Answer:
-        """The packages that got a star from a user, for ``pnpm stars``."""
+        """The packages starred by a user, for ``pnpm stars``."""
         return json_answer(dict.fromkeys(await self._starred(request, username), True), headers=NO_STORE)
 
     async def stars_of_caller(self, request: Request) -> Answer:
-        """The same of the caller. :raises AuthenticationRequired: nobody"""
+        """The packages starred by the caller. :raises AuthenticationRequired: the caller is anonymous"""
         return await self.stars(request, await self._username(request))
 
     async def _starred(self, request: Request, username: str) -> list[str]:
         identity = await self._identify(request)
-        fitting = await self._keys(request, identity, Query(facets=((facet(STAR, username),),)))
-        return sorted(await self._only(fitting, lambda row: username in row.stars))
+        matches = await self._keys(request, identity, Query(facets=((facet(STAR, username),),)))
+        return sorted(await self._matching(matches, lambda row: username in row.stars))
 
     async def _username(self, request: Request) -> str:
-        identity = await self._services.access.identify(request)
-        if identity.anonymous:
-            raise AuthenticationRequired
-        return identity.username
+        return (await require_login(self._services, request)).username
 
     async def _identify(self, request: Request) -> Identity:
         identity = await self._services.access.identify(request)
@@ -128,12 +125,12 @@ class SearchRequests:
         return await self._services.searches.get(self._repository, ROW, read_entry)
 
     async def _keys(self, request: Request, identity: Identity, query: Query) -> list[str]:
-        """The keys of everything that fits and that the caller may read."""
+        """The keys of the packages that match and that the caller may read."""
         keys = await self._work(request, (await self._index()).keys, query)
         return await self._readable(request, identity, keys)
 
     async def _work(self, request: Request, query: Callable[..., T], *args: Any) -> T:
-        """What a query of the index finds, when it is this client's turn."""
+        """The result of a query of the index, run in a thread under a semaphore shared by all clients."""
         async with self._services.searches.semaphore.hold((request.client_address,)):
             return await self._services.pools.cpu(query, *args)
 
@@ -142,32 +139,34 @@ class SearchRequests:
             return keys
         may, repository = self._services.access.may, self._repository
         found: list[str] = []
-        for at in range(0, len(keys), ASKED):
-            found += [key for key in keys[at : at + ASKED] if may(identity, Action.READ, repository, key)]
+        for at in range(0, len(keys), CHECKED_AT_ONCE):
+            found += [key for key in keys[at : at + CHECKED_AT_ONCE] if may(identity, Action.READ, repository, key)]
             await request.next_turn()
         return found
 
-    async def _told(self, request: Request, keys: list[str], right: Callable[[str], str | None]) -> Answer:
-        """The packages with what somebody may do with each; those with which nothing are left out."""
-        rights: dict[str, str] = {}
-        for at in range(0, len(keys), ASKED):
-            rights.update((key, word) for key in keys[at : at + ASKED] if (word := right(key)))
+    async def _with_permissions(
+        self, request: Request, keys: list[str], permission: Callable[[str], str | None]
+    ) -> Answer:
+        """The packages with the permission on each; those without one are left out."""
+        found: dict[str, str] = {}
+        for at in range(0, len(keys), CHECKED_AT_ONCE):
+            found.update((key, word) for key in keys[at : at + CHECKED_AT_ONCE] if (word := permission(key)))
             await request.next_turn()
-        return json_answer(rights, headers=NO_STORE)
+        return json_answer(found, headers=NO_STORE)
 
-    async def _only(self, keys: list[str], fits: Callable[[Row], bool]) -> list[str]:
-        """Those of the packages whose row fits."""
+    async def _matching(self, keys: list[str], accepts: Callable[[Row], bool]) -> list[str]:
+        """The names of the packages whose row satisfies a predicate."""
         found: list[str] = []
-        for at in range(0, len(keys), READ):
-            rows = await self._services.catalog.scan(read_rows, self._repository.id, keys[at : at + READ])
-            found += [row.name for row in rows if fits(row)]
+        for at in range(0, len(keys), ROWS_AT_ONCE):
+            rows = await self._services.catalog.scan(read_rows, self._repository.id, keys[at : at + ROWS_AT_ONCE])
+            found += [row.name for row in rows if accepts(row)]
         return found
 
 
 def _answer(reader: Reader, repository_id: int, found: Found, now: datetime, address: str) -> Answer:
-    fits = dict(found.keys)
-    rows = read_rows(reader, repository_id, fits)
-    results = [(fits[row.name], row) for row in rows]
+    scores = dict(found.keys)
+    rows = read_rows(reader, repository_id, scores)
+    results = [(scores[row.name], row) for row in rows]
     return json_answer(render_answer(results, found.total, now, address), headers=NO_STORE)
 
 

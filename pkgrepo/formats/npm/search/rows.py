@@ -1,4 +1,4 @@
-"""What search knows of a package, kept beside its documents and renewed with them."""
+"""Search rows: the data of a package that search needs, stored as a fragment and renewed with each change."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pkgrepo.repositories.search.index import Entry, facet, join_text
 from pkgrepo.storage.catalog.packages import downloads, packages
 from pkgrepo.storage.catalog.packages import fragments as documents
 
-ROW: Final = "npm.row"  # the kind of its fragment
-LISTED: Final = "npm.listed"  # and of what ``/-/all`` says of the package
+ROW: Final = "npm.row"  # the kind of fragment of a row
+LISTED: Final = "npm.listed"  # the kind of fragment of a package's member in ``/-/all``
 MOST_KEYWORDS: Final = 50
 LONGEST_TEXT: Final = 500  # characters of a description
 
@@ -28,7 +28,7 @@ AUTHOR, KEYWORD, MAINTAINER, SCOPE, STAR = "author", "keyword", "maintainer", "s
 
 @frozen
 class Person:
-    """Somebody who maintains or published a package."""
+    """A maintainer or publisher of a package."""
 
     name: str
     email: str = ""
@@ -37,9 +37,9 @@ class Person:
 @frozen
 class Row:
     """
-    A package as search sees it, told of its latest version.
+    The data of a package that search needs, taken from its latest version.
 
-    ``version``, ``date`` and ``publisher`` are always there: npm prints nonsense for what misses them.
+    ``version``, ``date`` and ``publisher`` are always set: npm prints nonsense without them.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Row:
     author: str = ""
     license: str = ""
     maintainers: Sequence[Person] = ()
-    stars: Sequence[str] = ()  # names of those who gave one
+    stars: Sequence[str] = ()  # names of the users who starred it
     links: dict[str, str] = field(factory=dict)
     downloads: int = 0
     deprecated: bool = False
@@ -62,7 +62,7 @@ encode_row = msgspec.json.Encoder().encode
 
 
 def make_row(package: Package, latest: Version, *, deprecated: bool) -> Row:
-    """The row of a package, told of its latest version."""
+    """The row of a package, from its latest version."""
     meta = latest.meta
     return Row(
         name=package.name,
@@ -81,7 +81,7 @@ def make_row(package: Package, latest: Version, *, deprecated: bool) -> Row:
 
 
 def read_entry(key: str, body: bytes, downloads: int) -> Entry:
-    """A package as the search index sees it, from its row."""
+    """The entry of a package in the search index, from its row."""
     row = read_row(body)
     facets = {
         facet(SCOPE, names.split_scope(row.name)[0].lower()),
@@ -100,7 +100,7 @@ def read_entry(key: str, body: bytes, downloads: int) -> Entry:
 
 
 def read_rows(reader: Reader, repository_id: int, keys: Iterable[str]) -> list[Row]:
-    """The rows of some packages, in their order, with their downloads; without those that are gone."""
+    """The rows of packages in the order of ``keys``, with their downloads. Removed packages are left out."""
     found: list[Row] = []
     for key in keys:
         package = packages.find_package(reader, repository_id, key)
@@ -112,7 +112,7 @@ def read_rows(reader: Reader, repository_id: int, keys: Iterable[str]) -> list[R
 
 
 def make_listed(row: Row) -> bytes:
-    """What the old ``/-/all`` says of a package: a member of its object."""
+    """The member of a package in the object at ``/-/all``."""
     listed = {
         "name": row.name,
         "description": row.description,
@@ -140,7 +140,7 @@ def _keywords(value: Any) -> list[str]:
 
 
 def _links(meta: Mapping[str, Any]) -> dict[str, str]:
-    """Addresses that a browser may be sent to."""
+    """The links of a package that are web addresses."""
     repository, bugs = meta.get("repository"), meta.get("bugs")
     found = {
         "homepage": meta.get("homepage"),

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.audit import cvss
-from pkgrepo.formats.npm.audit import matching as module
-from pkgrepo.formats.npm.audit.advisories import Advisory, matching, read_record
+from pkgrepo.formats.npm.audit import cvss, matching
+from pkgrepo.formats.npm.audit.advisories import Advisory, affecting, read_record
 from pkgrepo.formats.npm.audit.export import EMPTY, AdvisoryIndex, read_export
 from pkgrepo.formats.npm.audit.matching import bulk_answer, quick_answer, read_bulk, read_tree
 from pkgrepo.formats.npm.semver import parse_version
@@ -120,7 +119,7 @@ def test_what_is_no_record_is_refused(data: bytes) -> None:
 
 def test_commits_are_no_versions_and_long_records_no_records() -> None:
     commits = {"ranges": [{"type": "GIT", "events": [{"introduced": "0"}]}]}
-    assert advisory(affected=commits).spans == ()
+    assert advisory(affected=commits).ranges == ()
     with pytest.raises(Invalid, match="longer than 8388608 bytes"):
         read_record(b" " * 8_388_609)
 
@@ -296,7 +295,7 @@ def test_export_is_read_from_a_folder_and_from_a_zip(tmp_path: Path) -> None:
         found = read_export(path)
         assert set(found.by_package) == {"x", "y"}
         assert found.unreadable == 1
-        assert matching(found.of("x"), ["1.0.0"])
+        assert affecting(found.of("x"), ["1.0.0"])
         assert found.of("z") == ()
 
 
@@ -309,25 +308,25 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_audit_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AUDIT_VALUES", 20)
+    monkeypatch.setattr(matching, "AUDIT_VALUES", 20)
     for read in (read_bulk, read_tree):
         with pytest.raises(Invalid, match="more than 20 values"):
             read(json.dumps({"x": ["1.0.0"] * 21}).encode())
-    monkeypatch.setattr(module, "MOST_COMPARED", 6)
+    monkeypatch.setattr(matching, "MOST_COMPARED", 6)
     assert bulk_answer({"x": ["1.0.0", "1.1.0", "1.2.0"], "fine": ["1.0.0"] * 9}, BOOK)
     assert bulk_answer({"x": ["1.0.0"] * 100}, BOOK)
     with pytest.raises(Invalid, match="6 versions held against advisories at most"):
         bulk_answer({"x": ["1.0.0", "1.1.0", "1.2.0"], "@sc/evil": ["1.0.0"]}, BOOK)
-    monkeypatch.setattr(module, "MOST_ADVISORIES", 2)
+    monkeypatch.setattr(matching, "MOST_ADVISORIES", 2)
     assert len(bulk_answer({"x": ["0.1.0"]}, BOOK)["x"]) == 2
     with pytest.raises(Invalid, match="told 2 advisories at most"):
         bulk_answer({"x": ["0.1.0"], "@sc/evil": ["1.0.0"]}, BOOK)
 
 
 def test_a_tree_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_NODES", 5)
+    monkeypatch.setattr(matching, "MOST_NODES", 5)
     assert quick_answer(read_tree(json.dumps(TREE).encode()), BOOK)
-    monkeypatch.setattr(module, "MOST_NODES", 4)
+    monkeypatch.setattr(matching, "MOST_NODES", 4)
     with pytest.raises(Invalid, match="more than 4 packages"):
         quick_answer(read_tree(json.dumps(TREE).encode()), BOOK)
 
@@ -337,11 +336,11 @@ def test_paths_are_told_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> 
     children = {"x": {"version": "1.0.0"}, **{f"c{n}": {"version": "1.0.0"} for n in range(100)}}
     tree = read_tree(json.dumps({"dependencies": {"n" * 1000: {"dependencies": children}}}).encode())
     made: list[str] = []
-    path = module._Place.path
-    monkeypatch.setattr(module._Place, "path", lambda place: made.append(path(place)) or made[-1])
+    path = matching._Place.path
+    monkeypatch.setattr(matching._Place, "path", lambda place: made.append(path(place)) or made[-1])
     (entry,) = quick_answer(tree, BOOK)["advisories"].values()
     assert entry["findings"][0]["paths"] == made == ["n" * 1000 + ">x"]
-    monkeypatch.setattr(module, "PATHS_SIZE", 1001)
+    monkeypatch.setattr(matching, "PATHS_SIZE", 1001)
     (entry,) = quick_answer(tree, BOOK)["advisories"].values()
     assert entry["findings"][0]["paths"] == []
     assert len(made) == 1
