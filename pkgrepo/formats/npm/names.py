@@ -60,7 +60,7 @@ def check_new_name(name: str) -> None:
 
     :raises Invalid: the name breaks a rule; the message names the rule
     """
-    why = _why_not_new(name)
+    why = _broken_rule(name)
     if why:
         raise Invalid(f"invalid package name: {quoted(name)} {why}", "name")
 
@@ -120,7 +120,12 @@ def check_tag(tag: str) -> None:
         raise Invalid(f"invalid tag: {quoted(tag)} is reserved", "tag")
 
 
-def _why_not_new(name: str) -> str:
+def quoted_or_nothing(value: object) -> str:
+    """A name or version of unknown type for an error message: quoted when it is a text, else ``nothing``."""
+    return quoted(value) if isinstance(value, str) else "nothing"
+
+
+def _broken_rule(name: str) -> str:
     """The rule that a new name breaks, as the end of a sentence; empty when it breaks none."""
     if len(name) > LONGEST_NAME:
         return f"is longer than {LONGEST_NAME} characters"

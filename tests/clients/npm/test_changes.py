@@ -1,4 +1,4 @@
-"""npm's commands that change what was published, and what everybody sees of it."""
+"""npm's commands that change published packages, and their effect as clients show it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_an_owner_is_added_and_removed(bench: NodeBench, registry: Registry, cli
 
 
 @pytest.mark.parametrize("client", ["npm-11", "pnpm-12"])
-def test_a_star_is_given_and_taken_back(bench: NodeBench, registry: Registry, client: str) -> None:
+def test_a_star_is_added_and_removed(bench: NodeBench, registry: Registry, client: str) -> None:
     name = f"starred-{client}"
     bench.publish(client, bench.package(name))
     bench.run(client, "star", name)
@@ -87,7 +87,7 @@ def test_a_star_is_given_and_taken_back(bench: NodeBench, registry: Registry, cl
     assert "users" not in registry.document(name)
 
 
-def test_pnpm_is_told_of_access(bench: NodeBench) -> None:
+def test_pnpm_shows_access(bench: NodeBench) -> None:
     bench.publish("pnpm-12", bench.package("@asked/x"), "--access", "public")
     told = bench.run("pnpm-12", "access", "get", "status", "@asked/x")
     assert told.split() == ["package:", "@asked/x", "access:", "public"]
@@ -97,14 +97,14 @@ def test_pnpm_is_told_of_access(bench: NodeBench) -> None:
 
 @pytest.mark.parametrize("client", ["npm-11", "pnpm-12"])
 @pytest.mark.parametrize("command", [("team", "ls", "@acme"), ("team", "create", "@acme:dev"), ("org", "ls", "acme")])
-def test_that_there_are_no_teams_is_told(bench: NodeBench, client: str, command: tuple[str, ...]) -> None:
+def test_team_commands_print_the_refusal(bench: NodeBench, client: str, command: tuple[str, ...]) -> None:
     if client in PNPMS and command[0] == "org":
         return  # a word that it does not know
     printed = bench.run(client, *command, status=1)
     assert "this registry has no organisations and teams" in " ".join(printed.replace("│", "").split()), printed
 
 
-def test_access_is_told(bench: NodeBench) -> None:
+def test_npm_shows_access(bench: NodeBench) -> None:
     bench.publish("npm-11", bench.package("@access/x"), "--access", "public")
     told = json.loads(bench.run("npm-11", "access", "get", "status", "@access/x", "--json"))
     assert told == {"@access/x": "public"}

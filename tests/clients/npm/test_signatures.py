@@ -1,4 +1,4 @@
-"""What npm verifies: the registry's signatures, and provenance that came with a package."""
+"""npm verifies the registry's signatures and provenance bundles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_signatures_are_verified_without_any_help(bench: NodeBench) -> None:
 
 
 @pytest.mark.parametrize("npm", NPMS)
-def test_provenance_is_published_and_told(bench: NodeBench, registry: Registry, npm: str) -> None:
+def test_provenance_is_published_and_shown(bench: NodeBench, registry: Registry, npm: str) -> None:
     name = f"@proven/by-{npm}"
     publish_proven(bench, npm, name)
     told = registry.document(name)["versions"]["1.0.0"]["dist"]["attestations"]

@@ -49,10 +49,12 @@ def read_publication(sent: SentDocument, url_name: str | None = None) -> Publica
     # Stored without build metadata, as npm itself publishes: a client that asks for 1.0.0 would not find "1.0.0+x".
     version = semver.parse_version(semver.parse_version(text).key)
     if manifest.get("name") != name:
-        raise Invalid(f"the manifest is of package {_said(manifest.get('name'))}, not {name!r}", "name")
+        raise Invalid(
+            f"the manifest is of package {names.quoted_or_nothing(manifest.get('name'))}, not {name!r}", "name"
+        )
     stated = manifest.get("version")
     if not semver.is_same(stated, version):
-        raise Invalid(f"the manifest is of version {_said(stated)}, not {version.text!r}", "version")
+        raise Invalid(f"the manifest is of version {names.quoted_or_nothing(stated)}, not {version.text!r}", "version")
     attachments = _mapping(document, "_attachments")
     _check_tarball(attachments, sent.sizes, name, version)
     return Publication(
@@ -78,7 +80,7 @@ def read_name(document: Mapping[str, Any], url_name: str | None) -> str:
         raise Invalid("the document does not name the package", "name")
     for each in stated:
         if each != name:
-            raise Invalid(f"the document is of package {_said(each)}, not {name!r}", "name")
+            raise Invalid(f"the document is of package {names.quoted_or_nothing(each)}, not {name!r}", "name")
     return name
 
 
@@ -103,7 +105,7 @@ def _check_tarball(
     attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str, version: semver.Version
 ) -> None:
     wanted = names.tarball_name(name, version.text)
-    found = [each for each in sizes if _is_called(each, name, version, names.TARBALL)]
+    found = [each for each in sizes if _is_file_name(each, name, version, names.TARBALL)]
     if len(found) != 1 or len(sizes) != 1:
         got = " and ".join(map(quoted, sizes)) or "none"
         raise Invalid(f"the publish document must have one tarball {wanted!r} attached, and has {got}", "_attachments")
@@ -113,7 +115,7 @@ def _check_tarball(
         raise Invalid(f"{wanted} is {sizes[attachment]} bytes long, not {quoted(str(length))} as announced", "length")
 
 
-def _is_called(attachment: str, name: str, version: semver.Version, suffix: str) -> bool:
+def _is_file_name(attachment: str, name: str, version: semver.Version, suffix: str) -> bool:
     """
     Whether an attachment has the name of a version's file.
 
@@ -129,7 +131,7 @@ def _is_called(attachment: str, name: str, version: semver.Version, suffix: str)
 
 def _bundle(attachments: Mapping[str, Any], name: str, version: semver.Version) -> str | None:
     for key, value in attachments.items():
-        if _is_called(key, name, version, names.BUNDLE) and isinstance(value, dict):
+        if _is_file_name(key, name, version, names.BUNDLE) and isinstance(value, dict):
             text = value.get("data")
             if isinstance(text, str) and isinstance(value.get("content_type"), str):
                 return text
@@ -144,7 +146,10 @@ def _tags(document: Mapping[str, Any], version: semver.Version) -> tuple[str, ..
     for tag, target in tags.items():
         names.check_tag(tag)
         if not semver.is_same(target, version):
-            raise Invalid(f"tag {quoted(tag)} stands for {_said(target)}, which is not what is published", "dist-tags")
+            raise Invalid(
+                f"tag {quoted(tag)} stands for {names.quoted_or_nothing(target)}, which is not what is published",
+                "dist-tags",
+            )
     return tuple(tags) or (names.DEFAULT_TAG,)
 
 
@@ -155,7 +160,3 @@ def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise Invalid(f"{key!r} in the publish document must be an object", key)
     return value
-
-
-def _said(value: Any) -> str:
-    return quoted(value) if isinstance(value, str) else "nothing"

@@ -17,10 +17,9 @@ from pkgrepo.archives.gunzip import Gunzip
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.tar import Member, Tar
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm import semver
+from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.limits import MANIFEST_SIZE, MANIFEST_VALUES
 from pkgrepo.untrusted.json_limits import check_values
-from pkgrepo.untrusted.quoting import quoted
 from pkgrepo.untrusted.strict_json import decode_as
 
 MANIFEST: Final = "package.json"
@@ -116,13 +115,9 @@ def _read_manifest(source: Source, data: bytes) -> Mapping[str, Any]:
 def _check_identity(source: Source, manifest: Mapping[str, Any], name: str, version: semver.Version) -> None:
     packed_name, packed_version = manifest.get("name"), manifest.get("version")
     if packed_name != name:
-        raise source.refuse(f"is of package {_said(packed_name)}, not {name!r}")
+        raise source.refuse(f"is of package {names.quoted_or_nothing(packed_name)}, not {name!r}")
     if not semver.is_same(packed_version, version):
-        raise source.refuse(f"is of version {_said(packed_version)}, not {version.text!r}")
-
-
-def _said(value: Any) -> str:
-    return quoted(value) if isinstance(value, str) else "nothing"
+        raise source.refuse(f"is of version {names.quoted_or_nothing(packed_version)}, not {version.text!r}")
 
 
 def _dependencies(manifest: Mapping[str, Any]) -> Mapping[str, Any]:

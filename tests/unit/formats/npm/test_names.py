@@ -75,7 +75,7 @@ def test_old_names_can_be_read(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "-", "@sc", "@sc/", "@/x", "@sc/..", "x/y", "a b", "é", "__proto__", "a\\b", "x" * 215]
 )
-def test_what_never_was_a_name_cannot_be_read(name: str) -> None:
+def test_texts_that_were_never_names_are_not_readable(name: str) -> None:
     assert not names.is_readable(name)
 
 
@@ -109,7 +109,7 @@ def test_tarball_name_is_split_by_the_name(name: str, filename: str, version: st
 @pytest.mark.parametrize(
     "filename", ["x-1.0.0.tar.gz", "y-1.0.0.tgz", "x-v1.0.0.tgz", "x-1.0.tgz", "x-.tgz", "x.tgz", "@sc/x-1.0.0.tgz", ""]
 )
-def test_other_names_are_no_tarballs(filename: str) -> None:
+def test_other_file_names_are_no_tarballs(filename: str) -> None:
     assert names.find_tarball_version("x", filename) is None
 
 
@@ -229,11 +229,11 @@ def test_paths_are_read_in_every_spelling(path: str, readings: list[object]) -> 
         "x/1.0.0/-rev/5",
     ],
 )
-def test_paths_that_lead_anywhere_else_are_nothing(path: str) -> None:
+def test_unsafe_and_unknown_paths_have_no_meaning(path: str) -> None:
     assert list(read_path(path.encode())) == []
 
 
-def test_no_parts_name_no_package() -> None:
+def test_empty_parts_name_no_package() -> None:
     assert split_name([]) is None
     assert split_name(["@sc", "x", "dist-tags"]) == ("@sc/x", ["dist-tags"])
 
@@ -251,5 +251,5 @@ def test_any_path_gives_valid_names_or_nothing(raw: bytes) -> None:
 
 
 @given(st.sampled_from(["x", "@sc/x", "Old~Name"]), st.from_regex(r"[a-z0-9.]{1,6}-[0-9]\.tgz", fullmatch=True))
-def test_what_is_encoded_reads_back(name: str, filename: str) -> None:
+def test_encoded_names_are_decoded(name: str, filename: str) -> None:
     assert list(read_path(f"{quote(name, safe='')}/-/{quote(filename)}".encode())) == [TarballPath(name, filename)]

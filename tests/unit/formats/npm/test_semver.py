@@ -63,7 +63,7 @@ def test_order_of_the_specification_holds() -> None:
 
 
 @given(VERSIONS, st.sampled_from(["", "v", "=", " v", "= v", "v="]), st.sampled_from(["", " ", "\n"]))
-def test_what_npm_trims_is_trimmed(version, before: str, after: str) -> None:
+def test_prefixes_that_npm_strips_are_stripped(version, before: str, after: str) -> None:
     text = written(version)
     found = parse_version(before + text + after)
     assert (found.text, found.key) == (text, text)
@@ -103,7 +103,7 @@ def test_build_metadata_makes_no_other_version() -> None:
         "1.0.0-" + "a" * 251,
     ],
 )
-def test_what_is_no_version_is_refused(text: str) -> None:
+def test_invalid_versions_are_refused(text: str) -> None:
     assert find_version(text) is None
     with pytest.raises(Invalid, match="invalid version") as caught:
         parse_version(text)
@@ -152,7 +152,7 @@ def test_longest_version_and_largest_number_pass() -> None:
         "=v1.2",
     ],
 )
-def test_ranges_are_known(text: str) -> None:
+def test_ranges_are_recognised(text: str) -> None:
     assert is_range(text)
 
 

@@ -10,19 +10,19 @@ def text(url: str, title: str) -> str:
     return found
 
 
-def test_a_token_goes_to_the_repository_and_nowhere_else() -> None:
+def test_npmrc_limits_the_token_to_the_repository() -> None:
     assert text("https://p.example:8443/x/repositories/main/node", ".npmrc for npm") == (
         "registry=https://p.example:8443/x/repositories/main/node/\n"
         "//p.example:8443/x/repositories/main/node/:_authToken=<TOKEN>\n"
     )
 
 
-def test_yarn_publishes_a_scope_where_it_installs_it_from() -> None:
+def test_yarn_snippet_publishes_a_scope_to_the_repository() -> None:
     told = text("https://p.example/repositories/main/node", "One scope only, for yarn")
     assert 'npmPublishRegistry: "https://p.example/repositories/main/node"' in told
     assert "unsafeHttpWhitelist" not in told
 
 
-def test_yarn_is_told_of_a_host_without_tls() -> None:
+def test_yarn_snippet_allows_a_host_without_tls() -> None:
     for title in (".yarnrc.yml", "One scope only, for yarn"):
         assert text("http://p.example:8081/x", title).endswith('unsafeHttpWhitelist:\n  - "p.example"\n')

@@ -66,7 +66,7 @@ def affected(found: Advisory, *versions: str) -> list[str]:
         ([{"introduced": "weird"}, {"fixed": "1.0.0"}], [], "", "<0.0.0"),
     ],
 )
-def test_ranges_of_events_hit_the_right_versions(
+def test_event_ranges_affect_the_right_versions(
     events: list[dict[str, str]], hit: list[str], range_: str, patched: str
 ) -> None:
     found = advisory(*events)
@@ -76,7 +76,7 @@ def test_ranges_of_events_hit_the_right_versions(
         assert found.patched_versions == patched
 
 
-def test_versions_listed_one_by_one_are_hit_too() -> None:
+def test_listed_versions_are_affected() -> None:
     listed = {"versions": ["2.0.0", "1.0.0", "3.0.0-rc.1", "not one"]}
     found = advisory({"introduced": "0"}, {"fixed": "1.5.0"}, affected=listed)
     assert affected(found, "1.0.0", "2.0.0", "2.0.0+build", "2.0.1", "3.0.0-rc.1") == [
@@ -91,13 +91,13 @@ def test_versions_listed_one_by_one_are_hit_too() -> None:
 @pytest.mark.parametrize(
     ("known", "range_"), [("<= 1.2.3", "<=1.2.3"), ("< 1.2.3", "<1.2.3"), ("~> 1", "*"), (7, "*"), (None, "*")]
 )
-def test_last_known_version_ends_a_range_that_nothing_else_does(known: object, range_: str) -> None:
+def test_last_known_affected_version_ends_an_open_range(known: object, range_: str) -> None:
     known_range = {"database_specific": {"last_known_affected_version_range": known}}
     assert advisory({"introduced": "0"}, affected=known_range).vulnerable_versions == range_
     assert advisory({"introduced": "0"}, {"fixed": "9.0.0"}, affected=known_range).vulnerable_versions == "<9.0.0"
 
 
-def test_only_npm_packages_of_living_records_count() -> None:
+def test_other_ecosystems_and_withdrawn_records_are_ignored() -> None:
     other = {"package": {"ecosystem": "PyPI", "name": "x"}, "ranges": []}
     document = json.loads(record({"introduced": "0"}))
     document["affected"] += [
@@ -112,12 +112,12 @@ def test_only_npm_packages_of_living_records_count() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"[]", b"{}", b'{"id":1}', b'{"id":"a","affected":{}}', b'{"id":"\xff"}', b'{"x":' * 9000]
 )
-def test_what_is_no_record_is_refused(data: bytes) -> None:
+def test_malformed_record_is_refused(data: bytes) -> None:
     with pytest.raises(Invalid, match="no OSV record"):
         read_record(data)
 
 
-def test_commits_are_no_versions_and_long_records_no_records() -> None:
+def test_commit_ranges_are_ignored_and_long_records_are_refused() -> None:
     commits = {"ranges": [{"type": "GIT", "events": [{"introduced": "0"}]}]}
     assert advisory(affected=commits).ranges == ()
     with pytest.raises(Invalid, match="longer than 8388608 bytes"):
@@ -143,7 +143,7 @@ def test_commits_are_no_versions_and_long_records_no_records() -> None:
         ({"database_specific": {"severity": 3}}, "moderate", 0.0),
     ],
 )
-def test_severity_is_what_is_said_or_scored(fields: dict[str, Any], severity: str, score: float) -> None:
+def test_severity_is_the_stated_or_the_computed_one(fields: dict[str, Any], severity: str, score: float) -> None:
     found = advisory({"introduced": "0"}, **fields)
     assert (found.severity, found.score) == (severity, score)
 
@@ -174,7 +174,7 @@ def test_base_scores_are_those_of_the_standard(vector: str, score: float | None)
 @pytest.mark.parametrize(
     ("score", "word"), [(0, "info"), (0.1, "low"), (3.9, "low"), (4, "moderate"), (7, "high"), (9, "critical")]
 )
-def test_scores_have_words(score: float, word: str) -> None:
+def test_scores_map_to_severities(score: float, word: str) -> None:
     assert cvss.severity_of(score) == word
 
 
@@ -198,7 +198,7 @@ BOOK = book(
 )
 
 
-def test_bulk_audit_tells_what_hits() -> None:
+def test_bulk_audit_lists_matching_advisories() -> None:
     asked = read_bulk(b'{"x":["1.2.0","2.0.0"],"@sc/evil":["9.9.9"],"fine":["1.0.0"],"odd":["*"]}')
     answer = bulk_answer(asked, BOOK)
     assert set(answer) == {"x", "@sc/evil"}
@@ -242,7 +242,7 @@ TREE = {
 }
 
 
-def test_quick_audit_tells_the_paths() -> None:
+def test_quick_audit_lists_the_paths() -> None:
     answer = quick_answer(read_tree(json.dumps(TREE).encode()), BOOK)
     assert answer["actions"] == answer["muted"] == []
     assert answer["metadata"] == {
@@ -266,14 +266,14 @@ def test_quick_audit_tells_the_paths() -> None:
     assert entry["github_advisory_id"] == "GHSA-1"
 
 
-def test_quick_audit_of_nothing_has_the_whole_shape() -> None:
+def test_quick_audit_of_an_empty_tree_has_all_keys() -> None:
     for body in (b"{}", json.dumps({"dependencies": {"fine": {"version": "1.0.0"}}}).encode()):
         answer = quick_answer(read_tree(body), BOOK)
         assert answer["advisories"] == {}
         assert set(answer["metadata"]["vulnerabilities"]) == {"info", "low", "moderate", "high", "critical"}
 
 
-def test_many_paths_are_cut() -> None:
+def test_number_of_paths_is_limited() -> None:
     wide = {f"d{n}": {"version": "1.0.0", "dependencies": {"x": {"version": "1.0.0"}}} for n in range(200)}
     answer = quick_answer(read_tree(json.dumps({"dependencies": wide}).encode()), BOOK)
     (entry,) = answer["advisories"].values()
@@ -299,7 +299,7 @@ def test_export_is_read_from_a_folder_and_from_a_zip(tmp_path: Path) -> None:
         assert found.of("z") == ()
 
 
-def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
+def test_malformed_export_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(b"no zip")
     with pytest.raises(Invalid, match="neither a folder nor a zip"):
         read_export(tmp_path / "x.zip")
@@ -307,7 +307,7 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
         read_export(tmp_path / "missing.zip")
 
 
-def test_an_audit_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_of_an_audit_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matching, "AUDIT_VALUES", 20)
     for read in (read_bulk, read_tree):
         with pytest.raises(Invalid, match="more than 20 values"):
@@ -323,7 +323,7 @@ def test_an_audit_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
         bulk_answer({"x": ["0.1.0"], "@sc/evil": ["1.0.0"]}, BOOK)
 
 
-def test_a_tree_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_of_a_tree_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matching, "MOST_NODES", 5)
     assert quick_answer(read_tree(json.dumps(TREE).encode()), BOOK)
     monkeypatch.setattr(matching, "MOST_NODES", 4)
@@ -331,7 +331,7 @@ def test_a_tree_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
         quick_answer(read_tree(json.dumps(TREE).encode()), BOOK)
 
 
-def test_paths_are_told_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_length_of_all_paths_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor are those made that nobody is told: of a long name with many packages below they would fill the memory."""
     children = {"x": {"version": "1.0.0"}, **{f"c{n}": {"version": "1.0.0"} for n in range(100)}}
     tree = read_tree(json.dumps({"dependencies": {"n" * 1000: {"dependencies": children}}}).encode())

@@ -94,7 +94,7 @@ def small_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clauses, "AT_ONCE", 5)
 
 
-def test_many_deprecations_show_as_one_after_the_other_does() -> None:
+def test_a_batch_of_deprecations_equals_single_ones() -> None:
     many, single = Package(), Package()
     messages = {"1.1.0": 'no "more"', "1.2.0": "other", **dict.fromkeys(TEXTS[3:], "old"), "9.9.9": "is nothing"}
     serial = many.repository.serial
@@ -110,7 +110,7 @@ def test_many_deprecations_show_as_one_after_the_other_does() -> None:
     assert (found.state, found.reason) == (VersionState.DEPRECATED, "other")
 
 
-def test_deprecations_end_and_change_and_what_is_said_again_changes_nothing() -> None:
+def test_deprecations_end_and_change_and_repeated_ones_change_nothing() -> None:
     package = Package()
     package.do(commands.deprecate, dict.fromkeys(TEXTS, "old"), ACTOR)
     serial = package.repository.serial
@@ -122,7 +122,7 @@ def test_deprecations_end_and_change_and_what_is_said_again_changes_nothing() ->
 
 
 @pytest.mark.parametrize("burn", [True, False])
-def test_many_versions_go_as_one_after_the_other_does(burn: bool) -> None:
+def test_a_batch_of_removals_equals_single_ones(burn: bool) -> None:
     many, single = Package(), Package()
     kept = frozenset({"1.2.0", "1.4.0"})
     many.do(commands.apply_document, DocumentChange(kept=kept, tags={"latest": "1.2.0"}), ACTOR, burn)
@@ -142,7 +142,7 @@ def test_many_versions_go_as_one_after_the_other_does(burn: bool) -> None:
     assert [each.path for each in left] == sorted(f"x/-/x-{text}.tgz" for text in TEXTS if text not in kept and burn)
 
 
-def test_a_package_goes_in_one_change() -> None:
+def test_a_package_is_removed_in_one_change() -> None:
     package = Package()
     serial = package.repository.serial
     package.do(commands.remove_package, "", ACTOR, True)
@@ -193,7 +193,7 @@ class _Publisher:
 
 
 @pytest_twisted.ensureDeferred
-async def test_other_writers_get_in_between_many_deprecations(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_writers_commit_between_batches_of_deprecations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "BATCH", 5)
     package = Package()
     publisher = _Publisher(package)

@@ -34,7 +34,7 @@ def take_all(text: bytes) -> dict[str, Any]:
     return {name: reader.piece().value() for name in reader.names()}
 
 
-def test_only_what_a_change_needs_is_kept() -> None:
+def test_only_parts_that_a_change_needs_are_kept() -> None:
     document = {
         "_id": "x",
         "name": "x",
@@ -65,7 +65,7 @@ def test_only_what_a_change_needs_is_kept() -> None:
         (b'{"versions":{"1":{"x":[[[[[[{"a":"}"}]]]]]],"deprecated":"z"}}}', {"1": "z"}, {}),
     ],
 )
-def test_whatever_way_it_is_written(body: bytes, versions: Any, members: dict[str, Any]) -> None:
+def test_spellings_of_one_document_are_read_alike(body: bytes, versions: Any, members: dict[str, Any]) -> None:
     assert read(body) == WrittenDocument(members=members, versions=versions)
 
 
@@ -79,7 +79,7 @@ def test_whatever_way_it_is_written(body: bytes, versions: Any, members: dict[st
         b'{"users":{"ann":true,"ann":false}}',
     ],
 )
-def test_what_is_read_is_there_once(body: bytes) -> None:
+def test_duplicate_keys_are_refused(body: bytes) -> None:
     with pytest.raises(Invalid, match=r"key '(1|deprecated|ann)' twice"):
         read(body)
 
@@ -98,7 +98,7 @@ def test_what_is_read_is_there_once(body: bytes) -> None:
         (b'{"versions":{"\xff":1}}', "not UTF-8 near byte 14"),
     ],
 )
-def test_where_it_is_no_json_is_told(body: bytes, sentence: str) -> None:
+def test_invalid_json_is_refused_with_its_offset(body: bytes, sentence: str) -> None:
     with pytest.raises(Invalid, match=sentence):
         read(body)
 
@@ -112,7 +112,7 @@ def test_a_text_that_ends_early_is_refused(text: bytes) -> None:
 
 
 @given(st.dictionaries(TEXT, VALUES, max_size=5), st.sampled_from([None, 1]))
-def test_members_are_those_that_a_whole_parser_finds(document: dict[str, Any], indent: int | None) -> None:
+def test_members_are_those_that_a_whole_document_parser_finds(document: dict[str, Any], indent: int | None) -> None:
     assert take_all(json.dumps(document, indent=indent, ensure_ascii=False).encode()) == document
 
 

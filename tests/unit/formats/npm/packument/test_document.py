@@ -40,7 +40,7 @@ def times(*versions: str) -> list[bytes]:
     return [packument.time_fragment(version, AT) for version in versions]
 
 
-def test_full_form_tells_everything() -> None:
+def test_full_form_has_all_fields() -> None:
     latest = manifest(author={"name": "a"}, license="MIT", keywords=["k"], custom=1)
     top = Top(
         name="@sc/x",
@@ -124,7 +124,7 @@ def test_absent_fields_stay_absent_in_the_abbreviated_form() -> None:
     assert set(document["versions"]["1.0.0"]) == {"name", "version", "dist"}
 
 
-def test_deprecation_is_told_in_both_forms() -> None:
+def test_deprecation_is_in_both_forms() -> None:
     for render_fragment in (packument.full_fragment, packument.short_fragment):
         assert (
             json.loads(b"{%b}" % render_fragment(manifest(), 'say "no"').replace(BASE, b""))["1.0.0"]["deprecated"]
@@ -159,7 +159,7 @@ def test_attestations_have_the_whole_address() -> None:
     }
 
 
-def test_a_version_can_be_taken_out_of_its_fragment() -> None:
+def test_document_of_a_version_is_cut_from_its_fragment() -> None:
     fragment = packument.full_fragment(manifest("1.0.0-rc.1+b"))
     version = json.loads(packument.version_document(fragment).replace(BASE, b"http://h"))
     assert version["version"] == "1.0.0-rc.1+b"
@@ -174,7 +174,7 @@ def test_versions_keep_their_order() -> None:
     assert list(document["time"]) == ["created", "modified", *versions]
 
 
-def test_what_was_published_cannot_look_like_the_address() -> None:
+def test_published_text_cannot_contain_the_placeholder() -> None:
     stored = manifest(description=BASE.decode(), custom={BASE.decode(): "\x00"})
     document = render(packument.splice_full(TOP, [], [packument.full_fragment(stored)]))
     assert document["versions"]["1.0.0"]["description"] == BASE.decode()
@@ -182,7 +182,7 @@ def test_what_was_published_cannot_look_like_the_address() -> None:
 
 
 @pytest.mark.parametrize("url", ['http://h"/x', "http://h\\x", "http://é"])
-def test_odd_address_breaks_no_document(url: str) -> None:
+def test_unusual_address_is_escaped(url: str) -> None:
     document = render(packument.splice_full(TOP, [], [packument.full_fragment(manifest())]), url)
     assert document["versions"]["1.0.0"]["dist"]["tarball"] == f"{url}/@sc/x/-/x-1.0.0.tgz"
 
@@ -207,7 +207,7 @@ VERSIONS = st.lists(st.integers(0, 2000), unique=True, max_size=300).map(lambda 
 
 
 @given(VERSIONS, VERSIONS)
-def test_groups_join_to_the_same_document_whatever_is_kept(first: list[str], second: list[str]) -> None:
+def test_cached_groups_do_not_change_the_document(first: list[str], second: list[str]) -> None:
     kept = Renderer()
     for versions in (first, second, first):
         parts = spliced(versions)
@@ -264,7 +264,7 @@ def test_one_more_version_compresses_one_group(monkeypatch: pytest.MonkeyPatch) 
         compressed.clear()
 
 
-def test_kept_groups_are_bounded() -> None:
+def test_cache_of_groups_is_bounded() -> None:
     renderer = Renderer(cache_size=10_000)
     for n in range(30):
         renderer.render(spliced([f"{n}.{m}.0" for m in range(50)]), URL, content_type=packument.SHORT_TYPE, serial=3)

@@ -12,7 +12,7 @@ MEANT_OTHERWISE = b'= \\"'  # padding, a blank, the beginning of an escape, the 
 
 
 @pytest.mark.parametrize("at", range(len(GOOD)))
-def test_every_character_that_does_not_belong_there_is_found_where_it_stands(at: int) -> None:
+def test_invalid_characters_are_refused_at_their_offset(at: int) -> None:
     for foreign in set(range(256)) - set(MEANT_OTHERWISE):
         text = GOOD[:at] + bytes((foreign,)) + GOOD[at + 1 :]
         try:

@@ -36,14 +36,14 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
         (b'"a":"{[","b":"}"', b"}", 0, 16),
     ],
 )
-def test_what_is_open_after_a_piece_is_known(text: bytes, left: bytes, opened: int, size: int) -> None:
+def test_open_brackets_after_a_piece_are_known(text: bytes, left: bytes, opened: int, size: int) -> None:
     nesting = list(b"}}]" if text.startswith(b"]") else b"}")
     assert skip_brackets(text, nesting, 64, 100) == (size, opened)
     assert bytes(nesting) == left
 
 
 @pytest.mark.parametrize("text", [b"1}", b"]", b"{]", b"[}}", b"}{", b'"a":[[[[['])
-def test_nothing_is_passed_over_where_somebody_has_to_look(text: bytes) -> None:
+def test_pieces_that_need_the_slow_path_are_not_skipped(text: bytes) -> None:
     nesting = list(b"}")
     assert skip_brackets(text, nesting, 5, 100) == (0, 0)
     assert bytes(nesting) == b"}"
@@ -51,20 +51,20 @@ def test_nothing_is_passed_over_where_somebody_has_to_look(text: bytes) -> None:
 
 @pytest.mark.parametrize("pair", [b"[]", b"{}"])
 @pytest.mark.parametrize("count", [4, 5, 100_000])
-def test_what_is_nested_is_passed_over_down_to_the_deepest(pair: bytes, count: int) -> None:
+def test_nested_brackets_are_skipped_up_to_the_depth_limit(pair: bytes, count: int) -> None:
     opening, closing = pair[:1] + b"[", b"]" + pair[1:]
     text = opening * (count // 2) + pair[:1] * (count % 2) + pair[1:] * (count % 2) + closing * (count // 2)
     assert skip_brackets(text, list(b"}"), 5, 200_000) == ((len(text), count) if count == 4 else (0, 0))
 
 
-def test_too_many_are_seen_before_any_is_taken_out() -> None:
+def test_too_many_brackets_are_found_before_matching() -> None:
     nesting = list(b"}")
     assert skip_brackets(b"[]" * 100, nesting, 5, 99) == (0, 100)
     assert skip_brackets(b"[]" * 100, nesting, 5, 100) == (200, 100)
 
 
 @given(VALUES, st.lists(st.integers(0, 5000), max_size=6), st.randoms(use_true_random=False))
-def test_a_document_in_long_pieces_is_read_as_in_short_ones(value: Any, cuts: list[int], rng: random.Random) -> None:
+def test_bulk_skipping_does_not_change_the_result(value: Any, cuts: list[int], rng: random.Random) -> None:
     whole = {"a": value, "versions": [value, {"x": value}], "z": rng.choice(["{", "]", ""])}
     body = json.dumps(whole, ensure_ascii=False).encode()
     edges = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
@@ -76,7 +76,7 @@ def test_a_document_in_long_pieces_is_read_as_in_short_ones(value: Any, cuts: li
         assert scanner.finish().value() == whole
 
 
-def test_brackets_are_counted_in_long_pieces_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brackets_are_counted_in_bulk_skipping(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanner_module, "FREE_BRACKETS", 3000)
     scanner = PublishScanner()
     scanner.feed(b'{"a":[1')
@@ -85,7 +85,7 @@ def test_brackets_are_counted_in_long_pieces_too(monkeypatch: pytest.MonkeyPatch
         scanner.feed(b",[]" * 2000)
 
 
-def test_brackets_that_do_not_fit_are_told_where_they_are_in_long_pieces_too() -> None:
+def test_mismatched_brackets_are_refused_with_their_offset_in_bulk_skipping() -> None:
     scanner = PublishScanner()
     scanner.feed(b'{"a":[1')
     with pytest.raises(Invalid, match="at byte 6012"):

@@ -33,14 +33,14 @@ def test_documents_of_every_client_are_read(client: str, name: str) -> None:
     check_announced(publication.manifest, {each: hashlib.new(each, data).hexdigest() for each in ("sha1", "sha512")})
 
 
-def test_provenance_comes_along() -> None:
+def test_provenance_bundle_is_read() -> None:
     publication, _ = read(make_publish("@sc/x", "1.0.0", bundle='{"mediaType":"b"}'))
     assert publication.bundle == '{"mediaType":"b"}'
 
 
 @pytest.mark.parametrize("said", ["1.0.0-rc.1", "v1.0.0-rc.1", "1.0.0-rc.1+build.5"])
 @pytest.mark.parametrize("attached", ["1.0.0-rc.1", "v1.0.0-rc.1", "1.0.0-rc.1+build.5"])
-def test_one_version_may_be_spelled_in_several_ways(said: str, attached: str) -> None:
+def test_spellings_of_one_version_are_accepted(said: str, attached: str) -> None:
     document = json.loads(make_publish("@sc/x", said, tag="beta", bundle="{}"))
     document["_attachments"] = {key.replace(said, attached): each for key, each in document["_attachments"].items()}
     publication, _ = read(json.dumps(document).encode())
@@ -60,7 +60,7 @@ def test_version_is_latest_when_no_tag_is_given() -> None:
     assert read(change(lambda d: d.update({"dist-tags": {"a": "1.0.0", "b": "1.0.0"}})))[0].tags == ("a", "b")
 
 
-def test_name_may_be_said_once() -> None:
+def test_name_may_be_given_once() -> None:
     assert read(change(lambda d: d.pop("_id")))[0].name == "x"
     assert read(change(lambda d: d.pop("name")))[0].name == "x"
     assert read(change(lambda d: (d.pop("name"), d.pop("_id"))), "x")[0].name == "x"
@@ -98,9 +98,7 @@ def rename_attachment(name: str) -> Callable[[dict[str, Any]], Any]:
         (lambda d: d.update({"dist-tags": {f"t{n}": "1.0.0" for n in range(101)}}), "more than 100 dist-tags"),
     ],
 )
-def test_document_that_says_two_things_or_too_little_is_refused(
-    edit: Callable[[dict[str, Any]], Any], why: str
-) -> None:
+def test_contradictory_or_incomplete_document_is_refused(edit: Callable[[dict[str, Any]], Any], why: str) -> None:
     with pytest.raises(Invalid, match=why) as caught:
         read(change(edit))
     assert str(caught.value).isprintable()

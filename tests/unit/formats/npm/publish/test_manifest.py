@@ -22,7 +22,7 @@ def cleaned(sent: dict[str, object], look: TarballContents | None = None):
     return clean({"name": "x", **sent}, name="x", version=parse_version("1.0.0"), packed=look or packed())
 
 
-def test_local_junk_goes_and_the_rest_stays() -> None:
+def test_private_keys_of_clients_are_removed() -> None:
     sent = {
         "version": "v1.0.0",
         "description": "d",
@@ -58,16 +58,16 @@ def test_local_junk_goes_and_the_rest_stays() -> None:
     assert (result.readme, result.readme_filename, result.deprecated) == ("# x", "README.md", "old")
 
 
-def test_readme_is_cut_to_what_packuments_may_carry() -> None:
+def test_long_readme_is_cut() -> None:
     assert len(cleaned({"readme": "é" * 100_000}).readme) == README_LENGTH
 
 
 @pytest.mark.parametrize("script", ["preinstall", "install", "postinstall"])
-def test_install_scripts_are_told(script: str) -> None:
+def test_install_scripts_set_the_flag(script: str) -> None:
     assert cleaned({"scripts": {script: "node x"}}).manifest["hasInstallScript"] is True
 
 
-def test_what_compiles_without_a_script_has_one() -> None:
+def test_binding_gyp_sets_the_install_script_flag() -> None:
     assert cleaned({}, packed(has_gyp=True)).manifest["hasInstallScript"] is True
     assert "hasInstallScript" not in cleaned({"scripts": {"test": "t", "install": ""}}).manifest
     assert cleaned({}, packed(has_shrinkwrap=True)).manifest["_hasShrinkwrap"] is True
@@ -114,7 +114,7 @@ RIGHT = announced("x", "1.0.0", DATA)
         {"shasum": None, "integrity": 1},
     ],
 )
-def test_announced_digests_that_fit_pass(dist: object) -> None:
+def test_correct_announced_digests_are_accepted(dist: object) -> None:
     check_announced({"dist": dist}, DIGESTS)
 
 

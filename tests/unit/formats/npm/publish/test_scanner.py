@@ -79,13 +79,13 @@ def blanked(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "_attachments": left}
 
 
-def test_tarball_comes_out_decoded_and_the_rest_stays() -> None:
+def test_tarball_is_decoded_and_the_rest_is_kept() -> None:
     scanned, attachments = scan(json.dumps(DOCUMENT).encode())
     assert attachments == {"x-1.0.0.tgz": TARBALL}
     assert scanned.value() == blanked(DOCUMENT)
 
 
-def test_every_chunk_border_gives_the_same() -> None:
+def test_chunk_borders_do_not_change_the_result() -> None:
     body = json.dumps(DOCUMENT, ensure_ascii=False, indent=1).replace("AwQF", r"\u0041wQF\n")
     body = body.replace("/", "\\/").encode()
     document = json.loads(body)
@@ -152,7 +152,7 @@ def test_document_without_attachments_is_whole(document: dict[str, Any]) -> None
         (r"QQ=\n=", b"A"),
     ],
 )
-def test_base64_is_taken_as_people_write_it(text: str, data: bytes) -> None:
+def test_base64_variants_are_accepted(text: str, data: bytes) -> None:
     body = b'{"_attachments":{"a.tgz":{"data":"%b"}}}' % text.encode()
     for cuts in ([], list(range(len(body)))):
         assert scan(body, cuts)[1] == {"a.tgz": data}
@@ -182,7 +182,7 @@ def test_base64_is_taken_as_people_write_it(text: str, data: bytes) -> None:
         (r"QU\u00zz", 2),
     ],
 )
-def test_what_is_not_base64_is_refused_at_its_byte(text: str, at: int) -> None:
+def test_invalid_base64_is_refused_with_its_offset(text: str, at: int) -> None:
     body = b'{"_attachments":{"a.tgz":{"data":"%b"}}}' % text.encode()
     where = body.index(b'"data":"') + 8 + at
     for cuts in ([], list(range(len(body)))):
@@ -212,7 +212,7 @@ def test_what_is_not_base64_is_refused_at_its_byte(text: str, at: int) -> None:
         (b'\xef\xbb\xbf{"a":1}', 0),
     ],
 )
-def test_what_is_not_json_is_refused_at_its_byte(body: bytes, at: int) -> None:
+def test_invalid_json_is_refused_with_its_offset(body: bytes, at: int) -> None:
     for cuts in ([], list(range(len(body)))):
         with pytest.raises(Invalid, match=f"(at|near) byte {at}$"):
             scan(body, cuts)[0].value()
@@ -243,7 +243,7 @@ def test_cut_off_document_is_refused(end: int) -> None:
         b'{"_attachments":{},"_attachments":{"a":{"data":"QUJD"}}}',
     ],
 )
-def test_key_said_twice_is_refused(body: bytes) -> None:
+def test_duplicate_key_is_refused(body: bytes) -> None:
     with pytest.raises(Invalid, match=r"key '(a|b|c|data|_attachments)' twice"):
         scan(body)[0].value()
 
@@ -295,7 +295,7 @@ def test_members_keys_and_brackets_are_limited(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("text", [b"[],", b"{},", b"[[[]]],", b"["])
 @pytest.mark.parametrize("cut", [1000, 1_000_000])
-def test_a_document_of_brackets_ends_soon(text: bytes, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_of_brackets_is_refused_early(text: bytes, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However it comes, and before any of them is looked at where it comes in long pieces."""
     looked: list[int] = []
     monkeypatch.setattr(scanner_module, "_OPENING", Spied(scanner_module._OPENING, looked))
@@ -370,7 +370,7 @@ def spaced(value: Any, rng: random.Random) -> str:
 
 
 @given(DOCUMENTS, ATTACHMENTS, CUTS, st.randoms(use_true_random=False))
-def test_any_document_is_read_as_a_whole_parser_reads_it(
+def test_any_document_is_read_as_by_a_whole_document_parser(
     document: dict[str, Any], attached: dict[str, Any], cuts: list[int], rng: random.Random
 ) -> None:
     whole = {**document, "_attachments": attached}
@@ -435,7 +435,7 @@ SMALL = json.dumps(
 
 @given(MUTATIONS, CUTS)
 @example([(3, 0, ord("x"))], [])
-def test_damaged_document_is_taken_only_if_a_whole_parser_takes_it(
+def test_damaged_document_is_accepted_only_if_a_whole_document_parser_accepts_it(
     mutations: list[tuple[int, int, int]], cuts: list[int]
 ) -> None:
     body = bytearray(SMALL)
@@ -458,7 +458,7 @@ def test_damaged_document_is_taken_only_if_a_whole_parser_takes_it(
 
 
 @pytest.mark.parametrize("body", [b'{"a":1e999}', b'{"a":"\\ud800"}', b'{"a":NaN}', b'{"\\ud800":1}', b'{"a":"\\x"}'])
-def test_what_only_some_parsers_take_is_refused(body: bytes) -> None:
+def test_values_that_only_some_parsers_accept_are_refused(body: bytes) -> None:
     for cuts in ([], list(range(len(body)))):
         with pytest.raises(Invalid, match="body is not"):
             scan(body, cuts)[0].value()

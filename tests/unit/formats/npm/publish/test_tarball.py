@@ -32,7 +32,7 @@ def with_link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> bytes:
     return target_file.getvalue()
 
 
-def test_tarball_is_counted_and_its_manifest_read() -> None:
+def test_files_are_counted_and_the_manifest_is_read() -> None:
     packed = look(make_tarball("x", "1.0.0", files={"lib/a.js": b"a" * 1000, "lib/package.json": b"{}"}))
     index = b'module.exports = "x@1.0.0";\n'
     indented = json.dumps(make_manifest("x", "1.0.0"), indent=2).encode()
@@ -52,11 +52,11 @@ def test_the_folder_may_be_called_anything(folder: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.0.0", "v1.0.0", "=1.0.0", " 1.0.0 ", "1.0.0+build.5"])
-def test_version_may_be_spelt_as_npm_trims_it(version: str) -> None:
+def test_version_may_have_prefixes_that_npm_strips(version: str) -> None:
     assert look(make_tarball("x", "1.0.0", manifest={"name": "x", "version": version}))
 
 
-def test_descriptor_stays_open_and_where_it_was(tmp_path: Path) -> None:
+def test_descriptor_stays_open_at_its_offset(tmp_path: Path) -> None:
     path = tmp_path / "upload"
     path.write_bytes(make_tarball("x", "1.0.0"))
     with path.open("rb") as opened:
@@ -65,11 +65,11 @@ def test_descriptor_stays_open_and_where_it_was(tmp_path: Path) -> None:
         assert opened.tell() == 7
 
 
-def test_byte_order_mark_before_the_manifest_is_looked_through() -> None:
+def test_byte_order_mark_before_the_manifest_is_ignored() -> None:
     assert look(make_tgz({"package/package.json": b"\xef\xbb\xbf" + MANIFEST})).manifest["name"] == "x"
 
 
-def test_only_files_beside_the_manifest_count_as_its_own() -> None:
+def test_gyp_and_shrinkwrap_count_only_beside_the_manifest() -> None:
     nested = {"lib/binding.gyp": b"", "node_modules/y/npm-shrinkwrap.json": b"{}"}
     packed = look(make_tarball("x", "1.0.0", files=nested))
     assert not packed.has_gyp
@@ -106,7 +106,7 @@ def test_only_files_beside_the_manifest_count_as_its_own() -> None:
         (with_link("package/dev", "", tarfile.CHRTYPE), "that is a device"),
     ],
 )
-def test_tarball_that_is_not_what_it_should_be_is_refused(data: bytes, why: str) -> None:
+def test_malformed_tarball_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(Invalid, match=why) as caught:
         look(data)
     assert str(caught.value).startswith("x-1.0.0.tgz ")
@@ -154,7 +154,5 @@ def packed(**fields: object) -> TarballContents:
         ({"bin": 1, "scripts": [], "dependencies": None}, {}, []),
     ],
 )
-def test_fields_that_differ_from_the_tarball_are_told(
-    published: dict[str, object], inside: dict[str, object], fields: list[str]
-) -> None:
+def test_differing_fields_are_found(published: dict[str, object], inside: dict[str, object], fields: list[str]) -> None:
     assert differing_fields({"name": "@sc/x", **published}, packed(**inside)) == fields

@@ -62,7 +62,7 @@ def world() -> World:
 
 
 @pytest_twisted.ensureDeferred
-async def test_one_file_is_shared_until_something_changes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_file_is_shared_until_a_change(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     real = tempfile.TemporaryFile
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda: made.append(1) or real())
@@ -78,7 +78,7 @@ async def test_one_file_is_shared_until_something_changes(world: World, monkeypa
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_full_disk_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_is_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def full() -> Any:
         raise OSError(errno.ENOSPC, "no space")
 

@@ -21,7 +21,7 @@ def verify(document: dict, signature: dict, message: str) -> None:
     public.verify(base64.b64decode(signature["sig"]), message.encode(), ec.ECDSA(hashes.SHA256()))
 
 
-def test_signature_speaks_of_name_version_and_bytes() -> None:
+def test_signature_covers_name_version_and_integrity() -> None:
     signer = Signer.generate()
     signature = signer.sign("@sc/x", "1.0.0", "sha512-abc==")
     document = keys_document([Signer.generate().public, signer.public])
@@ -37,7 +37,7 @@ def test_key_id_is_the_digest_of_the_key() -> None:
     assert public.id == f"SHA256:{digest}"
 
 
-def test_loaded_key_is_the_one_that_was_kept() -> None:
+def test_dumped_key_loads_as_the_same_key() -> None:
     signer = Signer.generate()
     again = Signer.load(signer.dump())
     assert again.public == signer.public
@@ -56,7 +56,7 @@ def test_other_kinds_of_keys_are_refused() -> None:
         Signer.load(b"no key")
 
 
-def test_keys_that_signed_before_are_told_with_their_end() -> None:
+def test_expired_keys_are_listed_with_their_expiry() -> None:
     old = PublicKey(der=Signer.generate().public.der, expires_at=datetime(2026, 1, 2, tzinfo=UTC))
     assert keys_document([old])["keys"][0]["expires"] == "2026-01-02T00:00:00.000Z"
     assert keys_document([Signer.generate().public])["keys"][0]["expires"] is None

@@ -1,4 +1,4 @@
-"""Packuments, versions, tags and tarballs as clients get them."""
+"""Packuments, versions, tags and tarballs as clients read them."""
 
 import gzip
 import hashlib
@@ -30,7 +30,7 @@ INSTALL = f"{SHORT}; q=1.0, application/json; q=0.8, */*"
         (f"{SHORT}; q=0.5, application/json", "application/json"),
     ],
 )
-def test_the_form_is_the_one_that_the_client_likes_better(npm, publish, accept, expected):
+def test_the_form_follows_the_accept_header(npm, publish, accept, expected):
     name = f"form-{hashlib.sha1(str(accept).encode()).hexdigest()[:8]}"
     publish(name)
     for _ in range(2):  # the second answer comes from memory
@@ -65,7 +65,7 @@ def test_the_compressed_form_is_the_same_document(npm, publish):
     assert gzip.decompress(packed.body) == plain.body
 
 
-def test_a_document_that_is_to_be_written_back_is_whole_and_never_unchanged(npm, publish):
+def test_a_document_to_be_written_back_is_full_and_never_answered_with_304(npm, publish):
     publish("written")
     known = npm.get("/written").headers["etag"]
     reply = npm.get("/written?write=true", Accept=INSTALL, If_None_Match=known)
@@ -81,7 +81,7 @@ def told_date(reply):
 
 
 @pytest.mark.parametrize("accept", [INSTALL, "*/*"])
-def test_who_knows_the_date_of_a_packument_is_not_sent_it_again(npm, publish, accept):
+def test_if_modified_since_gives_304(npm, publish, accept):
     name = f"dated-{len(accept)}"
     publish(name)
     for _ in range(2):  # the second answers come from memory
@@ -99,7 +99,7 @@ def test_who_knows_the_date_of_a_packument_is_not_sent_it_again(npm, publish, ac
     assert (writing.status, told_date(writing)) == (200, None)
 
 
-def test_no_change_is_missed_by_who_asks_with_dates_only(npm, publish):
+def test_dates_alone_never_hide_a_change(npm, publish):
     """However many changes happen within one second, and while their dates are still to come."""
     seen = set()
     publish("hurried", "1.0.0")
@@ -132,7 +132,7 @@ def test_a_publish_is_seen_at_once(npm, publish):
 
 
 @pytest.mark.parametrize("path", ["/@read/x", "/@read%2fx", "/@read%2Fx", "/%40read%2fx", "/@read%2fx/"])
-def test_a_scope_is_found_however_it_is_spelled(npm, publish, path):
+def test_every_encoding_of_a_scope_is_accepted(npm, publish, path):
     if npm.get("/@read/x").status == 404:
         publish("@read/x")
     assert npm.get(path).json["name"] == "@read/x"
@@ -181,7 +181,7 @@ def test_tarballs_are_served_under_every_path(npm, publish):
         "/-/npm/v1/attestations/here@1.0.0",
     ],
 )
-def test_what_is_not_there_is_told_in_json(npm, publish, path):
+def test_missing_things_are_answered_in_json(npm, publish, path):
     if npm.get("/here").status == 404:
         publish("here")
     for method in ("GET", "HEAD"):
@@ -202,14 +202,14 @@ def test_what_is_not_there_is_told_in_json(npm, publish, path):
         ("", {}, 404),
     ],
 )
-def test_what_is_refused_before_a_repository_is_known_is_told_in_json_too(npm_server, path, headers, status):
+def test_refusals_before_routing_are_json(npm_server, path, headers, status):
     reply = Wire(f"{npm_server.url}/repositories").ask("GET", path, headers=headers)
     sentence = reply.json["error"]
     assert (reply.status, reply.headers["content-type"]) == (status, "application/json")
     assert (reply.reason, reply.json["errors"]) == (sentence, [{"code": "UNKNOWN", "message": sentence}])
 
 
-def test_a_missing_package_is_told_as_the_public_registry_does(npm):
+def test_a_missing_package_is_answered_as_by_the_public_registry(npm):
     assert npm.get("/nobody-published-this").json["error"] == "not_found"
     assert npm.get("/nobody-published-this").json["reason"] == "document not found"
 
@@ -256,7 +256,7 @@ def test_addresses_in_documents_are_those_that_the_client_used(npm, publish):
     assert tarball() == f"http://{npm.parts.netloc}{path}"
 
 
-def test_the_repository_tells_about_itself(npm, publish):
+def test_the_repository_describes_itself(npm, publish):
     publish("counted")
     for path in ("", "/"):
         info = npm.get(path).json
@@ -265,7 +265,7 @@ def test_the_repository_tells_about_itself(npm, publish):
     assert npm.get("/-/ping").json == {}
 
 
-def test_a_private_repository_names_nothing_to_those_who_may_not_see(registry, publish, as_token):
+def test_a_private_repository_hides_its_packages(registry, publish, as_token):
     private = registry("private")
     publish("secret", where=private)
     for path in ("/secret", "/secret/1.0.0", "/secret/-/secret-1.0.0.tgz", "/nothing", "/-/v1/search?text=secret"):
@@ -295,6 +295,6 @@ def test_other_methods_are_refused_in_json(npm, method):
         ("DELETE", "/", "GET, HEAD, PUT"),
     ],
 )
-def test_who_uses_another_method_is_told_which_there_are(npm, method, path, allowed):
+def test_a_405_lists_the_allowed_methods(npm, method, path, allowed):
     reply = npm.ask(method, path)
     assert (reply.status, reply.headers["allow"]) == (405, allowed)

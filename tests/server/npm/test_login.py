@@ -1,4 +1,4 @@
-"""Logging in, tokens and profiles, in the requests that npm makes."""
+"""Login, tokens and profile, by the requests that npm sends."""
 
 import re
 from urllib.parse import urlencode, urlsplit
@@ -38,7 +38,7 @@ def bearer(npm, login):
     return Bearer(npm, login().json["token"])
 
 
-def test_who_asks_is_told_by_any_credentials(npm, bearer, as_token):
+def test_whoami_accepts_all_credentials(npm, bearer, as_token):
     for who in (npm, bearer, as_token("reader")):
         assert who.get("/-/whoami").json == {"username": USER}
     assert npm.as_user().get("/-/whoami").status == 401
@@ -54,13 +54,13 @@ def test_a_login_gives_a_token_for_this_repository(npm, registry, login, bearer)
 
 
 @pytest.mark.parametrize("member", [{"name": "bob"}, {"_id": "org.couchdb.user:bob"}, {"_id": USER}, {"_id": 1}])
-def test_a_login_with_somebody_else_s_document_is_refused(npm, member):
+def test_a_login_with_another_user_s_document_is_refused(npm, member):
     document = {"_id": f"org.couchdb.user:{USER}", "name": USER, "password": PASSWORD, "type": "user"}
     reply = npm.as_user().post_json(f"/-/user/org.couchdb.user:{USER}", document | member, "PUT")
     assert (reply.status, reply.json) == (400, {"error": "the document is of another user than 'admin'"})
 
 
-def test_a_wrong_password_is_told_in_the_words_that_clients_print(login):
+def test_a_wrong_password_is_refused_with_a_sentence(login):
     for username in (USER, "nobody-here"):
         reply = login(username, "wrong")
         assert (reply.status, reply.json) == (401, {"error": "incorrect username or password"})
@@ -74,11 +74,11 @@ def test_a_login_document_must_be_of_its_user(npm):
     assert npm.as_user().post_json("/-/user/org.couchdb.user:bob/-rev/1-2", body, "PUT").status == 201
 
 
-def test_a_token_as_password_makes_no_other_token(login, npm_tokens):
+def test_a_token_as_password_issues_no_other_token(login, npm_tokens):
     assert login(password=npm_tokens["reader"]).json["token"] == npm_tokens["reader"]
 
 
-def test_a_user_document_holds_no_secret(npm):
+def test_a_user_document_contains_no_secret(npm):
     reply = npm.get("/-/user/org.couchdb.user:bob")
     assert reply.json.keys() == {"_id", "name", "email", "type", "roles", "date"}
     assert npm.as_user().get("/-/user/org.couchdb.user:bob").status == 401
@@ -86,7 +86,7 @@ def test_a_user_document_holds_no_secret(npm):
     assert (nobody.status, nobody.json) == (404, {"error": "user 'nobody' does not exist"})
 
 
-def test_logging_out_ends_the_token_and_is_not_logged(npm_server, npm, login):
+def test_logout_revokes_the_token_and_is_not_logged(npm_server, npm, login):
     token = login().json["token"]
     bearer = Bearer(npm, token)
     assert bearer.ask("DELETE", f"/-/user/token/{token}").json == {"ok": True}
@@ -113,7 +113,7 @@ def test_tokens_are_made_listed_and_revoked(npm, bearer):
         assert made["key"] not in bearer.get("/-/npm/v1/tokens").text
 
 
-def test_a_token_for_reading_neither_publishes_nor_reaches_the_account(npm, bearer, login):
+def test_a_read_only_token_neither_publishes_nor_changes_the_account(npm, bearer, login):
     made = bearer.post_json("/-/npm/v1/tokens", {"password": PASSWORD, "readonly": True}).json
     reader = Bearer(npm, made["token"])
     assert reader.ask("PUT", "/x", "{}").status == 403
@@ -123,7 +123,7 @@ def test_a_token_for_reading_neither_publishes_nor_reaches_the_account(npm, bear
     assert reader.ask("DELETE", f"/-/user/token/{made['token']}").status == 200
 
 
-def test_a_token_reaches_what_npm_11_names(npm, bearer, publish):
+def test_a_token_is_limited_to_the_packages_that_npm_11_sends(npm, bearer, publish):
     publish("narrow")
     publish("@narrow/x")
     publish("wide")
@@ -145,7 +145,7 @@ def test_a_token_reaches_what_npm_11_names(npm, bearer, publish):
         ({}, 201),
     ],
 )
-def test_a_permission_is_for_every_package_where_none_is_named(npm, bearer, asked, status):
+def test_a_token_without_packages_is_for_all(npm, bearer, asked, status):
     made = bearer.post_json("/-/npm/v1/tokens", {"name": "all", "password": PASSWORD, **asked}).json
     name = f"permitted-{len(asked)}-{status}"
     assert Bearer(npm, made["token"]).put(f"/{name}", make_publish(name, "1.0.0")).status == status
@@ -184,11 +184,11 @@ def test_tokens_come_in_pages(bearer):
         ({"password": PASSWORD, "packages_and_scopes_permission": "no-access"}, 400),
     ],
 )
-def test_a_token_is_not_made_of_nonsense(bearer, body, status):
+def test_a_malformed_token_request_is_refused(bearer, body, status):
     assert bearer.post_json("/-/npm/v1/tokens", body).status == status
 
 
-def test_nobody_revokes_a_token_of_somebody_else(npm, bearer, login):
+def test_a_token_of_another_user_cannot_be_revoked(npm, bearer, login):
     key = bearer.post_json("/-/npm/v1/tokens", {"password": PASSWORD}).json["key"]
     bob = Bearer(npm, login(*BOB).json["token"])
     assert bob.ask("DELETE", f"/-/npm/v1/tokens/token/{key}").status == 404
@@ -242,7 +242,7 @@ def test_a_login_through_a_browser(npm):
     assert client.post(page, urlencode({"username": USER, "password": PASSWORD}), **form).status == 404
 
 
-def test_addresses_of_a_login_cannot_be_made_up(npm):
+def test_addresses_of_a_web_login_cannot_be_forged(npm):
     begun = npm.as_user().post_json("/-/v1/login", {}).json
     page, done = follow(npm, begun["loginUrl"]), follow(npm, begun["doneUrl"])
     swapped = done.partition("?")[2]
@@ -259,9 +259,15 @@ def test_addresses_of_a_login_cannot_be_made_up(npm):
         assert npm.as_user().get(path).status == 404, path
 
 
-def test_what_is_secret_in_a_login_is_not_logged(npm_server, npm):
+def test_secrets_of_a_web_login_are_not_logged(npm_server, npm):
     begun = npm.as_user().post_json("/-/v1/login", {}).json
     done = follow(npm, begun["doneUrl"])
     npm.as_user().get(done)
     npm_server.lines("/-/v1/done", 1)
     assert done.partition("session=")[2] not in npm_server.output
+
+
+def test_a_small_body_of_nothing_but_brackets_is_refused_before_it_is_parsed(npm):
+    reply = npm.ask("PUT", "/-/user/org.couchdb.user:nobody", b"[" + b"[]," * 20_000 + b"[]]")
+    assert reply.status == 400
+    assert reply.json["error"] == "the body has more than 5000 values"

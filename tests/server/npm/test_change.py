@@ -1,4 +1,4 @@
-"""Deprecating, unpublishing, tags, owners and stars, in the requests that clients make."""
+"""Deprecating, unpublishing, tags, owners and stars, by the requests that clients send."""
 
 import json
 
@@ -35,7 +35,7 @@ def deprecation(npm, name, version):
     return found
 
 
-def test_a_deprecation_is_shown_until_it_is_taken_back(npm, publish, document, write):
+def test_a_deprecation_is_shown_until_it_ends(npm, publish, document, write):
     for version in ("1.0.0", "1.1.0"):
         publish("old", version)
     sent = document("old")
@@ -70,9 +70,7 @@ def test_a_deprecation_is_shown_until_it_is_taken_back(npm, publish, document, w
     ],
 )
 @pytest.mark.parametrize("name", ["named", "@named/x"])
-def test_a_document_that_names_something_else_than_its_address_changes_nothing(
-    npm, publish, document, name, path, change
-):
+def test_a_document_that_contradicts_its_address_changes_nothing(npm, publish, document, name, path, change):
     if npm.get(f"/{name}").status == 404:
         for version in ("1.0.0", "1.1.0"):
             publish(name, version)
@@ -148,7 +146,7 @@ def test_a_package_is_unpublished_at_its_revision_only(npm, publish, document):
         assert npm.get(path).status == 404
 
 
-def test_a_document_of_an_older_revision_takes_nothing_away(npm, publish, document, write):
+def test_a_document_of_an_older_revision_removes_nothing(npm, publish, document, write):
     publish("stale", "1.0.0")
     sent = document("stale")
     publish("stale", "1.1.0")
@@ -188,7 +186,7 @@ def test_tags_are_set_listed_and_removed(npm, publish):
         ("DELETE", "nothing", None, 404),
     ],
 )
-def test_a_tag_that_cannot_be_is_refused(npm, publish, method, tag, body, status):
+def test_an_invalid_tag_is_refused(npm, publish, method, tag, body, status):
     if npm.get("/untaggable").status == 404:
         publish("untaggable")
     assert npm.ask(method, f"/-/package/untaggable/dist-tags/{tag}", body).status == status
@@ -224,7 +222,7 @@ def test_a_new_owner_changes_nothing_else(npm, publish, document, write):
 
 
 @pytest.mark.parametrize("right", ["read", "write"])
-def test_what_owners_may_do_is_told_as_permissions_have_it(npm, publish, document, npm_server, right):
+def test_collaborators_have_their_permissions(npm, publish, document, npm_server, right):
     api = Wire(f"{npm_server.url}/api", (USER, PASSWORD))
     carol, name = f"carol-{right}", f"rights-{right}"
     assert api.post_json("/users", {"username": carol, "password": "carol keeps cats at home"}).status == 201
@@ -246,7 +244,7 @@ def test_what_owners_may_do_is_told_as_permissions_have_it(npm, publish, documen
     assert published.status == (201 if right == "write" else 403)
 
 
-def test_many_owners_are_all_told(npm, publish, document):
+def test_many_owners_are_all_listed(npm, publish, document):
     publish("crowded")
     rev = document("crowded")["_rev"]
     owners = [{"name": f"nobody-{number}", "email": ""} for number in range(50)]
@@ -256,7 +254,7 @@ def test_many_owners_are_all_told(npm, publish, document):
     assert npm.get("/-/package/crowded/collaborators").json == {"bob": "read", USER: "write"}
 
 
-def test_who_may_do_nothing_is_no_collaborator(registry, publish, npm_server):
+def test_an_owner_without_permission_is_no_collaborator(registry, publish, npm_server):
     private = registry("private")
     publish("lonely", where=private)
     assert private.post_json("/-/package/lonely/owners", {"user": "bob"}, "PUT").status == 200
@@ -285,7 +283,7 @@ def test_who_may_do_nothing_is_no_collaborator(registry, publish, npm_server):
         ("PUT", "/-/user/v1/star", {"package": "said"}, {}, "star"),
     ],
 )
-def test_a_refusal_names_what_was_wanted(npm, publish, document, as_token, method, path, body, headers, verb):
+def test_a_refusal_names_the_verb(npm, publish, document, as_token, method, path, body, headers, verb):
     if npm.get("/said").status == 404:
         publish("said")
     path = path.replace("{rev}", document("said")["_rev"])
@@ -294,14 +292,14 @@ def test_a_refusal_names_what_was_wanted(npm, publish, document, as_token, metho
     assert reply.json["error"].startswith(f'You do not have permission to {verb} "said". '), reply.json
 
 
-def test_who_may_publish_but_not_delete_is_told_so_when_unpublishing(npm, publish, document, as_token):
+def test_unpublishing_needs_the_delete_permission(npm, publish, document, as_token):
     publish("kept", "1.0.0")
     rev = document("kept")["_rev"]
     reply = as_token("writer").ask("PUT", f"/kept/-rev/{rev}", json.dumps({"_id": "kept", "versions": {}}))
     assert (reply.status, reply.json["error"][:46]) == (403, 'You do not have permission to unpublish "kept"')
 
 
-def test_a_star_is_given_and_taken_back(npm, publish, document, write):
+def test_a_star_is_added_and_removed(npm, publish, document, write):
     publish("starred")
     sent = document("starred")
     assert write("/starred", {"_id": "starred", "_rev": sent["_rev"], "users": {"admin": True}}).status == 201
@@ -350,7 +348,7 @@ def test_owners_and_stars_are_changed_one_at_a_time_as_pnpm_does(npm, publish, d
     assert nobody.get("/-/-/package").status == 401
 
 
-def test_that_there_are_no_teams_is_said_in_a_sentence(npm):
+def test_team_requests_are_refused_with_a_sentence(npm):
     sentence = "this registry has no organisations and teams: permissions are given for its repositories"
     for method, path in (
         ("GET", "/-/org/acme/team?format=cli"),
@@ -366,7 +364,7 @@ def test_that_there_are_no_teams_is_said_in_a_sentence(npm):
         assert (reply.status, reply.json) == (400, {"error": sentence})
 
 
-def test_somebody_s_stars_are_listed_for_those_who_may_read(npm, publish, registry):
+def test_stars_of_a_user_are_listed(npm, publish, registry):
     private = registry("private")
     for where in (npm, private):
         publish("@liked/x", where=where)
@@ -379,7 +377,7 @@ def test_somebody_s_stars_are_listed_for_those_who_may_read(npm, publish, regist
     assert npm.get("/-/_view/starredByUser?key=%22nobody%22").json == {"rows": []}
 
 
-def test_access_is_told_as_it_is(npm, publish, registry, write):
+def test_access_is_that_of_the_repository(npm, publish, registry, write):
     publish("@shown/x")
     assert npm.get("/-/package/@shown%2fx/visibility").json == {"public": True}
     assert npm.get("/-/package/@shown%2fx/access").json == {"access": "public", "publish_requires_tfa": False}
@@ -394,7 +392,7 @@ def test_access_is_told_as_it_is(npm, publish, registry, write):
     assert registry("private").get("/-/package/hidden/access").json["access"] == "restricted"
 
 
-def test_changes_need_the_right_to_make_them(npm, publish, document, as_token):
+def test_changes_need_permission(npm, publish, document, as_token):
     publish("guarded", "1.0.0")
     rev = document("guarded")["_rev"]
     reader, writer = as_token("reader"), as_token("writer")

@@ -1,4 +1,4 @@
-"""The readable layout of npm packages, and the catalog built again from it."""
+"""The readable layout of npm packages, and a catalog rebuilt from it."""
 
 import json
 from pathlib import Path
@@ -62,7 +62,7 @@ def fill(npm):
     assert npm.ask("PUT", f"/@team%2ftool/-rev/{rev}", json.dumps(owners)).status == 200
 
 
-def test_packages_are_kept_under_the_names_that_people_know(tmp_path, start):
+def test_files_lie_under_readable_names(tmp_path, start):
     server, npm = start()
     fill(npm)
     data = Data(tmp_path / "data")
@@ -86,7 +86,7 @@ def test_packages_are_kept_under_the_names_that_people_know(tmp_path, start):
     assert (layout / "@team/tool/0.1.0/tool-0.1.0.tgz").read_bytes() == make_tarball("@team/tool", "0.1.0")
 
 
-def test_a_lost_catalog_is_built_again(tmp_path, start):
+def test_a_lost_catalog_is_rebuilt(tmp_path, start):
     server, npm = start()
     fill(npm)
     names = ("plain", "@team%2ftool")
@@ -109,7 +109,7 @@ def test_a_lost_catalog_is_built_again(tmp_path, start):
     server.stop()
 
 
-def test_versions_with_the_longest_names_are_kept_and_brought_back(tmp_path, start):
+def test_versions_with_the_longest_names_are_stored_and_rebuilt(tmp_path, start):
     """File systems take names of 255 bytes; a name has up to 214 characters, and a version 256."""
     server, npm = start()
     name, tail = "@team/" + "n" * 208, "a" * 249

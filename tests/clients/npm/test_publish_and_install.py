@@ -1,4 +1,4 @@
-"""What one client publishes every client installs: npm 9 to 11, pnpm 10 and 12, yarn 1 and 4, bun."""
+"""Each client installs what each client published: npm 9 to 11, pnpm 10 and 12, yarn 1 and 4, bun."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_every_client_installs_what_every_client_published(
 
 
 @pytest.mark.parametrize("publisher", CLIENTS)
-def test_what_was_published_is_told_of_as_it_is(published: Registry, publisher: str) -> None:
+def test_published_metadata_is_served_unchanged(published: Registry, publisher: str) -> None:
     document = published.document(plain(publisher))
     version = document["versions"]["1.0.0"]
     served = published.ask("GET", f"{plain(publisher)}/-/{plain(publisher)}-1.0.0.tgz").content
@@ -67,7 +67,7 @@ def test_what_was_published_is_told_of_as_it_is(published: Registry, publisher: 
 
 
 @pytest.mark.parametrize("publisher", CLIENTS)
-def test_a_second_publish_of_a_version_is_refused_in_words(bench: NodeBench, publisher: str) -> None:
+def test_a_second_publish_of_a_version_is_refused_with_a_sentence(bench: NodeBench, publisher: str) -> None:
     place = bench.package(f"twice-{publisher}")
     bench.publish(publisher, place)
     (place / "index.js").write_text("other\n")
@@ -144,7 +144,7 @@ def test_pnpm_views_what_was_published(bench: NodeBench, pnpm: str) -> None:
     assert "404" in bench.run(pnpm, "view", f"@viewed/not-{pnpm}", status=1)
 
 
-def test_build_metadata_keeps_nobody_from_installing(bench: NodeBench, registry: Registry) -> None:
+def test_a_version_with_build_metadata_is_installed(bench: NodeBench, registry: Registry) -> None:
     clients = ("npm-11", *PNPMS, "yarn-1", "yarn-4", "bun")
     for publisher in clients:
         bench.publish(publisher, bench.package(f"built-{publisher}", "1.0.0-rc.1+build.5"), "--tag", "rc")

@@ -1,4 +1,4 @@
-"""Publishing: what each client sends, what is made of it, and what is refused."""
+"""Publish requests of each client, their results and refusals."""
 
 import base64
 import gzip
@@ -86,7 +86,7 @@ def test_build_metadata_is_left_out(npm, publish):
     assert npm.put("/built", make_publish("built", "1.0.0+b")).status == 403
 
 
-def test_what_was_unpublished_does_not_come_back(npm, publish, registry):
+def test_an_unpublished_version_cannot_be_published_again(npm, publish, registry):
     for where, expected in ((npm, 403), (registry("reusable"), 201)):
         for version in ("1.0.0", "1.1.0+x"):
             publish("gone", version, where=where)
@@ -113,7 +113,7 @@ def test_versions_published_together_are_all_there(npm):
     assert list(document["versions"]) == [f"1.0.{index}" for index in range(32)]
 
 
-def test_of_two_who_publish_one_version_one_succeeds(npm):
+def test_of_two_publishes_of_one_version_one_succeeds(npm):
     with ThreadPoolExecutor(8) as pool:
         bodies = [make_publish("race", "1.0.0", description=f"number {index}") for index in range(8)]
         statuses = sorted(pool.map(lambda body: npm.put("/race", body).status, bodies))
@@ -210,7 +210,7 @@ def test_names_that_break_the_rules_are_refused(npm, name):
 
 
 @pytest.mark.parametrize("version", ["1.0", "1", "latest", "01.0.0", "1.0.0-01"])
-def test_versions_that_are_none_are_refused(npm, version):
+def test_invalid_versions_are_refused(npm, version):
     reply = npm.put("/versions", make_publish("versions", version))
     assert reply.status == 400
     assert "invalid version" in reply.json["error"]
@@ -227,13 +227,13 @@ def test_versions_that_are_none_are_refused(npm, version):
         (make_tgz({"package/package.json": b"{"}), "package.json"),
     ],
 )
-def test_a_tarball_that_is_none_or_another_is_refused(npm, tarball, told):
+def test_a_malformed_or_wrong_tarball_is_refused(npm, tarball, told):
     reply = npm.put("/inside", make_publish("inside", "1.0.0", tarball=tarball))
     assert reply.status == 400
     assert told in reply.json["error"]
 
 
-def test_what_runs_is_what_the_tarball_says(npm, registry):
+def test_the_manifest_in_the_tarball_wins(npm, registry):
     inside = make_manifest("confused", "1.0.0", scripts={"postinstall": "node steal.js"}, dependencies={"a": "1"})
     body = make_publish(
         "confused", "1.0.0", tarball=make_tarball("confused", "1.0.0", manifest=inside), dependencies={"b": "2"}
@@ -249,7 +249,7 @@ def test_what_runs_is_what_the_tarball_says(npm, registry):
     assert registry("careful").put("/honest", make_publish("honest", "1.0.0", dependencies={"a": "1"})).status == 201
 
 
-def test_who_may_not_publish_is_told_before_the_body(npm, as_token):
+def test_an_unauthorized_publish_is_refused_before_the_body(npm, as_token):
     body = make_publish("forbidden", "1.0.0")
     anonymous = npm.as_user().put("/forbidden", body)
     assert (anonymous.status, anonymous.headers["www-authenticate"]) == (401, 'Bearer, Basic realm="pkgrepo"')
@@ -272,7 +272,7 @@ def test_a_token_for_a_scope_publishes_in_it_only(as_token):
     assert where.get("/@other%2fx").status == 404
 
 
-def test_what_is_too_large_is_refused_by_its_announced_length(npm):
+def test_a_too_large_upload_is_refused_by_its_announced_length(npm):
     connection = npm.connect()
     connection.sendall(npm.head_lines("PUT", "/large", Content_Length=str(40 * 1024 * 1024)))
     assert read_reply(connection, "PUT").status == 413
@@ -292,7 +292,7 @@ def test_a_body_that_is_no_document_is_refused(npm, publish, body):
     assert (reply.status == 201) == (body == b'{"versions":{}}')
 
 
-def test_provenance_is_kept_and_told(npm, publish):
+def test_provenance_is_stored_and_served(npm, publish):
     data = make_tarball("@prov/x", "1.0.0")
     bundle = make_bundle("@prov/x", "1.0.0", data)
     publish("@prov/x", bundle=bundle)
@@ -331,7 +331,7 @@ def test_provenance_of_something_else_is_refused(npm, bundle, told):
     assert npm.get("/prov").status == 404
 
 
-def test_who_loses_their_leave_during_an_upload_does_not_publish(npm):
+def test_a_permission_revoked_during_an_upload_prevents_the_publish(npm):
     login = npm.as_user().post_json("/-/user/org.couchdb.user:admin", {"name": USER, "password": PASSWORD}, "PUT")
     token = login.json["token"]
     body = make_publish("late", "1.0.0")
@@ -349,7 +349,7 @@ def test_who_loses_their_leave_during_an_upload_does_not_publish(npm):
     assert npm.get("/late").status == 404
 
 
-def test_a_client_that_leaves_publishes_nothing(npm):
+def test_a_disconnected_client_publishes_nothing(npm):
     body = make_publish("left", "1.0.0")
     connection = npm.connect()
     connection.sendall(npm.head_lines("PUT", "/left", Content_Length=str(len(body))) + body[:-50])

@@ -1,4 +1,4 @@
-"""Logging in, tokens, private repositories; search and audits, with the clients' own commands."""
+"""Login, tokens, private repositories, search and audits, with the clients' own commands."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_login_through_a_browser(open_bench: Callable[..., NodeBench], client_
 
 
 @pytest.mark.parametrize("npm", NPMS)
-def test_a_wrong_password_is_told(open_bench: Callable[..., NodeBench], npm: str) -> None:
+def test_a_wrong_password_is_printed(open_bench: Callable[..., NodeBench], npm: str) -> None:
     terminal = Terminal(open_bench(token=None), npm, "login", "--auth-type=legacy")
     terminal.answer("(?i)username:", USER)
     terminal.answer("(?i)password:", "wrong")
@@ -112,7 +112,7 @@ def test_tokens_are_listed_and_revoked(bench: NodeBench, registry: Registry, npm
 
 
 @pytest.mark.parametrize("npm", ["npm-9", "npm-10"])
-def test_a_token_is_made(bench: NodeBench, npm: str) -> None:
+def test_a_token_is_created(bench: NodeBench, npm: str) -> None:
     terminal = Terminal(bench, npm, "token", "create", "--read-only", "--json")
     terminal.answer("(?i)password:", PASSWORD)
     assert terminal.wait() == 0, terminal.output
@@ -123,7 +123,7 @@ def test_a_token_is_made(bench: NodeBench, npm: str) -> None:
     assert "E403" in bench.publish(npm, bench.package(f"read-only-{npm}"), status=1)
 
 
-def test_a_token_for_one_package_is_made(bench: NodeBench) -> None:
+def test_a_token_for_one_package_is_created(bench: NodeBench) -> None:
     reach = ("--packages=for-token", "--packages-and-scopes-permission=read-write")
     made = json.loads(bench.run("npm-11", "token", "create", "--name=ci", f"--password={PASSWORD}", "--json", *reach))
     bench.log_in(made["token"])
@@ -132,7 +132,7 @@ def test_a_token_for_one_package_is_made(bench: NodeBench) -> None:
 
 
 @pytest.mark.parametrize("client_name", [*NPMS, *PNPMS, "yarn-1", "yarn-4", "bun"])
-def test_a_private_repository_wants_credentials(open_bench: Callable[..., NodeBench], client_name: str) -> None:
+def test_a_private_repository_requires_credentials(open_bench: Callable[..., NodeBench], client_name: str) -> None:
     owner = open_bench("private")
     name = f"private-{client_name}"
     owner.publish("npm-11", owner.package(name))
@@ -159,7 +159,7 @@ def test_search_finds_what_was_published(bench: NodeBench, npm: str) -> None:
 
 
 @pytest.mark.parametrize("auditor", [*NPMS, *PNPMS, "yarn-4", "bun"])
-def test_an_audit_names_what_is_vulnerable(bench: NodeBench, auditor: str) -> None:
+def test_an_audit_prints_advisories(bench: NodeBench, auditor: str) -> None:
     if "biter" not in bench.registry.ask("GET", "-/all").json():
         bench.publish("npm-11", bench.package("biter", "1.0.0"))
         bench.publish("npm-11", bench.package("biter", "1.2.0"))
