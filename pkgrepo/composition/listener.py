@@ -14,7 +14,7 @@ from twisted.web.resource import Resource
 from pkgrepo import __version__
 from pkgrepo.auth.tokens.text import hide_tokens
 from pkgrepo.config import Config
-from pkgrepo.http.access_log import LineLog
+from pkgrepo.http.access_log import AccessLogWriter
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.site import Site, make_site
 from pkgrepo.http.tls import ServerCertificate, tls_factory
@@ -62,7 +62,7 @@ class Listener:
     def reload_certificate(self) -> None:
         """Use the current content of the certificate's files for new connections."""
         if self._certificate is not None:
-            self._certificate.take_up()
+            self._certificate.reload_and_log()
 
     async def drain(self, grace_s: float) -> None:
         """Let transfers end for up to ``grace_s`` seconds, then close all connections."""
@@ -88,11 +88,13 @@ def _limits(config: Config) -> HttpLimits:
     )
 
 
-def _access_log(config: Config, reactor: Any) -> LineLog | None:
+def _access_log(config: Config, reactor: Any) -> AccessLogWriter | None:
     if not config.log.access:
         return None
     style: Literal["text", "json"] = "json" if config.log.format == "json" else "text"
-    return LineLog(sys.stdout.buffer, reactor=reactor, style=style, scrub=hide_tokens, agents=config.log.user_agent)
+    return AccessLogWriter(
+        sys.stdout.buffer, reactor=reactor, style=style, redact=hide_tokens, agents=config.log.user_agent
+    )
 
 
 def _certificate(config: Config) -> ServerCertificate | None:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Literal
 
 from pkgrepo.errors import BlobMissing
-from pkgrepo.http.answering.conditional import choose
+from pkgrepo.http.answering.conditional import select
 from pkgrepo.http.answering.negotiation import best_encoding
 from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
@@ -94,8 +94,8 @@ class Files:
 
 def sends_all(request: Request, answer: Answer) -> bool:
     """Whether a request gets the whole body of an answer: no part of it, no head alone, no word that it has it."""
-    choice = choose(request.method, request.fields, answer)
-    return request.method == b"GET" and (choice.status, choice.start, choice.end) == (200, 0, answer.size)
+    selection = select(request.method, request.fields, answer)
+    return request.method == b"GET" and (selection.status, selection.start, selection.end) == (200, 0, answer.size)
 
 
 def _with_cache_control(headers: Fields, value: bytes) -> Fields:

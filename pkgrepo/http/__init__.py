@@ -1,5 +1,5 @@
 """
 Bytes and sockets: everything the server knows about HTTP, and nothing about packages.
 
-Read ``channel`` first (a connection's states), then ``request``, ``body`` and ``send`` (the one way an answer leaves).
+Read ``channel`` first (the states of a connection), then ``request``, ``reading.body`` and ``answering.send``.
 """

@@ -1,9 +1,9 @@
 """
-One line for each request.
+The access log: one line for each request.
 
-Lines are collected and written together, a little later: a ``write`` for each would cost as much as a small answer.
-Nothing a client sends can add a line, and what is secret in an address (the query, a path that holds a token) is left
-out. What a client makes long is cut.
+Lines are buffered and written together: a ``write`` for each would cost as much as a small answer. Nothing that a
+client sends can add a line. Secrets in an address (the query, a token in the path) are left out, and long words are
+cut.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from .request import Request
 
 FLUSH_S = 1.0
 FLUSH_BYTES = 64 * 1024
-LONGEST_PATH = 1024  # characters of a path, or of another word of a client, in a line; the rest is cut off
-CLIENT_LEFT = 499  # as nginx has it: no answer, because nobody was there any more
+LONGEST_PATH = 1024  # characters of a path, or of another word of a client; the rest is cut off
+CLIENT_LEFT = 499  # as in nginx: no answer, because the client had left
 
-Scrub = Callable[[str], str]
+Redact = Callable[[str], str]
 
 _encode = msgspec.json.Encoder().encode
 _log = Logger()
 
 
-class LineLog:
+class AccessLogWriter:
     """
     An access log in a binary file opened for appending.
 
     ``style`` is "text" (fields in a fixed order, separated by blanks, ``-`` for an empty one) or "json" (one object a
-    line). ``scrub`` gets the path and returns what may be written of it. With ``agents`` a line ends with what the
-    client says that it is (``agent`` in JSON).
+    line). ``redact`` gets the path and returns what may be written of it. With ``agents`` a line ends with the
+    User-Agent (``agent`` in JSON).
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class LineLog:
         *,
         reactor: Any,
         style: Literal["text", "json"] = "text",
-        scrub: Scrub | None = None,
+        redact: Redact | None = None,
         agents: bool = False,
     ) -> None:
         self._file = file
         self._reactor = reactor
         self._json = style == "json"
         self._write = self._write_json if self._json else self._write_text
-        self._scrub = scrub
+        self._redact = redact
         self._agents = agents
         self._failures = FailureLog(_log, "the access log cannot be written, and lines of it are lost")
         self._lines: list[bytes] = []
@@ -63,17 +63,17 @@ class LineLog:
         self._time = ""
 
     def request(self, request: Request) -> None:
-        """A request is over: answered, or abandoned by its client."""
+        """Log a request that was answered, or whose client has left."""
         path = request.raw_path.decode("latin-1")
-        if self._scrub is not None:
-            path = self._scrub(path)
+        if self._redact is not None:
+            path = self._redact(path)
         path = _cut(path)
         status = request.code if request.startedWriting else CLIENT_LEFT
         elapsed = request.site.seconds() - request.started
         self._write(request, status, path, elapsed * 1000)
 
     def refused(self, client_address: str, status: int, sentence: str) -> None:
-        """A head made no request; its bytes are not repeated."""
+        """Log a malformed head, without its bytes."""
         if self._json:
             event = {"time": self._now(), "client": client_address, "status": status, "refused": sentence}
             self._add(_encode(event) + b"\n")
@@ -82,7 +82,7 @@ class LineLog:
             self._add(text.encode("utf-8"))
 
     def flush(self) -> None:
-        """Write what has been collected."""
+        """Write the buffered lines."""
         if self._flushing is not None and self._flushing.active():
             self._flushing.cancel()
         self._flushing = None
@@ -98,7 +98,7 @@ class LineLog:
             self._failures.succeeded()
 
     def reopen(self, file: IO[bytes]) -> None:
-        """Go on in another file, for log rotation; the old one is closed."""
+        """Write to another file from now on, for log rotation; the old one is closed."""
         self.flush()
         self._file.close()
         self._file = file
@@ -157,7 +157,7 @@ def _agent(request: Request) -> str:
 
 
 def _word(text: str) -> str:
-    """``text`` as one word without controls; names come from users."""
+    """``text`` as one word without control characters; it may come from users."""
     if not text:
         return "-"
     if text.isascii() and text.isprintable() and " " not in text:

@@ -1,4 +1,4 @@
-"""What a handler returns, or raises, instead of writing to a request."""
+"""Answers and refusals: what a handler returns, or raises, instead of writing to a request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Content:
 @frozen
 class Answer:
     """
-    An answer, whole; who asked, and how (HEAD, a range, a condition), is the sender's business.
+    A whole answer; the sender handles HEAD, ranges and conditional requests.
 
     ``etag`` is strong and quoted as on the wire, ``last_modified`` in Unix seconds. ``reason`` is a sentence for the
     status line, which is all that some upload tools print; it may hold text of users and is made harmless when sent.
@@ -73,15 +73,15 @@ def text_answer(text: str, status: int = 200, **rest: Any) -> Answer:
 
 
 def error_answer(sentence: str, status: int, headers: Fields = ()) -> Answer:
-    """A refusal for any client: npm's print ``error``, those of container images ``errors``, and pip the reason."""
+    """A refusal for any client: npm prints ``error``, container clients ``errors``, and pip the reason."""
     told = {"error": sentence, "errors": [{"code": "UNKNOWN", "message": sentence}]}
     return json_answer(told, status, headers=headers, reason=sentence)
 
 
 @define
-class Refusal(Exception):  # noqa: N818 - "refusal" is the word of the trade here
+class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not a fault of ours
     """
-    What a client is told when it does not get what it asked for.
+    The answer to a request that is refused.
 
     ``sentence`` is for a person, ``code`` for a program; ``detail`` and ``errors`` are extra data for formats whose
     error shape has room for them.

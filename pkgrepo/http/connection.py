@@ -1,8 +1,7 @@
 """
-The connection and the server as a request and its answer use them.
+Protocols: the connection as requests and answers use it, and the server as they and the channel use it.
 
-L{pkgrepo.http.channel} and L{pkgrepo.http.site} implement these protocols; they import requests and answers, which so
-need not import them.
+L{pkgrepo.http.channel} and L{pkgrepo.http.site} implement them. These import requests and answers, and not vice versa.
 """
 
 from __future__ import annotations
@@ -12,6 +11,9 @@ from typing import Any, Protocol
 from twisted.internet.defer import Deferred
 
 from pkgrepo.http.reading.proxies import TrustedProxies
+from pkgrepo.http.reading.read_scheduling import ReadQueue
+
+from .limits import HttpLimits
 
 
 class Server(Protocol):
@@ -29,16 +31,37 @@ class Server(Protocol):
     def next_request_id(self) -> bytes:
         """An id that no other request of this or any other process has."""
 
-    def log(self, request: Any) -> None:
+    def log_request(self, request: Any) -> None:
         """Write the access log's line for a request whose answer is complete, or whose client has left."""
 
 
+class ChannelServer(Server, Protocol):
+    """What a channel uses of the server beside what requests use."""
+
+    limits: HttpLimits
+    read_queue: ReadQueue
+    draining: bool  # the server is about to stop: every answer closes its connection
+    channels: set[Any]
+
+    def make_room(self) -> bool:
+        """Whether one more connection may be open; closes idle ones when there are too many."""
+
+    def forget(self, channel: Any) -> None:
+        """Remove a channel whose connection has ended."""
+
+    def common_lines(self) -> bytes:
+        """The header lines that all answers of one second have in common."""
+
+    def log_refused(self, channel: Any, status: int, sentence: str) -> None:
+        """Write the access log's line for a malformed head."""
+
+
 class DirectTransfer(Protocol):
-    """A body that is written to the socket past the channel."""
+    """A body that is written to the socket without the channel."""
 
     @property
     def waits_for_client(self) -> bool:
-        """Whether the client's socket is full; otherwise a thread is reading the disk."""
+        """Whether it waits for the socket; otherwise a thread is reading the disk."""
 
 
 class Connection(Protocol):
@@ -54,24 +77,24 @@ class Connection(Protocol):
 
     @property
     def secure(self) -> bool:
-        """Whether the client's bytes come through TLS of ours."""
+        """Whether the connection has TLS that ends in this process."""
 
     @property
     def direct(self) -> bool:
-        """Whether bytes reach the socket as they are written."""
+        """Whether bytes reach the socket unchanged."""
 
     @property
     def blocked(self) -> bool:
-        """Whether the transport holds enough unsent bytes."""
+        """Whether the transport's write buffer is full."""
 
     def getPeer(self) -> Any:
-        """The address of the other end."""
+        """The client's address."""
 
     def getHost(self) -> Any:
-        """The address of our end."""
+        """Our address."""
 
     def common_fields(self, request_id: bytes) -> bytes:
-        """The header fields that every answer has, and the empty line after them."""
+        """The header fields of every answer, and the empty line after them."""
 
     def send(self, data: bytes) -> None:
         """Write at once if the kernel takes it, else when the socket is ready."""
@@ -83,7 +106,7 @@ class Connection(Protocol):
         """Let ``producer`` write the answer as fast as the client reads it."""
 
     def unregisterProducer(self) -> None:
-        """The producer has written everything."""
+        """Remove the producer, which has written everything."""
 
     def requestDone(self, request: Any) -> None:
-        """The answer is written; the next request may begin."""
+        """End the request, whose answer is written."""

@@ -1,4 +1,4 @@
-"""What one client may cost, in bytes and seconds."""
+"""Limits of one connection, in bytes and seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from attrs import frozen
 @frozen
 class HttpLimits:
     """
-    Bounds of one connection; every time is kept to the second, by one sweep over all connections.
+    Limits of one connection; times are checked once a second, for all connections together.
 
     ``header_deadline_s`` runs from the first byte of a head (on a new connection from the accept) to its end, however
     busily bytes drip in. A body must bring ``min_body_rate`` bytes a second, averaged over each ``body_window_s``

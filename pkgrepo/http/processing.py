@@ -1,4 +1,4 @@
-"""From a complete head to an answer: the early road, the resource tree, and 500 for what goes wrong outside both."""
+"""Processing of a complete head: early answers, the resource tree, and 500 for errors that neither handles."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _log = Logger()
 
 
 class ProcessedRequest(Request):
-    """A request that answers itself, as Twisted wants it; handlers see it as a L{Request}."""
+    """A request with the methods that answer it; handlers use it as a L{Request}."""
 
     def process(self) -> None:
-        """Answer from the early road when it knows the way, else through the resource tree."""
+        """Answer with what ``site.early`` returns, else through the resource tree."""
         site = self.site
         if self.method in (b"GET", b"HEAD") and site.early is not None and self.body_is_empty:
             try:
@@ -34,7 +34,7 @@ class ProcessedRequest(Request):
                 if self.startedWriting or not isinstance(error.__cause__ or error, OSError):
                     self.processingFailed(Failure())
                     return
-                # A file that cannot be opened: the resource tree refuses in the client's own format.
+                # A file that cannot be opened: the resource tree answers in the client's format.
         if self.path == b"*":
             respond(self, Answer())
             return
@@ -50,7 +50,7 @@ class ProcessedRequest(Request):
             self.processingFailed(Failure())
 
     def processingFailed(self, reason: Failure) -> Failure:
-        """Say that something went wrong, without saying what: the log has it, under the request's id."""
+        """Answer 500 with the request's id, under which the error is logged."""
         refusal = Refusal(500, f"internal error, request id {self.request_id}")
         if is_out_of_descriptors(reason.value):
             refusal = too_many_files()

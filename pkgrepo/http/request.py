@@ -16,7 +16,7 @@ from twisted.web.http_headers import Headers
 
 from pkgrepo.http.reading.body import Body, BodyLost
 from pkgrepo.http.reading.head import FieldBlock, RequestLine
-from pkgrepo.http.reading.proxies import Via
+from pkgrepo.http.reading.proxies import Addresses
 
 from .connection import Connection
 
@@ -26,7 +26,7 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 
 
 class lazy(Generic[T]):  # noqa: N801 - reads as a decorator
-    """An attribute computed when first asked for, then kept in the instance and free of charge."""
+    """An attribute that is computed on first access and then stored in the instance."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self.compute = compute
@@ -46,13 +46,13 @@ class lazy(Generic[T]):  # noqa: N801 - reads as a decorator
         return value
 
 
-class _Nobody:
-    """The source of a body that is empty."""
+class _EmptySource:
+    """The source of an empty body."""
 
     def pause_body(self) -> None:
-        """Nothing flows."""
+        """There is nothing to pause."""
 
-    resume_body = invite_body = pause_body
+    resume_body = send_continue = pause_body
 
 
 class Request(server.Request):
@@ -60,10 +60,10 @@ class Request(server.Request):
     One request; it is answered as soon as its head is in (L{pkgrepo.http.processing}), and its body is pulled through
     ``body``.
 
-    What Twisted's own class computes for each request is computed here when somebody asks: most requests are answered
-    from their path and two header fields. ``raw_path`` and ``raw_query`` are as on the wire; ``path`` is the same as
-    ``raw_path``. ``principal``, ``repository`` and ``cache`` are filled by the layers above for the access log.
-    ``gone`` turns true when the client has left; answering is then a no-op.
+    What Twisted's own class computes for each request is computed here on first access: most requests are answered from
+    their path and two header fields. ``raw_path`` and ``raw_query`` are as on the wire; ``path`` is the same as
+    ``raw_path``. ``principal``, ``repository`` and ``cache`` are set by the layers above for the access log. ``gone``
+    turns true when the client has left; answering does nothing then.
     """
 
     defaultContentType = None
@@ -80,15 +80,15 @@ class Request(server.Request):
         self.uri = line.target
         self.raw_path, _, self.raw_query = line.target.partition(b"?")
         self.path = self.raw_path
-        self.clientproto = b"HTTP/1.1" if line.modern else b"HTTP/1.0"
+        self.clientproto = b"HTTP/1.1" if line.is_http_1_1 else b"HTTP/1.0"
         self.fields = fields.values
         self.started = channel.site.seconds()
         self.notifications = []
-        self._connection = channel  # ``channel`` goes when the answer is complete
+        self._connection = channel  # ``channel`` becomes None when the answer is complete
         self._line = line
         self._block = fields
 
-    # What handlers use
+    # For handlers
 
     def header(self, name: bytes) -> bytes | None:
         """The value of a header field by its lower-case name; several lines are joined with a comma and a space."""
@@ -96,63 +96,63 @@ class Request(server.Request):
 
     @lazy
     def body(self) -> Body:
-        """The bytes that follow the head, if any."""
-        return Body(_Nobody(), 0)
+        """The bytes after the head, if any."""
+        return Body(_EmptySource(), 0)
 
     @lazy
-    def rid(self) -> bytes:
-        """The request's name on the wire: the client's, if it is harmless, else ours."""
+    def raw_request_id(self) -> bytes:
+        """The request's id on the wire: the client's, if it has the usual form, else ours."""
         given: bytes | None = self.fields.get(b"x-request-id")
         if given is not None and _REQUEST_ID.fullmatch(given):
             return given
-        name: bytes = self.site.next_request_id()
-        return name
+        ours: bytes = self.site.next_request_id()
+        return ours
 
     def next_turn(self) -> Deferred[None]:
-        """Wait for the reactor's next turn, so that others are served between two long steps."""
+        """Yield to the reactor, so that others are served between two long steps."""
         return deferLater(self._connection.site.reactor, 0)
 
     @property
     def request_id(self) -> str:
-        """The request's name for logs and for the ``X-Request-Id`` header field."""
-        return self.rid.decode("ascii")
+        """The request's id in logs and in the ``X-Request-Id`` header field."""
+        return self.raw_request_id.decode("ascii")
 
     @lazy
-    def via(self) -> Via:
-        """Who asked, and under which address of ours, trusted proxies looked through."""
-        via: Via = self.site.trusted_proxies.resolve(self)
-        return via
+    def addresses(self) -> Addresses:
+        """The client's address and ours, as trusted proxies report them."""
+        addresses: Addresses = self.site.trusted_proxies.resolve(self)
+        return addresses
 
     @property
     def client_address(self) -> str:
-        """The client's IP address; empty on a Unix socket without a proxy's word for it."""
-        return self.via.client_address
+        """The client's IP address; empty on a Unix socket, unless a trusted proxy names it."""
+        return self.addresses.client_address
 
     @property
     def base_url(self) -> str:
         """``scheme://host[/prefix]`` under which the client reached us, without a slash at the end."""
-        return self.via.base_url
+        return self.addresses.base_url
 
     @property
     def authority(self) -> bytes | None:
-        """Host and port that the client asked for; None from an HTTP/1.0 client that does not say."""
+        """Host and port that the client asked for; None from an HTTP/1.0 client without a Host field."""
         return self._line.authority or self._block.host
 
     def abort(self) -> None:
-        """Cut the connection, so that no client takes what it has for whole."""
+        """Abort the connection, so that the client does not take a partial answer for complete."""
         if not self.gone:
             self.transport.abortConnection()
 
-    # What Twisted and Klein use, computed on demand
+    # For Twisted and Klein, computed on first access
 
     @lazy
     def site(self) -> Any:
-        """The factory of the connection; it outlives it."""
+        """The factory of the connection."""
         return self._connection.site
 
     @lazy
     def requestHeaders(self) -> Headers:
-        """The header fields in Twisted's shape; L{header} is much cheaper."""
+        """The header fields in Twisted's class; L{header} is much cheaper."""
         headers = Headers()
         for name, value in self._block.lines:
             headers.addRawHeader(name, value)
@@ -160,7 +160,7 @@ class Request(server.Request):
 
     @lazy
     def responseHeaders(self) -> Headers:
-        """Fields for answers written the old way."""
+        """Header fields of answers that plain Twisted resources give."""
         return Headers()
 
     @lazy
@@ -208,7 +208,7 @@ class Request(server.Request):
         return host if port.isdigit() else self.authority or b"localhost"
 
     def isSecure(self) -> bool:
-        """Whether the client's bytes came through TLS of ours."""
+        """Whether the connection has TLS that ends in this process."""
         return self._connection.secure
 
     # The life of a request
@@ -219,7 +219,7 @@ class Request(server.Request):
         return not self._block.chunked and not self._block.length
 
     def finish(self) -> None:
-        """The answer is complete; quietly nothing when the client has left or the answer was complete before."""
+        """End the answer; does nothing when it has ended before or the client has left."""
         if self.gone or self.finished:
             return
         untyped: Any = self
@@ -228,7 +228,7 @@ class Request(server.Request):
         if self.chunked:
             self.channel.write(b"0\r\n\r\n")
         self.finished = 1
-        self.site.log(self)
+        self.site.log_request(self)
         channel, self.channel = self.channel, None
         channel.requestDone(self)
         if self.notifications:
@@ -237,8 +237,8 @@ class Request(server.Request):
                 deferred.callback(None)
 
     def connectionLost(self, reason: Failure) -> None:
-        """The client has left: whoever reads the body or waits for the answer's end is told."""
+        """Fail the body and L{notifyFinish}: the client has left."""
         self.body.fail(BodyLost("the client closed the connection before the end of the body"))
-        self.site.log(self)
+        self.site.log_request(self)
         untyped: Any = super()
         untyped.connectionLost(reason)

@@ -1,4 +1,4 @@
-"""A cache in memory, bounded in bytes, for what is served again and again."""
+"""A cache in memory, bounded in bytes, with eviction of the least recently used entries."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 class ResponseCache(Generic[T]):
     """
-    Entries by key, the least recently used given up first when they exceed ``limit`` bytes together.
+    Entries by key; the least recently used are evicted when all exceed ``limit`` bytes together.
 
-    What an entry is (one L{PreparedAnswer}, or several with what they depend on), and whether it still holds, is its
-    owner's business. An entry larger than an eighth of the limit is not kept.
+    What an entry is (a L{PreparedAnswer}, say, or several with what they depend on), and whether it is still valid, its
+    owner decides. An entry larger than an eighth of the limit is not kept.
     """
 
     def __init__(self, limit: int) -> None:
@@ -33,7 +33,7 @@ class ResponseCache(Generic[T]):
         return self.limit // 8
 
     def get(self, key: Hashable) -> T | None:
-        """What is kept under ``key``, or None."""
+        """The entry of ``key``, or None."""
         entry = self._entries.get(key)
         if entry is None:
             self.misses += 1
@@ -43,7 +43,7 @@ class ResponseCache(Generic[T]):
         return entry[0]
 
     def put(self, key: Hashable, entry: T, size: int) -> None:
-        """Keep ``entry``, which costs ``size`` bytes, in place of what was there."""
+        """Keep ``entry``, of ``size`` bytes, in place of the present one."""
         self.drop(key)
         if size > self.largest:
             return
@@ -54,12 +54,12 @@ class ResponseCache(Generic[T]):
             self.size -= freed
 
     def drop(self, key: Hashable) -> None:
-        """Forget ``key``, if it is there."""
+        """Remove the entry of ``key``, if there is one."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self.size -= entry[1]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._entries.clear()
         self.size = 0

@@ -1,4 +1,4 @@
-"""The listening end: everything that the connections of one server share."""
+"""The factory of connections, and what all connections of one server share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from twisted.web.resource import IResource
 from pkgrepo.http.answering.conditional import render_date
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.reading.proxies import TrustedProxies
-from pkgrepo.http.reading.read_scheduling import Turns
+from pkgrepo.http.reading.read_scheduling import ReadQueue
 
 from .channel import Channel
 from .limits import HttpLimits
@@ -30,10 +30,10 @@ from .twisted_internals import reserve_descriptor
 
 __all__ = ["HttpLimits", "Site", "make_site"]
 
-SWEEP_S = 1.0
-LATE_S = 2.0  # seconds after which a sweep says more about us than about clients
+CHECK_EVERY_S = 1.0
+LATE_S = 2.0  # seconds between two checks that show that this process stood still
 MOST_CONNECTIONS = 100_000  # where nothing else bounds them; some 400 MB
-ROOM = 64  # connections that make room at once when there are too many; finding them takes a millisecond or two
+CLOSED_AT_ONCE = 64  # idle connections, when there are too many; finding them takes a millisecond or two
 
 InThread = Callable[..., Deferred[Any]]
 
@@ -41,20 +41,20 @@ _log = Logger()
 
 
 class AccessLog(Protocol):
-    """Told about every request once, when its answer is written or its client has left."""
+    """Gets every request once, when its answer is written or its client has left."""
 
     def request(self, request: Request) -> None:
-        """A request is over."""
+        """Log a request that has ended."""
 
     def refused(self, client_address: str, status: int, sentence: str) -> None:
-        """A head made no request."""
+        """Log a malformed head."""
 
 
 class Site(server.Site):
     """
-    The factory of all connections, with the clock that holds them to their limits.
+    The factory of all connections; checks their timeouts once a second.
 
-    ``channels`` are the open connections; ``active`` counts the requests being answered. ``request_count`` counts all
+    ``channels`` are the open connections; ``active`` counts the requests being answered, ``request_count`` all requests
     since the start.
     """
 
@@ -83,90 +83,90 @@ class Site(server.Site):
         self.request_count = 0
         self.seconds: Callable[[], float] = reactor.seconds
         self.in_thread = in_thread
-        self.turns = Turns(reactor)
+        self.read_queue = ReadQueue(reactor)
         server_line = b"Server: %s\r\n" % server_header if server_header else b""
         self._fixed_fields = server_line + b"X-Content-Type-Options: nosniff\r\nDate: "
-        self._stamp, self._stamp_second = b"", 0
+        self._common_lines, self._common_lines_second = b"", 0
         self._id_prefix = b"%s-" % os.urandom(4).hex().encode("ascii")
         self._id_count = count(1)
         self._most_connections = _most_connections() if limits.connections is None else limits.connections
-        self._sweeping = LoopingCall(self._sweep)
-        self._sweeping.clock = reactor
-        self._swept_at = 0.0
+        self._checking = LoopingCall(self._check_timeouts)
+        self._checking.clock = reactor
+        self._checked_at = 0.0
         self._was_late = False
-        self._waiting_for_end: list[Deferred[None]] = []
+        self._drained: list[Deferred[None]] = []
 
     # The factory
 
     def buildProtocol(self, addr: IAddress | None) -> Any:  # noqa: ARG002 - Twisted's signature
-        """A connection of ours."""
-        if not self._sweeping.running:
-            self._swept_at = self.seconds()
-            self._sweeping.start(SWEEP_S, now=False)
+        """The channel of a new connection."""
+        if not self._checking.running:
+            self._checked_at = self.seconds()
+            self._checking.start(CHECK_EVERY_S, now=False)
         return Channel(self)
 
     def make_room(self) -> bool:
-        """Whether there may be another connection; some that wait for a request are closed when there are too many."""
+        """Whether one more connection may be open; closes the longest idle ones when there are too many."""
         if len(self.channels) < self._most_connections:
             return True
         waiting = [channel for channel in self.channels if channel.waiting_since is not None]
-        leaving = nsmallest(ROOM, waiting, key=lambda channel: channel.waiting_since or 0.0)
-        for channel in leaving:
-            channel.leave()
-        if leaving:
-            _log.debug("closed {count} waiting connections, for there are too many", count=len(leaving))
-        return bool(leaving)
+        idlest = nsmallest(CLOSED_AT_ONCE, waiting, key=lambda channel: channel.waiting_since or 0.0)
+        for channel in idlest:
+            channel.close_idle()
+        if idlest:
+            _log.debug("closed {count} waiting connections, for there are too many", count=len(idlest))
+        return bool(idlest)
 
     def startFactory(self) -> None:
-        """Nothing to open: the access log belongs to whoever made it."""
+        """Nothing to open."""
 
     def stopFactory(self) -> None:
-        """The port is closed; connections live on, and so does their clock until the last one ends."""
-        self._rest()
+        """The port is closed; the checks go on until the last connection ends."""
+        self._stop_checking()
 
     def acceptableProtocols(self) -> list[bytes]:
-        """HTTP/1.1 only: HTTP/2 is left to a proxy in front."""
+        """HTTP/1.1 only: HTTP/2 needs a proxy in front."""
         return [b"http/1.1"]
 
     def forget(self, channel: Channel) -> None:
-        """A connection has ended."""
+        """Remove a channel whose connection has ended."""
         self.channels.discard(channel)
         if not self.channels:
             if not self.numPorts:
-                self._rest()
-            waiting, self._waiting_for_end = self._waiting_for_end, []
+                self._stop_checking()
+            waiting, self._drained = self._drained, []
             for done in waiting:
                 done.callback(None)
 
-    def _rest(self) -> None:
-        if self._sweeping.running and not self.channels:
-            self._sweeping.stop()
+    def _stop_checking(self) -> None:
+        if self._checking.running and not self.channels:
+            self._checking.stop()
 
     # What answers need
 
-    def stamp(self) -> bytes:
-        """The header lines that all answers of one second share."""
+    def common_lines(self) -> bytes:
+        """The header lines that all answers of one second have in common."""
         now = int(time.time())
-        if now != self._stamp_second:
-            self._stamp_second = now
-            self._stamp = self._fixed_fields + render_date(now) + b"\r\n"
-        return self._stamp
+        if now != self._common_lines_second:
+            self._common_lines_second = now
+            self._common_lines = self._fixed_fields + render_date(now) + b"\r\n"
+        return self._common_lines
 
     def next_request_id(self) -> bytes:
-        """A name that no other request of this or any other process has."""
+        """An id that no other request of this or any other process has."""
         return self._id_prefix + b"%x" % next(self._id_count)
 
-    def log(self, request: Any) -> None:
-        """A request is over."""
+    def log_request(self, request: Any) -> None:
+        """Count a request that has ended, and write the access log's line for it."""
         self.request_count += 1
         if self.access_log is not None:
             try:
                 self.access_log.request(request)
-            except Exception:  # noqa: BLE001 - a request must not fail for its line in a log
+            except Exception:  # noqa: BLE001 - a request must not fail because its log line did
                 _log.failure("the access log failed")
 
     def log_refused(self, channel: Channel, status: int, sentence: str) -> None:
-        """A head made no request."""
+        """Write the access log's line for a malformed head."""
         if self.access_log is not None:
             try:
                 self.access_log.refused(getattr(channel.getPeer(), "host", ""), status, sentence)
@@ -180,42 +180,42 @@ class Site(server.Site):
         """How many requests are being answered."""
         return sum(channel.request is not None for channel in self.channels)
 
-    def _sweep(self) -> None:
+    def _check_timeouts(self) -> None:
         now = self.seconds()
-        tick, self._swept_at = now - self._swept_at, now
+        tick, self._checked_at = now - self._checked_at, now
         self._was_late = tick >= LATE_S and not self._was_late
         if self._was_late:
-            return  # this process stood still: what clients sent meanwhile has not been read, and is no fault of theirs
+            return  # this process stood still, and has not read what clients sent meanwhile
         reserve_descriptor()
         for channel in list(self.channels):
             try:
-                channel.sweep(now, tick)
-            except Exception:  # noqa: BLE001 - one connection's trouble must not stop the clock of all
+                channel.check_timeouts(now, tick)
+            except Exception:  # noqa: BLE001 - a failure of one connection must not end the checks of all
                 _log.failure("sweeping a connection failed")
-        self._rest()
+        self._stop_checking()
 
     def drain(self, deadline: float) -> Deferred[None]:
         """
         Stop gracefully: from now on every answer closes its connection, and idle ones are closed within two seconds.
 
-        The Deferred fires when no connection is left; those still there after ``deadline`` seconds are cut. Call this
-        after the port has stopped listening.
+        The Deferred fires when no connection is left; those still open after ``deadline`` seconds are aborted. Call
+        this after the port has stopped listening.
         """
         self.draining = True
         done: Deferred[None] = Deferred()
         if not self.channels:
             done.callback(None)
             return done
-        cutting = self.reactor.callLater(deadline, self._cut)
+        cutting = self.reactor.callLater(deadline, self._abort_all)
 
         def stop_clock(_: None) -> None:
             if cutting.active():
                 cutting.cancel()
 
-        self._waiting_for_end.append(done)
+        self._drained.append(done)
         return done.addCallback(stop_clock)
 
-    def _cut(self) -> None:
+    def _abort_all(self) -> None:
         _log.warn("cutting {count} connections that outlived the stop", count=len(self.channels))
         for channel in list(self.channels):
             channel.transport.abortConnection()  # type: ignore[union-attr]
@@ -240,9 +240,9 @@ def make_site(
     """
     A factory to listen with.
 
-    ``early`` sees every GET and HEAD without a body before ``resource`` does; a L{PreparedAnswer} from it is written at
-    once, None passes the request on. ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix". An empty
-    ``server_header`` is not sent. ``in_thread`` runs a function in the pool of threads that waits for disks.
+    ``early`` gets every GET and HEAD without a body before ``resource`` does: it returns a L{PreparedAnswer}, which is
+    sent at once, or None. ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix". An empty ``server_header`` is not
+    sent. ``in_thread`` runs a function in the pool of threads that waits for disks.
     """
     if not isinstance(trusted_proxies, TrustedProxies):
         trusted_proxies = TrustedProxies(trusted_proxies)

@@ -1,4 +1,4 @@
-"""TLS of our own, with certificates that can be replaced while the server runs."""
+"""TLS that ends in this process, with certificates that can be replaced while the server runs."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class ServerCertificate:
     """
     A certificate chain and its key, read from PEM files: TLS 1.2 and later, HTTP/1.1 only.
 
-    L{reload} reads the files again; connections made from then on use the new certificate, older ones keep theirs. A
-    pair that does not fit together changes nothing, since the two files are seldom replaced in one instant.
-    C{expires_at} is when the chain in use ends (aware UTC).
+    L{reload} reads the files again; later connections use the new certificate, older ones keep theirs. A certificate
+    and a key that do not match change nothing: the two files are seldom replaced in one instant. ``expires_at`` is the
+    end of the chain in use (aware UTC).
 
     :raises BadCertificate: the files cannot be used
     """
@@ -43,24 +43,24 @@ class ServerCertificate:
     def __init__(self, certificate_path: str, key_path: str) -> None:
         self._certificate_path = certificate_path
         self._key_path = key_path
-        self._seen = self._stamps()
+        self._loaded = self._file_versions()
         self._context = self._load()
         self._watching: LoopingCall | None = None
 
     def serverConnectionForTLS(self, protocol: TLSMemoryBIOProtocol) -> SSL.Connection:  # noqa: ARG002 - Twisted's
-        """A connection with the certificate of the moment."""
+        """A connection with the present certificate."""
         return SSL.Connection(self._context, None)
 
     def reload(self) -> None:
         """
-        Take up what the files hold now.
+        Read the files again.
 
         :raises BadCertificate: they cannot be used; the old certificate stays
         """
         self._context = self._load()
 
-    def take_up(self) -> None:
-        """L{reload}, with what becomes of it in the log."""
+    def reload_and_log(self) -> None:
+        """L{reload}, and log the outcome."""
         try:
             self.reload()
         except BadCertificate as error:
@@ -69,24 +69,24 @@ class ServerCertificate:
             _log.info("the certificate in {path} is used from now on", path=self._certificate_path)
 
     def watch(self, reactor: Any) -> None:
-        """Look every ten seconds whether a file has changed, until L{unwatch}."""
-        self._watching = LoopingCall(self._look)
+        """Check every ten seconds whether a file has changed, until L{unwatch}."""
+        self._watching = LoopingCall(self._reload_if_changed)
         self._watching.clock = reactor
         self._watching.start(POLL_S, now=False)
 
     def unwatch(self) -> None:
-        """Stop looking."""
+        """Stop the checks."""
         if self._watching is not None and self._watching.running:
             self._watching.stop()
 
-    def _look(self) -> None:
-        stamps = self._stamps()
-        if stamps == self._seen:
+    def _reload_if_changed(self) -> None:
+        versions = self._file_versions()
+        if versions == self._loaded:
             return
-        self._seen = stamps
-        self.take_up()
+        self._loaded = versions
+        self.reload_and_log()
 
-    def _stamps(self) -> tuple[tuple[int, int] | None, ...]:
+    def _file_versions(self) -> tuple[tuple[int, int] | None, ...]:
         return tuple(_stamp(path) for path in (self._certificate_path, self._key_path))
 
     def _load(self) -> SSL.Context:
@@ -110,9 +110,9 @@ class ServerCertificate:
 
 def _select_protocol(_connection: SSL.Connection, offered: Sequence[bytes]) -> Any:
     """
-    HTTP/1.1 where the client offers it; no protocol at all, rather than the alert of RFC 7301, where it offers others.
+    HTTP/1.1 if the client offers it, else no protocol.
 
-    Whoever offers only what HTTP/1.1 is not called is a client all the same; Twisted would refuse it.
+    RFC 7301 has an alert for the latter case, and Twisted sends it; but such clients speak HTTP/1.1 all the same.
     """
     return b"http/1.1" if b"http/1.1" in offered else SSL.NO_OVERLAPPING_PROTOCOLS
 

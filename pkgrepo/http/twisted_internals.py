@@ -1,7 +1,7 @@
 """
-The names of Twisted that it does not promise to keep, in one place.
+Private names of Twisted, all in this file.
 
-A test drives each of them, so that a release which renames one fails there and not in production.
+A test uses each of them, so that a Twisted release that renames one fails there and not in production.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ def socket_of(transport: Any) -> tcp.Connection | None:
 
 
 def is_plain_tcp(transport: Any) -> bool:
-    """Whether bytes given to ``transport`` reach the socket as they are."""
+    """Whether bytes that are written to ``transport`` reach the socket unchanged."""
     return isinstance(transport, tcp.Connection) and not transport.TLS
 
 
 def unsent(connection: tcp.Connection) -> int:
-    """Bytes that the transport holds and the kernel has not taken yet."""
+    """How many bytes of the transport's buffers the kernel has not taken yet."""
     return len(connection.dataBuffer) - connection.offset + connection._tempDataLen  # noqa: SLF001
 
 
 def reserve_descriptor() -> None:
     """
-    Have Twisted open its reserve again, the descriptor that it closes to refuse a connection when there is no other.
+    Open Twisted's reserve descriptor again, which it closes to refuse a connection when there is no other descriptor.
 
-    Without it an accept that fails is tried again at once, for as long as the connection waits. Twisted opens it anew
-    after each use, and never again when that fails.
+    Without it a failing accept is retried at once, for as long as the connection waits. Twisted opens it again after
+    each use, but does not retry when that fails.
     """
     if tcp._reservedFD.available():  # noqa: SLF001
         return
@@ -48,5 +48,5 @@ def reserve_descriptor() -> None:
 
 
 def read_at_most(connection: tcp.Connection, size: int) -> None:
-    """Bytes that the transport reads at once from now on."""
+    """Set the size of the transport's next reads, in bytes."""
     connection.bufferSize = size

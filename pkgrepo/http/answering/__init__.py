@@ -1,1 +1,1 @@
-"""Answers go out: the value that a handler returns -> head and body or file transfer -> outlet -> socket."""
+"""Sending of answers: a handler's answer becomes a head with a body or a transfer, written to the connection."""

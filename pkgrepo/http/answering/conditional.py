@@ -1,4 +1,4 @@
-"""Whether a client needs the body, and which part of it: conditions and ranges (RFC 9110 sections 13 and 14)."""
+"""Conditional requests and ranges: which part of an answer a client gets (RFC 9110 sections 13 and 14)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_DATE = 40  # characters; RFC 9110 section 5.6.7 needs 33
 
 
 @frozen
-class Choice:
+class Selection:
     """What to send: a status, and the bytes ``start`` to ``end`` (exclusive) of the body."""
 
     status: int
@@ -45,22 +45,22 @@ def _parse_date(text: bytes) -> int | None:
         return None
 
 
-def choose(method: bytes, fields: Mapping[bytes, bytes], answer: Answer) -> Choice:
+def select(method: bytes, fields: Mapping[bytes, bytes], answer: Answer) -> Selection:
     """
-    What of ``answer`` a request with these header fields gets.
+    The status, and the part of the body, that a request with these header fields gets of ``answer``.
 
-    304 when its copy is current, 206 for one range that can be served, 416 for one that cannot; several ranges and
-    ranges that are no byte ranges get the whole body, as the RFC allows.
+    304 when the client's copy is current, 206 for one satisfiable range, 416 for one that is not. For several ranges,
+    and for other units than bytes, the RFC allows to send the whole body.
     """
     size = answer.size
     if answer.status != 200 or method not in (b"GET", b"HEAD"):
-        return Choice(answer.status, 0, size)
+        return Selection(answer.status, 0, size)
     if is_current(fields, answer.etag, answer.last_modified):
-        return Choice(304, 0, 0)
+        return Selection(304, 0, 0)
     wanted = fields.get(b"range")
     if wanted is None or not answer.ranges or method == b"HEAD" or not _range_applies(fields, answer):
-        return Choice(200, 0, size)
-    return _choose_range(wanted, size)
+        return Selection(200, 0, size)
+    return _select_range(wanted, size)
 
 
 def is_current(fields: Mapping[bytes, bytes], etag: bytes | None, last_modified: int | None) -> bool:
@@ -85,9 +85,9 @@ def _range_applies(fields: Mapping[bytes, bytes], answer: Answer) -> bool:
     return answer.last_modified is not None and parse_date(condition) == answer.last_modified
 
 
-def _choose_range(value: bytes, size: int) -> Choice:
+def _select_range(value: bytes, size: int) -> Selection:
     try:
         found = parse_range(value, size)
     except UnsatisfiableError:
-        return Choice(416, 0, 0)
-    return Choice(200, 0, size) if found is None else Choice(206, *found)
+        return Selection(416, 0, 0)
+    return Selection(200, 0, size) if found is None else Selection(206, *found)

@@ -1,4 +1,4 @@
-"""From Klein's routes to handlers that return answers."""
+"""Klein routes whose handlers return answers, or raise errors that a table turns into answers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def answering(errors: ErrorTable) -> Callable[[Handler], Callable[..., Awaitable
     """
     Make a route of ``async def handler(self?, request, ...) -> Answer``.
 
-    What it raises is answered as ``errors`` says. When the client leaves, the handler is cancelled, and nothing more
-    is said. An error after the head was written cuts the connection.
+    What it raises is answered as ``errors`` says. When the client leaves, the handler is cancelled. An error after the
+    head was written aborts the connection.
     """
 
     def decorate(handler: Handler) -> Callable[..., Awaitable[None]]:
@@ -70,10 +70,10 @@ async def _send_error(request: Request, errors: ErrorTable, error: Exception) ->
 
 
 def refuse_unrouted(app: Klein, errors: ErrorTable) -> None:
-    """Let ``errors`` also word what ``app``'s routing refuses: unknown paths, methods and redirects."""
+    """Answer what ``app``'s routing refuses (unknown paths, methods, redirects) as ``errors`` says, too."""
 
     async def unrouted(*args: Any) -> None:
-        request, failure = args[-2:]  # a bound application's handlers get it first
+        request, failure = args[-2:]  # handlers of a bound application get that before them
         await _send_error(request, errors, refusal_of(failure.value, request))
 
     handle: Any = app.handle_errors(HTTPException)
@@ -81,10 +81,10 @@ def refuse_unrouted(app: Klein, errors: ErrorTable) -> None:
 
 
 def refusal_of(error: HTTPException, request: Request) -> Refusal:
-    """What the router's ``error`` means to the client of ``request``."""
+    """The router's ``error`` as a refusal of ``request``."""
     code = error.code or 500
     if isinstance(error, RequestRedirect):
-        # The router knows our socket, not the address that the client used, and has not been told the query.
+        # The router knows neither the address that the client used nor the query.
         query = f"?{request.raw_query.decode('ascii')}" if request.raw_query else ""
         location = request.base_url + urlsplit(error.new_url).path + query
         return Refusal(code, "this is at another address", headers=((b"Location", location.encode("ascii")),))

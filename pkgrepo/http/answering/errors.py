@@ -1,4 +1,4 @@
-"""From what went wrong to what the client is told; one table for each format."""
+"""Exceptions to answers: statuses and codes by type of exception, in one table for each format."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _log = Logger()
 
 
 def too_many_files() -> Refusal:
-    """What a client is told while the process has no file descriptor left; formats add their own shape."""
+    """The refusal while the process has no file descriptor left; formats render it in their own shape."""
     return Refusal(503, TOO_MANY_OPEN_FILES, "unavailable", headers=((b"Retry-After", b"5"),))
 
 
 class ErrorTable:
     """
-    Statuses and codes by type of exception, and how a format words its errors.
+    Statuses and codes by type of exception, and how a format renders refusals.
 
-    The most specific type wins, along the exception's ancestors. ``str(exception)`` becomes the sentence, so it must
-    be fit for the client's eyes.
+    The most specific type wins, along the exception's ancestors. ``str(exception)`` becomes the sentence, and must hold
+    nothing that the client may not know.
     """
 
     def __init__(self, statuses: Mapping[type[Exception], tuple[int, str]], render: Render) -> None:
@@ -35,7 +35,7 @@ class ErrorTable:
 
     def answer(self, request: Request, error: BaseException) -> Answer:
         """
-        What ``request`` is told about ``error``.
+        The answer to ``request`` after ``error``.
 
         An exception that is neither a L{Refusal} nor in the table is logged with its traceback; the client gets 500
         and the request's id, nothing else. Being out of file descriptors is 503.

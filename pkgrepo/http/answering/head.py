@@ -1,4 +1,4 @@
-"""The head of an answer as bytes, apart from the fields that every answer has."""
+"""The head of an answer as bytes, without the fields that every answer has."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def status_line(status: int, reason: str | None = None) -> bytes:
     """
     ``HTTP/1.1 <status> <reason>`` and its line end.
 
-    ``reason`` may hold anything a user typed: it is cut to one line of 200 characters of Latin-1 without controls.
+    ``reason`` may hold text of users: it becomes one line of at most 200 characters of Latin-1 without controls.
     """
     if reason is None:
         return _usual_status_line(status)
@@ -52,7 +52,7 @@ def render_head(answer: Answer, status: int, start: int, end: int) -> bytes:
     :raises ValueError: a field holds a line end or another control byte
     """
     lines: list[bytes] = []
-    unserved = status == 416 and answer.status != 416  # a range of this body; a handler's own 416 is said as it is
+    unserved = status == 416 and answer.status != 416  # a range of this body; a 416 of a handler is sent as it is
     if unserved:
         lines += (b"Content-Range: bytes */%d" % answer.size, b"Content-Length: 0")
     elif status not in (204, 304):
@@ -78,5 +78,5 @@ def render_head(answer: Answer, status: int, start: int, end: int) -> bytes:
         raise ValueError("an answer's header field holds a control byte")
     reason = answer.reason if status == answer.status else None
     if reason is not None:
-        reason = reason[: 2 * _REASON_LENGTH]  # what is remembered for reuse stays small
+        reason = reason[: 2 * _REASON_LENGTH]  # keeps the entries of the cache above small
     return status_line(status, reason) + head + (b"\r\n" if lines else b"")

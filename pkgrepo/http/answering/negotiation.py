@@ -1,4 +1,4 @@
-"""What a client would rather have: Accept and Accept-Encoding (RFC 9110 sections 12.4.2, 12.5.1, 12.5.3)."""
+"""Content negotiation: Accept and Accept-Encoding (RFC 9110 sections 12.4.2, 12.5.1, 12.5.3)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _CODING = re.compile(rb"[ \t]*(%s)" % _TOKEN)
 _SEPARATOR = re.compile(rb"[ \t]*(?:,|$)")
 _NEXT = re.compile(rb"[^,]*(?:,|$)")
 
-# Clients send the same few headers again and again; a longer one is not worth remembering.
-_REMEMBERED = 512
-_LONGEST_REMEMBERED = 1024
+# Clients send the same few headers again and again; longer ones are not cached.
+_CACHE_SIZE = 512
+_LONGEST_CACHED = 1024
 
 Parameters = frozenset[tuple[bytes, bytes]]
 
@@ -53,7 +53,7 @@ class Preference:
 
 def best_media_type(accept: bytes | None, offers: Sequence[bytes]) -> bytes | None:
     """
-    The offer that the client likes best, the first of equals; None when it accepts none of them.
+    The offer that the client prefers, the first of equals; None when it accepts none of them.
 
     Without an Accept field, or with one that holds nothing readable, that is the first offer.
     """
@@ -61,9 +61,9 @@ def best_media_type(accept: bytes | None, offers: Sequence[bytes]) -> bytes | No
         return None
     if accept is None:
         return offers[0]
-    if len(accept) > _LONGEST_REMEMBERED:
+    if len(accept) > _LONGEST_CACHED:
         return _choose_media_type(accept, tuple(offers))
-    return _remembered_media_type(accept, tuple(offers))
+    return _cached_media_type(accept, tuple(offers))
 
 
 def accepts(accept: bytes | None, media_type: bytes) -> bool:
@@ -83,7 +83,7 @@ def names_media_type(accept: bytes | None, media_type: bytes) -> bool:
 
 def best_encoding(accept_encoding: bytes | None, offers: Sequence[bytes]) -> bytes | None:
     """
-    The content coding that the client likes best among ``offers``, the first of equals.
+    The content coding that the client prefers among ``offers``, the first of equals.
 
     ``b"identity"`` stands for no coding; it is acceptable unless excluded, and loses against any other offer of the
     same weight that is listed before it. Without the field only ``identity`` is used, as most clients that say
@@ -91,9 +91,9 @@ def best_encoding(accept_encoding: bytes | None, offers: Sequence[bytes]) -> byt
     """
     if accept_encoding is None:
         return b"identity" if b"identity" in offers else None
-    if len(accept_encoding) > _LONGEST_REMEMBERED:
+    if len(accept_encoding) > _LONGEST_CACHED:
         return _choose_encoding(accept_encoding, tuple(offers))
-    return _remembered_encoding(accept_encoding, tuple(offers))
+    return _cached_encoding(accept_encoding, tuple(offers))
 
 
 def parse_accept(text: bytes) -> list[Preference]:
@@ -195,5 +195,5 @@ def _heaviest(weights: Mapping[bytes, int]) -> bytes | None:
     return best if weights[best] else None
 
 
-_remembered_media_type = lru_cache(maxsize=_REMEMBERED)(_choose_media_type)
-_remembered_encoding = lru_cache(maxsize=_REMEMBERED)(_choose_encoding)
+_cached_media_type = lru_cache(maxsize=_CACHE_SIZE)(_choose_media_type)
+_cached_encoding = lru_cache(maxsize=_CACHE_SIZE)(_choose_encoding)

@@ -1,4 +1,4 @@
-"""Answers whose head is rendered once, for what many clients ask for again and again."""
+"""Answers that are sent many times: their heads are rendered once."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _log = Logger()
 
 class PreparedAnswer:
     """
-    An answer whose head is rendered once.
+    An answer with its rendered head.
 
-    What changes from one request to the next (date, request id, whether the connection is kept) is added when it is
-    sent. ``size`` is what it costs in memory, in bytes.
+    Fields that differ between requests (date, request id, whether the connection is kept) are added when it is sent.
+    ``size`` is its size in memory, in bytes.
     """
 
     __slots__ = ("_head", "_head_304", "_small", "answer", "size")
@@ -33,7 +33,7 @@ class PreparedAnswer:
         self.size = len(self._head) + len(self._head_304) + len(self._small or b"") + ENTRY_OVERHEAD
 
     def serve(self, request: Request) -> None:
-        """Answer a GET or HEAD with this; what it does not know itself goes the general way."""
+        """Answer a GET or HEAD; conditions and ranges other than a matching ETag go through L{respond}."""
         fields = request.fields
         answer = self.answer
         if answer.status == 200:

@@ -1,4 +1,4 @@
-"""The one way an answer leaves."""
+"""Sends an answer: conditions, head, and body or file transfer."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from pkgrepo.http.answers import Answer, Content
 from pkgrepo.http.connection import Connection
 from pkgrepo.http.request import Request
 
-from .conditional import Choice, choose
+from .conditional import Selection, select
+from .file_transfer import read_cached, send_file
 from .head import render_head
-from .transfer import PIECE, SMALL, deliver, read_cached, send_bytes, send_file
+from .memory_transfer import PIECE, deliver, send_bytes
+
+SMALL = 64 * 1024  # bytes; up to this one write of head and body is cheaper than a transfer
 
 
 async def send(request: Request, answer: Answer) -> None:
     """
-    Answer ``request`` and wait until its body is handed over; quietly nothing when the client has left.
+    Answer ``request`` and wait until its body is handed over; does nothing when the client has left.
 
-    Conditions, ranges and HEAD are served from what ``answer`` says about itself. When this raises, nothing has been
-    written yet: the content could not be opened, or a header field is malformed.
+    Conditional requests, ranges and HEAD are served as the fields of ``answer`` allow. When this raises, nothing has
+    been written yet: the content could not be opened, or a header field is malformed.
     """
     under_way = respond(request, answer)
     if under_way is not None:
@@ -28,21 +31,21 @@ async def send(request: Request, answer: Answer) -> None:
 
 
 def respond(request: Request, answer: Answer) -> Deferred[None] | None:
-    """L{send} for callers that do not wait: None when the answer is complete, else a Deferred for its end."""
+    """L{send} without waiting: None when the answer is complete, else a Deferred for its end."""
     if request.gone:
         return None
     if request.startedWriting:
         raise RuntimeError("this request has been answered already")
-    choice = choose(request.method, request.fields, answer)
-    head = render_head(answer, choice.status, choice.start, choice.end)
+    selection = select(request.method, request.fields, answer)
+    head = render_head(answer, selection.status, selection.start, selection.end)
     body = answer.body
-    if choice.start == choice.end or request.method == b"HEAD" or choice.status in (204, 304):
-        send_whole(request, choice.status, head, b"")
+    if selection.start == selection.end or request.method == b"HEAD" or selection.status in (204, 304):
+        send_whole(request, selection.status, head, b"")
         return None
     if isinstance(body, bytes):
-        whole = choice.end - choice.start == len(body)
-        return send_whole(request, choice.status, head, body if whole else body[choice.start : choice.end])
-    return _send_content(request, choice, head, body)
+        whole = selection.end - selection.start == len(body)
+        return send_whole(request, selection.status, head, body if whole else body[selection.start : selection.end])
+    return _send_content(request, selection, head, body)
 
 
 def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Deferred[None] | None:
@@ -55,7 +58,7 @@ def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Defer
     request.startedWriting = 1
     request.code = status
     request.sentLength = len(body)
-    head += channel.common_fields(request.rid)
+    head += channel.common_fields(request.raw_request_id)
     if len(body) <= SMALL:
         channel.send(head + body)
     elif len(body) <= PIECE:
@@ -69,9 +72,9 @@ def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Defer
     return None
 
 
-def _send_content(request: Request, choice: Choice, head: bytes, content: Content) -> Deferred[None] | None:
+def _send_content(request: Request, selection: Selection, head: bytes, content: Content) -> Deferred[None] | None:
     channel: Connection = request.channel
-    start, end = choice.start, choice.end
+    start, end = selection.start, selection.end
     fd = -1
     if content.open is not None:
         fd = content.open()
@@ -79,11 +82,11 @@ def _send_content(request: Request, choice: Choice, head: bytes, content: Conten
             data = read_cached(fd, start, end - start)
             if data is not None and len(data) == end - start:
                 os.close(fd)
-                send_whole(request, choice.status, head, data)
+                send_whole(request, selection.status, head, data)
                 return None
     request.startedWriting = 1
-    request.code = choice.status
-    channel.send(head + channel.common_fields(request.rid))
+    request.code = selection.status
+    channel.send(head + channel.common_fields(request.raw_request_id))
     if fd >= 0:
         return send_file(request, fd, start, end)
     return Deferred.fromCoroutine(deliver(request, content, start, end))

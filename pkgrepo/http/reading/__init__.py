@@ -1,1 +1,1 @@
-"""Requests come in: socket -> channel -> head and framing -> body, in chunks that the handler pulls."""
+"""Parsing of requests: the channel gives bytes to ``head`` and ``framing``, a handler reads chunks from ``body``."""

@@ -1,4 +1,4 @@
-"""The body of a request, pulled by its handler while it arrives."""
+"""The body of a request, which its handler reads while it arrives."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from twisted.internet.defer import Deferred
 
 from pkgrepo.http.answers import Refusal
 
-PIECE_COST = 64  # bytes that even the smallest piece takes
+PIECE_COST = 64  # bytes of memory that even the smallest piece takes
 HIGH_WATER = 256 * 1024  # bytes held before the client is paused; a slow sink then gets few, big chunks
 
 
 class BodyTooLarge(Refusal):
-    """The body is, or says it will be, longer than ``limit`` bytes."""
+    """The body is, or is announced to be, longer than ``limit`` bytes."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(413, f"the request body is larger than the {limit} bytes allowed here", "BODY_TOO_LARGE")
@@ -21,33 +21,33 @@ class BodyTooLarge(Refusal):
 
 
 class BodyLost(Refusal):
-    """The body ended before its end: the client went away, or its framing was broken."""
+    """The body did not arrive whole: the client left, was too slow, or broke the framing."""
 
     def __init__(self, sentence: str, status: int = 400) -> None:
         super().__init__(status, sentence, "BODY_LOST")
 
 
 class BodySource(Protocol):
-    """What a body asks of its connection."""
+    """What a body needs of its connection."""
 
     def pause_body(self) -> None:
         """Stop reading from the client."""
 
     def resume_body(self) -> None:
-        """Go on reading."""
+        """Read again."""
 
-    def invite_body(self) -> None:
-        """Tell a client that waits for ``100 Continue`` to go on."""
+    def send_continue(self) -> None:
+        """Send ``100 Continue`` to a client that waits for it."""
 
 
 class Body:
     """
     An asynchronous iterator over the bytes of a request body, read once and by one reader.
 
-    A chunk is whatever has arrived since the last one, at most a little over L{HIGH_WATER}; the client is paused
-    above that. ``declared`` is the length that the client announced, None when it sends chunks. Setting ``limit``
-    makes reading raise L{BodyTooLarge}: at once for a declared length, else with the first byte too many. The first
-    read sends ``100 Continue`` to a client that asked for it (RFC 9110 section 10.1.1).
+    A chunk is what has arrived since the last one, at most a little over L{HIGH_WATER}; above that, reading from the
+    socket is paused. ``declared`` is the announced length, None for the chunked coding. With a ``limit`` reading raises
+    L{BodyTooLarge}: at once for a declared length, else at the first byte too many. The first read sends
+    ``100 Continue`` to a client that asked for it (RFC 9110 section 10.1.1).
     """
 
     def __init__(self, source: BodySource, declared: int | None) -> None:
@@ -59,7 +59,7 @@ class Body:
         self._held: list[bytes] = []
         self._held_size = 0
         self._paused = False
-        self._invited = False
+        self._continue_sent = False
         self._failure: Exception | None = None
         self._waiting: Deferred[None] | None = None
 
@@ -77,15 +77,15 @@ class Body:
         The next chunk, or ``b""`` at the end.
 
         :raises BodyTooLarge: ``limit`` is exceeded
-        :raises BodyLost: the client went away, was too slow, or broke the framing
+        :raises BodyLost: the client left, was too slow, or broke the framing
         """
         limit = self.limit
         if limit is not None and max(self.declared or 0, self.received) > limit:
             raise BodyTooLarge(limit)
-        if not self._invited:
-            self._invited = True
+        if not self._continue_sent:
+            self._continue_sent = True
             if not self.ended:
-                self._source.invite_body()
+                self._source.send_continue()
         while not self._held and not self.ended and self._failure is None:
             await self._more()
             if limit is not None and self.received > limit:
@@ -98,7 +98,7 @@ class Body:
 
     async def read_all(self, limit: int) -> bytes:
         """
-        The whole body at once, for small documents of at most ``limit`` bytes.
+        The whole body, for small documents of at most ``limit`` bytes.
 
         :raises BodyTooLarge: it is longer than ``limit``, or than a smaller ``limit`` set before
         """
@@ -106,23 +106,23 @@ class Body:
         return b"".join([chunk async for chunk in self])
 
     def feed(self, data: bytes) -> None:
-        """Take bytes from the connection."""
+        """Append bytes from the connection."""
         self.received += len(data)
         self._held.append(data)
         self._held_size += max(len(data), PIECE_COST)
         if self._waiting is not None:
-            self._wake()  # who waits takes it all, or wants no more
+            self._wake()  # the reader takes all of it, or has ended
         elif self._held_size >= HIGH_WATER and not self._paused:
             self._paused = True
             self._source.pause_body()
 
     def end(self) -> None:
-        """The last byte has been fed."""
+        """Mark the end of the body."""
         self.ended = True
         self._wake()
 
     def fail(self, error: Exception) -> None:
-        """No further byte will come; the reader gets ``error`` after what is held."""
+        """Raise ``error`` to the reader, after the bytes that have arrived."""
         if not self.ended and self._failure is None:
             self._failure = error
             self._wake()

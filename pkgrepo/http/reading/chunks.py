@@ -1,5 +1,5 @@
 """
-Chunked transfer coding (RFC 9112 section 7.1), taken off a body as it arrives.
+A decoder of the chunked transfer coding (RFC 9112 section 7.1).
 
 =========  ============================================  ==================================
 state      the input is                                  left by
@@ -7,12 +7,12 @@ state      the input is                                  left by
 SIZE       a line with the next chunk's size             a size (DATA), zero (TRAILER)
 DATA       the chunk's bytes                             the last of them (CLOSING)
 CLOSING    the line end after them                       it (SIZE)
-TRAILER    fields after the last chunk, dropped          an empty line (ENDED)
-ENDED      not the body's any more
+TRAILER    fields after the last chunk, discarded        an empty line (ENDED)
+ENDED      beyond the body
 =========  ============================================  ==================================
 
-What two programs on the way might read differently is refused, so that no request hides in a body: sizes with a sign
-or a blank, line feeds alone, chunks that are longer than they say.
+What two programs on the way might read differently is refused, so that no request can be smuggled in a body: sizes
+with a sign or a blank, bare line feeds, chunks that are longer than their size.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-FREE_BYTES = 1024 * 1024  # of a body; these may come in chunks of any size, since some programs flush each line
-LEAST_AVERAGE = 16  # bytes in a chunk of a longer body; a chunk takes a microsecond, whatever is in it
+FREE_BYTES = 1024 * 1024  # of a body may come in chunks of any size, since some programs flush each line
+LEAST_AVERAGE = 16  # bytes in a chunk of a longer body; a chunk of any size costs a microsecond
 LINE_LIMIT = 1024  # bytes of a size with its extensions
 TRAILER_LIMIT = 64 * 1024  # bytes of all fields after the body
 
@@ -30,7 +30,7 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
 
 
 class MalformedChunks(Exception):  # noqa: N818 - named for what happened
-    """The chunks cannot be told apart, or are far too small."""
+    """The chunks are malformed, or far too small."""
 
 
 class State(Enum):
@@ -46,23 +46,23 @@ class State(Enum):
 SIZE, DATA, CLOSING, TRAILER, ENDED = State
 
 
-class Chunks:
-    """The chunks of one body. ``ended`` says that the last one is complete, with what follows it."""
+class ChunkDecoder:
+    """Decodes one body. ``ended`` says that the last chunk and the trailer are complete."""
 
     def __init__(self) -> None:
         self.ended = False
         self._state = SIZE
-        self._left = 0  # bytes of the chunk at hand
-        self._line = b""  # the beginning of a line whose end has not come yet
+        self._left = 0  # bytes of the present chunk
+        self._line = b""  # the beginning of an incomplete line
         self._count = 0
         self._decoded = 0
         self._trailer = 0
 
-    def take(self, data: bytes, pieces: list[memoryview | bytes]) -> int:
+    def decode(self, data: bytes, pieces: list[memoryview | bytes]) -> int:
         """
-        Put the content of ``data`` into ``pieces``; how much of ``data`` belongs to the body.
+        Append the decoded content of ``data`` to ``pieces``; returns how much of ``data`` belongs to the body.
 
-        :raises MalformedChunks: what was good before it is among the pieces
+        :raises MalformedChunks: the content before the fault is among the pieces
         """
         view = memoryview(data)
         at, size = 0, len(data)
@@ -76,30 +76,30 @@ class Chunks:
                     self._state = CLOSING
                 continue
             if self._state is SIZE and not self._line:
-                at = self._take_small(data, at, pieces)
+                at = self._decode_small(data, at, pieces)
             end = data.find(b"\n", at)
             if end < 0:
-                self._keep(data[at:])
+                self._keep_line(data[at:])
                 return size
             line = self._line + data[at:end]
             self._line = b""
             at = end + 1
-            self._read(line)
+            self._read_line(line)
         return at
 
-    def _keep(self, part: bytes) -> None:
-        """Wait for the rest of a line, unless it is wrong already."""
+    def _keep_line(self, part: bytes) -> None:
+        """Keep an incomplete line, unless it is malformed already."""
         line = self._line = self._line + part
         if self._state is CLOSING and line != b"\r":
             raise MalformedChunks("a chunk is longer than it says")
         if len(line) > (TRAILER_LIMIT - self._trailer if self._state is TRAILER else LINE_LIMIT):
             raise MalformedChunks("a line between them is too long")
 
-    def _read(self, line: bytes) -> None:
+    def _read_line(self, line: bytes) -> None:
         if not line.endswith(b"\r") or line.find(b"\r") != len(line) - 1:
             raise MalformedChunks("a line between them does not end with CR LF")
         if self._state is SIZE:
-            self._begin(line[:-1])
+            self._begin_chunk(line[:-1])
         elif len(line) == 1:
             self._state = SIZE if self._state is CLOSING else ENDED
             self.ended = self._state is ENDED
@@ -110,7 +110,7 @@ class Chunks:
             if self._trailer > TRAILER_LIMIT:
                 raise MalformedChunks("the fields after them are too long")
 
-    def _begin(self, line: bytes) -> None:
+    def _begin_chunk(self, line: bytes) -> None:
         found = _SIZE.fullmatch(line)
         if found is None or len(line) > LINE_LIMIT:
             raise MalformedChunks("a size is no number")
@@ -119,10 +119,10 @@ class Chunks:
             self._state = TRAILER
             return
         self._state = DATA
-        self._note(1, self._left)
+        self._count_chunks(1, self._left)
 
-    def _take_small(self, data: bytes, at: int, pieces: list[memoryview | bytes]) -> int:
-        """Take small chunks that are there whole, for a tenth of what the states cost; where the next one begins."""
+    def _decode_small(self, data: bytes, at: int, pieces: list[memoryview | bytes]) -> int:
+        """Decode small complete chunks, at a tenth of the cost of the states; returns where the next one begins."""
         count = decoded = 0
         while True:
             end = data.find(b"\r\n", at, at + 4)
@@ -137,10 +137,10 @@ class Chunks:
             count += 1
             decoded += size
         if count:
-            self._note(count, decoded)
+            self._count_chunks(count, decoded)
         return at
 
-    def _note(self, count: int, decoded: int) -> None:
+    def _count_chunks(self, count: int, decoded: int) -> None:
         self._count += count
         self._decoded += decoded
         if self._decoded > FREE_BYTES and self._decoded < LEAST_AVERAGE * self._count:

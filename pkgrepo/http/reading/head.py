@@ -1,8 +1,8 @@
 """
-The head of a request, checked and taken apart in one pass.
+The head of a request, checked and parsed in one pass.
 
-Two readers of one connection that disagree about where a request ends can be played against each other, so whatever
-leaves room for a second reading is refused: folded lines, bare CR or LF, blanks before a colon, two lengths, a length
+If two programs on the way of a connection disagree about where a request ends, a request can be smuggled past one of
+them. So everything ambiguous is refused: folded lines, bare CR or LF, blanks before a colon, two lengths, a length
 beside ``chunked``, two hosts (RFC 9112 sections 2.2, 3.2, 5.1, 5.2, 6.1, 6.3).
 """
 
@@ -27,7 +27,7 @@ _MAX_LENGTH_DIGITS = 18
 _METHODS = frozenset([b"GET", b"HEAD", b"PUT", b"POST", b"PATCH", b"DELETE", b"OPTIONS"])
 
 
-class BadHead(Exception):  # noqa: N818 - a verdict, not a fault of ours
+class BadHead(Exception):  # noqa: N818 - a fault of the client, not of ours
     """A head that is refused with ``status``; the message is for the client."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -41,8 +41,8 @@ class FieldBlock:
     The header fields of a request.
 
     ``values`` maps lower-case names to values, several lines of one name joined by a comma (RFC 9110 section 5.3);
-    it is shared by all requests of a connection that bring the same bytes, so nobody changes it. ``lines`` keeps
-    them as they came. ``length`` is None without Content-Length.
+    all requests of a connection with the same bytes share it, so it must not be changed. ``lines`` are the fields as
+    they came. ``length`` is None without Content-Length.
     """
 
     raw: bytes
@@ -62,7 +62,7 @@ class RequestLine:
     method: bytes
     target: bytes
     authority: bytes | None
-    modern: bool
+    is_http_1_1: bool
 
 
 def parse_request_line(line: bytes) -> RequestLine:
@@ -89,18 +89,18 @@ def parse_request_line(line: bytes) -> RequestLine:
 
 
 def _other_form(method: bytes, target: bytes, version: bytes) -> RequestLine:
-    modern = version == b"HTTP/1.1"
+    is_http_1_1 = version == b"HTTP/1.1"
     if target == b"*" and method == b"OPTIONS":
-        return RequestLine(method, target, None, modern)
+        return RequestLine(method, target, None, is_http_1_1)
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None or not is_host(absolute[1]):
         raise BadHead(400, "the request target is neither a path nor an http address")
     path = absolute[2]
-    return RequestLine(method, path if path[:1] == b"/" else b"/" + path, absolute[1], modern)
+    return RequestLine(method, path if path[:1] == b"/" else b"/" + path, absolute[1], is_http_1_1)
 
 
-def find_early_fault(data: bytes, at: int) -> str:
-    """What is wrong with the beginning of a head, which is ``data[at:]``, for the client; empty if nothing is."""
+def find_fault_in_part(data: bytes, at: int) -> str:
+    """A sentence for the client on what is wrong with ``data[at:]``, the beginning of a head; empty if nothing is."""
     if data.startswith(_TLS_HANDSHAKE, at):  # container clients try TLS first
         return "the client speaks TLS, and this address does not"
     if data.count(b"\n", at) != data.count(b"\r\n", at):
@@ -112,13 +112,13 @@ def parse_fields(raw: bytes, limits: HttpLimits) -> FieldBlock:
     """
     The field lines, each ended by CRLF, without the empty line.
 
-    :raises BadHead: see the module's rules; 431 for too many
+    :raises BadHead: they break the rules of the module, or are too many (431)
     """
     rows = raw.split(b"\r\n")
     rows.pop()
     if len(rows) > limits.header_count:
         raise BadHead(431, f"more than {limits.header_count} header fields")
-    # What is left without the harmless bytes must be exactly the line ends: no control, no lone CR or LF.
+    # Without the allowed bytes exactly the line ends must be left: no control byte, no lone CR or LF.
     if raw.translate(None, NOT_CONTROL) != b"\r\n" * len(rows):
         raise BadHead(400, "the header holds control bytes, or a line that does not end with CR LF")
     values: dict[bytes, bytes] = {}
@@ -177,7 +177,7 @@ def check_version(line: RequestLine, fields: FieldBlock) -> None:
 
     :raises BadHead: HTTP/1.1 without Host, or HTTP/1.0 with a transfer coding (RFC 9112 sections 3.2 and 6.1)
     """
-    if line.modern:
+    if line.is_http_1_1:
         if fields.host is None:
             raise BadHead(400, "HTTP/1.1 needs a Host header field")
     elif fields.chunked:

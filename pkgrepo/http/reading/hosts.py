@@ -1,4 +1,4 @@
-"""The grammar of host and port in a request's head, narrow enough that no library stumbles over what passes."""
+"""The grammar of host and port in a request's head, so narrow that libraries take everything that passes."""
 
 from __future__ import annotations
 

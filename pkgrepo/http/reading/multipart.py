@@ -1,7 +1,8 @@
 """
-Forms with files (RFC 7578), read part by part while they arrive.
+Forms with files (multipart/form-data, RFC 7578), read part by part while they arrive.
 
-Nothing is kept: a part's bytes are handed on as they come, and whoever does not want them moves to the next part.
+Nothing is kept in memory: a part is an iterator over its bytes, and a caller that does not want them asks for the next
+part.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TYPE = re.compile(r"multipart/form-data[ \t]*(?:;|$)", re.IGNORECASE)
 
 @frozen
 class MultipartLimits:
-    """Bounds of a form: how many parts, how long a text part and a header line may be in bytes."""
+    """Limits of a form: the number of parts, and the sizes of a text part and of a header line in bytes."""
 
     parts: int = 200
     text_bytes: int = 1024 * 1024
@@ -91,7 +92,7 @@ def read_form(body: Body, content_type: bytes | None, limits: MultipartLimits | 
 
 
 class _Form:
-    """The events of the parser, with one taken back at most."""
+    """The parser's events, as parts and their bytes."""
 
     def __init__(self, body: Body, content_type: bytes | None, limits: MultipartLimits) -> None:
         self.limits = limits
@@ -121,8 +122,8 @@ class _Form:
         """A segment, some of its bytes, None at its end, or _END."""
         while True:
             try:
-                event = next(self._events, _DRY)
-                if event is not _DRY:
+                event = next(self._events, _NEEDS_INPUT)
+                if event is not _NEEDS_INPUT:
                     return event
                 chunk = await self._body.read()
                 if not chunk:
@@ -136,7 +137,7 @@ class _Form:
 
 
 _END = object()
-_DRY = object()  # None is an event
+_NEEDS_INPUT = object()  # None is an event
 
 
 def _make_parser(content_type: bytes | None, limits: MultipartLimits) -> PushMultipartParser:

@@ -1,8 +1,8 @@
 """
-Who asked, and under which of our addresses, when requests come through proxies.
+The client's address and our own when requests come through proxies (Forwarded, X-Forwarded-*).
 
-A proxy's word counts only when the proxy is trusted. Addresses are read from the right, where our own proxies append:
-the first one that is not a trusted proxy is the client. Everything further left is what the client claims.
+These fields count only when a trusted proxy sent them. Addresses are read from the right, where our own proxies append:
+the first one that is not a trusted proxy is the client. Everything to the left of it is only what the client claims.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 
 
 @frozen
-class Via:
+class Addresses:
     """The client's IP address and ``scheme://host[/prefix]`` as the client typed it."""
 
     client_address: str
     base_url: str
 
 
-class Asked(Protocol):
-    """What is needed of a request."""
+class ForwardedRequest(Protocol):
+    """What is read of a request."""
 
     fields: dict[bytes, bytes]
 
     @property
     def authority(self) -> bytes | None:
-        """Host and port as the head says."""
+        """Host and port, from the head."""
 
     def isSecure(self) -> bool:
-        """Whether TLS ends at us."""
+        """Whether the connection has TLS that ends in this process."""
 
     @property
     def client(self) -> object:
@@ -53,7 +53,7 @@ class Asked(Protocol):
 
 @frozen
 class _Hop:
-    """What one proxy says of the request it got: from whom it came, and which address of ours was asked for."""
+    """One entry of the forwarding fields: the address it came from, and the scheme and host that were asked for."""
 
     node: str
     scheme: str = ""
@@ -61,7 +61,7 @@ class _Hop:
 
 
 class TrustedProxies:
-    """The networks whose proxies are believed; ``"unix"`` among them stands for peers on a Unix socket."""
+    """The networks whose proxies are trusted; ``"unix"`` among them stands for peers on a Unix socket."""
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
         names = list(networks)
@@ -69,19 +69,19 @@ class TrustedProxies:
         self._networks: list[IPv4Network | IPv6Network] = [ip_network(name) for name in names if name != "unix"]
         self._trusts_address = lru_cache(maxsize=1024)(self._look_up)
 
-    def resolve(self, request: Asked) -> Via:
+    def resolve(self, request: ForwardedRequest) -> Addresses:
         """The client behind ``request`` and the address it used."""
         peer = getattr(request.client, "host", "")
         scheme = "https" if request.isSecure() else "http"
         host = (request.authority or b"").decode("ascii") or _local_host(request.host)
         if not self.trusts(peer):
-            return Via(peer, f"{scheme}://{host}")
+            return Addresses(peer, f"{scheme}://{host}")
         hops = _read_forwarded(request.fields)
         if hops is None:
             hops = _read_x_forwarded(request.fields)
-        client, hop = self._look_through(hops, peer)
+        client, hop = self._find_client(hops, peer)
         outer_host = _with_port(hop.host or host, hop.scheme or scheme, _last(request.fields, b"x-forwarded-port"))
-        return Via(client, f"{hop.scheme or scheme}://{outer_host}{_prefix(request.fields)}")
+        return Addresses(client, f"{hop.scheme or scheme}://{outer_host}{_prefix(request.fields)}")
 
     def trusts(self, address: str) -> bool:
         """Whether a peer of this address is one of our proxies; an empty one means a Unix socket."""
@@ -97,13 +97,13 @@ class TrustedProxies:
         mapped = getattr(parsed, "ipv4_mapped", None)
         return any((mapped or parsed) in network for network in self._networks)
 
-    def _look_through(self, hops: list[_Hop], peer: str) -> tuple[str, _Hop]:
-        """The client, and what the outermost trusted proxy says; ``hops`` are in the order in which they were added."""
+    def _find_client(self, hops: list[_Hop], peer: str) -> tuple[str, _Hop]:
+        """The client, and the outermost trusted proxy's entry; ``hops`` are in the order in which they were added."""
         known, outer = peer, _Hop("")
         for hop in reversed(hops):
-            outer = hop  # added by a proxy that is trusted, or we would not be here
+            outer = hop  # added by a trusted proxy: the one before it in this loop, or the peer
             if not _is_address(hop.node):
-                break  # "unknown" or an obfuscated name: the proxy that says so is all we know
+                break  # "unknown" or an obfuscated name: no more is known than the proxy that wrote it
             known = hop.node
             if not self.trusts(known):
                 break
@@ -115,7 +115,7 @@ def _is_address(text: str) -> bool:
         ip_address(text)
     except ValueError:
         return False
-    return "%" not in text  # a zone means nothing elsewhere, and may hold anything
+    return "%" not in text  # a zone means nothing on another machine, and may hold anything
 
 
 def _local_host(host: object) -> str:
@@ -133,7 +133,7 @@ def _bare(node: str) -> str:
 
 
 def _read_forwarded(fields: Mapping[bytes, bytes]) -> list[_Hop] | None:
-    """``Forwarded`` (RFC 7239); an unreadable one counts for nothing."""
+    """The entries of ``Forwarded`` (RFC 7239); None without the field, or when it is malformed."""
     text = fields.get(b"forwarded")
     if text is None:
         return None
@@ -158,10 +158,10 @@ def _read_forwarded(fields: Mapping[bytes, bytes]) -> list[_Hop] | None:
 
 def _read_x_forwarded(fields: Mapping[bytes, bytes]) -> list[_Hop]:
     """
-    The ``X-Forwarded-*`` family.
+    The entries of the ``X-Forwarded-*`` fields.
 
-    Most proxies replace ``-Proto`` and ``-Host`` rather than append to them, so a list that is not as long as the
-    list of addresses belongs, by its last entry, to all of them.
+    Most proxies replace ``-Proto`` and ``-Host`` instead of appending to them. So where such a list is not as long as
+    the list of addresses, its last entry applies to all of them.
     """
     nodes = _list(fields, b"x-forwarded-for") or [""]
     schemes, hosts = _list(fields, b"x-forwarded-proto"), _list(fields, b"x-forwarded-host")
@@ -181,7 +181,7 @@ def _checked(node: str, scheme: str, host: str) -> _Hop:
 
 
 def _with_port(host: str, scheme: str, port: str) -> str:
-    """``host`` with the outer port, if it names none itself and the port is not the scheme's own."""
+    """``host`` with the port of the outer proxy, unless it has one or the port is the scheme's default."""
     if not _PORT.fullmatch(":" + port) or _PORT.search(host) or port == {"http": "80", "https": "443"}[scheme]:
         return host
     joined = f"{host}:{port}"

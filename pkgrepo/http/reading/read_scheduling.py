@@ -1,9 +1,9 @@
 """
-How much of a body is read at once, and whose turn it is while many arrive.
+Sizes of socket reads while request bodies arrive, and a fair queue for the large ones.
 
-Whatever it brings, a read costs a coroutine's step, a look for the heads of chunks, and the interpreter's lock, which
-other threads take meanwhile and give back late. So who sends faster than we read is read in large pieces. Those take
-time, and are taken in turn: a few, then what else there is to do, however many bodies arrive.
+A read has a fixed cost whatever its size: a step of a coroutine, a search for chunk heads, and the GIL, which other
+threads take meanwhile and release late. So a connection whose client sends faster than we read gets large reads. These
+take time; each turn of the reactor has a budget of them, and the connections beyond it are queued.
 """
 
 from __future__ import annotations
@@ -18,75 +18,75 @@ from pkgrepo.http.twisted_internals import read_at_most
 
 USUAL_READ = 64 * 1024  # bytes, as Twisted has it
 LARGE_READ = 260 * 1024  # bytes: 256 KiB, and what chunks have around them; 16 uploads cost a seventh less than by 64
-LARGE_READS = 6  # in a turn of the reactor: 1.5 MiB, about 1.5 ms; 4 cost a tenth more, with 8 others wait longer
+LARGE_READS = 6  # per turn of the reactor: 1.5 MiB, about 1.5 ms; 4 cost a tenth more, with 8 others wait longer
 
 
-class Pace:
+class ReadScheduler:
     """
-    How one connection reads the bodies it gets.
+    Chooses how one connection reads its request bodies.
 
-    While ``awaits_turn`` it reads nothing; ``steer`` is called when that has changed.
+    While ``paused`` it reads nothing; ``on_change`` is called when that changes.
     """
 
-    def __init__(self, turns: Turns, steer: Callable[[], None]) -> None:
-        self.awaits_turn = False
-        self._turns = turns
-        self._steer = steer
+    def __init__(self, queue: ReadQueue, on_change: Callable[[], None]) -> None:
+        self.paused = False
+        self._queue = queue
+        self._on_change = on_change
         self._enlarged: tcp.Connection | None = None
 
-    def took(self, count: int, socket: tcp.Connection | None) -> None:
-        """Note a read of at least ``USUAL_READ`` bytes: more was there, or could have been."""
+    def note_read(self, count: int, socket: tcp.Connection | None) -> None:
+        """Count a read of at least ``USUAL_READ`` bytes: the socket held at least as many."""
         if self._enlarged is None and socket is not None:
             self._enlarged = socket
             read_at_most(socket, LARGE_READ)
-        if count > USUAL_READ and self._turns.took_large(self):
-            self.awaits_turn = True
-            self._steer()
+        if count > USUAL_READ and self._queue.note_large_read(self):
+            self.paused = True
+            self._on_change()
 
-    def take_turn(self) -> None:
-        """Read on."""
-        self.awaits_turn = False
-        self._steer()
+    def resume(self) -> None:
+        """Read again."""
+        self.paused = False
+        self._on_change()
 
-    def end(self) -> None:
-        """The body is over: what comes now may be anything."""
+    def end_body(self) -> None:
+        """Go back to usual reads: what follows the body may be anything."""
         if self._enlarged is not None:
             read_at_most(self._enlarged, USUAL_READ)
             self._enlarged = None
 
 
-class Turns:
-    """The turns of one site's connections."""
+class ReadQueue:
+    """The large reads of one server: ``LARGE_READS`` per turn of the reactor, in the order of arrival."""
 
     def __init__(self, reactor: IReactorTime) -> None:
         self._reactor = reactor
         self._left = LARGE_READS
-        self._waiting: deque[Pace] = deque()
-        self._going_round = False
+        self._waiting: deque[ReadScheduler] = deque()
+        self._scheduled = False
 
-    def took_large(self, reader: Pace) -> bool:
+    def note_large_read(self, reader: ReadScheduler) -> bool:
         """
-        Note a large read; whether the reader now waits until it is told to take its turn.
+        Count a large read; whether the reader is queued now, to be resumed later.
 
-        It does when there were enough large reads in this turn of the reactor, and while others wait. Nobody waits for
-        one who has its turn and nothing to read.
+        It is when this turn's budget is spent, and while others are queued. A resumed reader whose socket is empty
+        blocks nobody.
         """
-        self._go_round()
+        self._schedule()
         self._left -= 1
         if self._left >= 0 and not self._waiting:
             return False
         self._waiting.append(reader)
         return True
 
-    def _go_round(self) -> None:
-        if not self._going_round:
-            self._going_round = True
-            self._reactor.callLater(0, self._begin)
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._reactor.callLater(0, self._begin_turn)
 
-    def _begin(self) -> None:
-        self._going_round = False
+    def _begin_turn(self) -> None:
+        self._scheduled = False
         self._left = LARGE_READS
         for _ in range(min(LARGE_READS, len(self._waiting))):
-            self._waiting.popleft().take_turn()
+            self._waiting.popleft().resume()
         if self._waiting:
-            self._go_round()
+            self._schedule()

@@ -1,4 +1,4 @@
-"""How long a connection's client has kept us waiting, and whether that is too long."""
+"""Idle, header, body-rate, drain, close and write-stall timeouts of one connection."""
 
 from __future__ import annotations
 
@@ -7,98 +7,98 @@ from pkgrepo.http.limits import HttpLimits
 Progress = tuple[int, int]
 
 
-class Patience:
+class ConnectionTimeouts:
     """
     The clocks of one connection.
 
-    Nothing here runs by itself: the connection says what begins and how many bytes come, and asks once in a while.
+    It has no timer of its own: the channel reports what starts and how many bytes arrive, and asks about once a second
+    whether a timeout has passed.
     """
 
     def __init__(self, limits: HttpLimits) -> None:
-        self.fresh = True  # no request has been made yet
+        self.first_request = True  # no request has been made on this connection yet
+        self.started_at = 0.0  # when the wait for a request, a head, the end of a drain or of the connection began
         self._limits = limits
-        self._since = 0.0  # when what we wait for began
         self._in_head = False
-        self._count = 0  # bytes since the last verdict
-        self._total = 0
-        self._waited = 0.0
-        self._quiet_since = 0.0
-        self._stalled = 0.0
+        self._count = 0  # bytes in the present window
+        self._drained = 0
+        self._window_s = 0.0
+        self._last_byte_at = 0.0
+        self._stalled_s = 0.0
         self._progress: Progress = (0, 0)
 
-    def begin_wait(self, now: float) -> None:
-        """A request may come, or the end."""
-        self._since = now
+    def start_wait(self, now: float) -> None:
+        """Start the wait for a request, or for the end of the connection."""
+        self.started_at = now
         self._in_head = False
 
-    @property
-    def since(self) -> float:
-        """When what is waited for began."""
-        return self._since
-
-    def begin_head(self, now: float) -> None:
-        """A part of a head has come, perhaps again."""
+    def start_head(self, now: float) -> None:
+        """Start the header deadline, unless it runs already."""
         if not self._in_head:
             self._in_head = True
-            self._since = now
+            self.started_at = now
 
     def end_head(self) -> None:
-        """A head is complete."""
-        self.fresh = self._in_head = False
+        """Stop the header deadline: the head is complete."""
+        self.first_request = self._in_head = False
 
-    def begin_body(self) -> None:
-        """A body is going to come."""
-        self._waited, self._count = 0.0, 0
+    def start_body(self) -> None:
+        """Start the first window of the body's rate."""
+        self._window_s, self._count = 0.0, 0
 
-    def begin_drain(self, now: float) -> None:
-        """What comes from now on is thrown away."""
-        self._since = self._quiet_since = now
-        self._count = self._total = 0
+    def start_drain(self, now: float) -> None:
+        """Start the deadlines for the rest of a refused body."""
+        self.started_at = self._last_byte_at = now
+        self._count = self._drained = 0
 
-    def count(self, size: int) -> None:
-        """Bytes of a body have come."""
+    def count_bytes(self, size: int) -> None:
+        """Count bytes of a body, or of a drained one."""
         self._count += size
-        self._total += size
+        self._drained += size
 
-    def head_is_late(self, now: float) -> bool:
-        """Whether the rest of a head should be there by now."""
-        return now - self._since >= self._limits.header_deadline_s
+    def head_timed_out(self, now: float) -> bool:
+        """Whether the header deadline has passed."""
+        return now - self.started_at >= self._limits.header_deadline_s
 
-    def request_is_late(self, now: float, *, leaving: bool) -> bool:
-        """Whether a connection without a request has been kept long enough."""
+    def idle_timed_out(self, now: float, *, draining: bool) -> bool:
+        """Whether a connection without a request has been kept for long enough; less while the server stops."""
         limits = self._limits
-        limit = limits.header_deadline_s if self.fresh else limits.idle_timeout_s
-        return now - self._since >= (min(limit, limits.leave_s) if leaving else limit)
+        limit = limits.header_deadline_s if self.first_request else limits.idle_timeout_s
+        return now - self.started_at >= (min(limit, limits.leave_s) if draining else limit)
 
-    def body_crawls(self, tick: float) -> bool:
-        """Whether too little of a body has come in the window that ends now; ``tick`` seconds have passed."""
-        self._waited += tick
-        if self._waited < self._limits.body_window_s:
+    def body_too_slow(self, tick: float) -> bool:
+        """Whether a window has ended in which the body came too slowly; ``tick`` seconds since the last call."""
+        self._window_s += tick
+        if self._window_s < self._limits.body_window_s:
             return False
-        crawls = self._count < self._limits.min_body_rate * self._waited
-        self.begin_body()
-        return crawls
+        too_slow = self._count < self._limits.min_body_rate * self._window_s
+        self.start_body()
+        return too_slow
 
     def drained_too_much(self) -> bool:
-        """Whether more has been thrown away than a client can expect."""
-        return self._total > self._limits.drain_bytes
+        """Whether more of a refused body has been read than ``drain_bytes``."""
+        return self._drained > self._limits.drain_bytes
 
-    def drain_is_over(self, now: float) -> bool:
-        """Whether the client has stopped sending, or does not stop."""
+    def drain_timed_out(self, now: float) -> bool:
+        """Whether the client has stopped sending a refused body, or has sent it for too long."""
         if self._count:
-            self._quiet_since = now
+            self._last_byte_at = now
             self._count = 0
-        return now - self._quiet_since >= self._limits.drain_idle_s or now - self._since >= self._limits.drain_s
+        return now - self._last_byte_at >= self._limits.drain_idle_s or now - self.started_at >= self._limits.drain_s
 
-    def close_is_late(self, now: float) -> bool:
-        """Whether the other end should have confirmed the end of the connection by now."""
-        return now - self._since >= self._limits.close_s
+    def close_timed_out(self, now: float) -> bool:
+        """Whether the client should have confirmed the end of the connection by now."""
+        return now - self.started_at >= self._limits.close_s
 
-    def reader_stalls(self, tick: float, progress: Progress | None) -> bool:
-        """Whether the client takes nothing; ``progress`` changes when it does, and is None if nothing waits for it."""
+    def write_stalled(self, tick: float, progress: Progress | None) -> bool:
+        """
+        Whether the client has read nothing for ``write_stall_s``.
+
+        ``progress`` changes whenever the client reads, and is None if nothing waits to be read. ``tick`` as above.
+        """
         if progress is None or progress != self._progress:
-            self._stalled = 0.0
+            self._stalled_s = 0.0
         else:
-            self._stalled += tick
+            self._stalled_s += tick
         self._progress = progress or (0, 0)
-        return self._stalled >= self._limits.write_stall_s
+        return self._stalled_s >= self._limits.write_stall_s

@@ -13,7 +13,7 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answering import transfer
+from pkgrepo.http.answering import file_transfer
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer, Content, text_answer
 from pkgrepo.http.limits import HttpLimits
@@ -70,8 +70,8 @@ def road(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if name.startswith("cold"):
         # What the page cache holds cannot be arranged; what it says can.
         probes: Iterator[bool] = iter([False, True] * 1000)
-        monkeypatch.setattr(transfer, "_is_cached", lambda *_: next(probes))
-        monkeypatch.setattr(transfer, "read_cached", lambda *_: None)
+        monkeypatch.setattr(file_transfer, "_is_cached", lambda *_: next(probes))
+        monkeypatch.setattr(file_transfer, "read_cached", lambda *_: None)
     return name.removeprefix("cold ")
 
 

@@ -10,7 +10,7 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.http.access_log import FLUSH_BYTES, LONGEST_PATH, LineLog
+from pkgrepo.http.access_log import FLUSH_BYTES, LONGEST_PATH, AccessLogWriter
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
@@ -28,8 +28,8 @@ async def handle(request: Request) -> Answer:
 
 def lines_of(data: bytes, style: str = "text", **options: Any) -> list[str]:
     file, clock = io.BytesIO(), Clock()
-    chosen = {name: options.pop(name) for name in ("scrub", "agents") if name in options}
-    log = LineLog(file, reactor=clock, style=style, **chosen)  # type: ignore[arg-type]
+    chosen = {name: options.pop(name) for name in ("redact", "agents") if name in options}
+    log = AccessLogWriter(file, reactor=clock, style=style, **chosen)  # type: ignore[arg-type]
     connection = Connection(handle, access_log=log, **options)
     connection.send(data)
     connection.lose()
@@ -95,8 +95,8 @@ def test_query_is_never_written(style: str) -> None:
     assert "secret" not in "".join(lines_of(GET, style))
 
 
-def test_path_is_scrubbed() -> None:
-    (line,) = lines_of(GET, scrub=lambda path: path.replace("b", "*"))
+def test_path_is_redactbed() -> None:
+    (line,) = lines_of(GET, redact=lambda path: path.replace("b", "*"))
     assert " /a%20* " in line
 
 
@@ -122,7 +122,7 @@ def test_client_that_left_has_its_line() -> None:
         return Answer()
 
     file, clock = io.BytesIO(), Clock()
-    connection = Connection(forever, access_log=LineLog(file, reactor=clock))
+    connection = Connection(forever, access_log=AccessLogWriter(file, reactor=clock))
     connection.send(GET)
     connection.lose()
     clock.advance(1)
@@ -131,7 +131,7 @@ def test_client_that_left_has_its_line() -> None:
 
 def test_lines_are_written_together_and_soon() -> None:
     file, clock = io.BytesIO(), Clock()
-    connection = Connection(handle, access_log=LineLog(file, reactor=clock))
+    connection = Connection(handle, access_log=AccessLogWriter(file, reactor=clock))
     connection.send(GET)
     assert file.getvalue() == b""
     clock.advance(1)
@@ -143,7 +143,7 @@ def test_lines_are_written_together_and_soon() -> None:
 
 def test_log_goes_on_in_another_file() -> None:
     old, new, clock = io.BytesIO(), io.BytesIO(), Clock()
-    log = LineLog(old, reactor=clock)
+    log = AccessLogWriter(old, reactor=clock)
     connection = Connection(handle, access_log=log)
     connection.send(GET)
     kept: list[bytes] = []
@@ -160,7 +160,7 @@ def test_log_that_cannot_be_written_fails_no_request() -> None:
         def write(self, _data: Any) -> int:
             raise OSError("disk full")
 
-    log = LineLog(Full(), reactor=Clock())
+    log = AccessLogWriter(Full(), reactor=Clock())
     connection = Connection(handle, access_log=log)
     connection.send(GET)
     log.flush()

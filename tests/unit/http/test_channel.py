@@ -8,7 +8,7 @@ import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
 from pkgrepo.http.answers import Answer, Refusal, text_answer
-from pkgrepo.http.channel import HELD_LIMIT, TURN
+from pkgrepo.http.channel import BUFFER_LIMIT, REQUESTS_PER_TURN
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.reading.body import HIGH_WATER, BodyLost
 from pkgrepo.http.request import Request
@@ -341,15 +341,15 @@ def test_pipelined_requests_are_answered_in_order_and_one_at_a_time() -> None:
 def test_many_pipelined_requests_are_answered_a_few_at_a_time() -> None:
     connection = Connection(path)
     connection.send(GET * 2000)
-    assert len(connection.answers()) == TURN
+    assert len(connection.answers()) == REQUESTS_PER_TURN
     connection.clock.advance(0)  # this clock runs every turn there is
-    assert len(connection.answers()) == 2000 - TURN
+    assert len(connection.answers()) == 2000 - REQUESTS_PER_TURN
 
 
 def test_client_that_pipelines_too_much_is_paused() -> None:
     connection = Connection(gate := Gate())
     connection.send(GET + b"GET /2 HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 20_000)
-    connection.send(b"x" * HELD_LIMIT)
+    connection.send(b"x" * BUFFER_LIMIT)
     assert not connection.reading
     gate.open()
     assert connection.reading

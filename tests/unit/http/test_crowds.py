@@ -12,7 +12,7 @@ from twisted.internet.testing import StringTransport
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
-from pkgrepo.http.site import ROOM, make_site
+from pkgrepo.http.site import CLOSED_AT_ONCE, make_site
 from tests.support.http import Connection
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -45,12 +45,12 @@ class Crowd:
 
 
 def test_those_that_wait_the_longest_make_room() -> None:
-    crowd = Crowd(2 * ROOM)
-    for _ in range(2 * ROOM - 1):
+    crowd = Crowd(2 * CLOSED_AT_ONCE)
+    for _ in range(2 * CLOSED_AT_ONCE - 1):
         crowd.join()
     assert crowd.closed() == []
     crowd.join(data=GET)
-    assert crowd.closed() == list(range(ROOM))
+    assert crowd.closed() == list(range(CLOSED_AT_ONCE))
     assert b"200 OK" in crowd.transports[-1].value()
 
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkgrepo.http.answering.conditional import Choice, choose, parse_date, render_date
+from pkgrepo.http.answering.conditional import Selection, parse_date, render_date, select
 from pkgrepo.http.answers import Answer
 
 ANSWER = Answer(body=b"0123456789", etag=b'"a"', last_modified=1_700_000_000, ranges=True)
-WHOLE = Choice(200, 0, 10)
-CURRENT = Choice(304, 0, 0)
+WHOLE = Selection(200, 0, 10)
+CURRENT = Selection(304, 0, 0)
 DATE = render_date(1_700_000_000)
 EARLIER = render_date(1_699_999_999)
 
@@ -19,7 +19,7 @@ def fields(**given_fields: bytes) -> dict[bytes, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("given_fields", "choice"),
+    ("given_fields", "selection"),
     [
         (fields(), WHOLE),
         (fields(if_none_match=b'"a"'), CURRENT),
@@ -34,61 +34,61 @@ def fields(**given_fields: bytes) -> dict[bytes, bytes]:
         (fields(if_modified_since=b"yesterday"), WHOLE),
         (fields(if_none_match=b'"b"', if_modified_since=DATE), WHOLE),
         (fields(if_none_match=b'"a"', range=b"bytes=0-1"), CURRENT),
-        (fields(range=b"bytes=0-1"), Choice(206, 0, 2)),
-        (fields(range=b"bytes=3-"), Choice(206, 3, 10)),
-        (fields(range=b"bytes=-3"), Choice(206, 7, 10)),
-        (fields(range=b"bytes=-30"), Choice(206, 0, 10)),
-        (fields(range=b"bytes=9-99"), Choice(206, 9, 10)),
-        (fields(range=b"Bytes= 0-0 "), Choice(206, 0, 1)),
-        (fields(range=b"bytes=10-"), Choice(416, 0, 0)),
-        (fields(range=b"bytes=-0"), Choice(416, 0, 0)),
-        (fields(range=b"bytes=2-1"), Choice(416, 0, 0)),
+        (fields(range=b"bytes=0-1"), Selection(206, 0, 2)),
+        (fields(range=b"bytes=3-"), Selection(206, 3, 10)),
+        (fields(range=b"bytes=-3"), Selection(206, 7, 10)),
+        (fields(range=b"bytes=-30"), Selection(206, 0, 10)),
+        (fields(range=b"bytes=9-99"), Selection(206, 9, 10)),
+        (fields(range=b"Bytes= 0-0 "), Selection(206, 0, 1)),
+        (fields(range=b"bytes=10-"), Selection(416, 0, 0)),
+        (fields(range=b"bytes=-0"), Selection(416, 0, 0)),
+        (fields(range=b"bytes=2-1"), Selection(416, 0, 0)),
         (fields(range=b"bytes=-"), WHOLE),
         (fields(range=b"bytes=0-1,3-4"), WHOLE),
         (fields(range=b"lines=0-1"), WHOLE),
         (fields(range=b"bytes=a-b"), WHOLE),
         (fields(range=b"bytes=" + b"9" * 5000 + b"-"), WHOLE),
-        (fields(range=b"bytes=0-1", if_range=b'"a"'), Choice(206, 0, 2)),
+        (fields(range=b"bytes=0-1", if_range=b'"a"'), Selection(206, 0, 2)),
         (fields(range=b"bytes=0-1", if_range=b'"b"'), WHOLE),
         (fields(range=b"bytes=0-1", if_range=b'W/"a"'), WHOLE),
-        (fields(range=b"bytes=0-1", if_range=DATE), Choice(206, 0, 2)),
+        (fields(range=b"bytes=0-1", if_range=DATE), Selection(206, 0, 2)),
         (fields(range=b"bytes=0-1", if_range=EARLIER), WHOLE),
     ],
 )
-def test_client_gets_what_its_conditions_leave(given_fields: dict[bytes, bytes], choice: Choice) -> None:
-    assert choose(b"GET", given_fields, ANSWER) == choice
+def test_client_gets_what_its_conditions_leave(given_fields: dict[bytes, bytes], selection: Selection) -> None:
+    assert select(b"GET", given_fields, ANSWER) == selection
 
 
 def test_range_is_ignored_for_head_and_where_ranges_are_not_offered() -> None:
-    assert choose(b"HEAD", fields(range=b"bytes=0-1"), ANSWER) == WHOLE
-    assert choose(b"GET", fields(range=b"bytes=0-1"), Answer(body=b"0123456789")) == WHOLE
+    assert select(b"HEAD", fields(range=b"bytes=0-1"), ANSWER) == WHOLE
+    assert select(b"GET", fields(range=b"bytes=0-1"), Answer(body=b"0123456789")) == WHOLE
 
 
 def test_conditions_concern_successful_reads_only() -> None:
-    assert choose(b"PUT", fields(if_none_match=b"*"), ANSWER).status == 200
-    assert choose(b"GET", fields(if_none_match=b"*"), Answer(status=404)).status == 404
+    assert select(b"PUT", fields(if_none_match=b"*"), ANSWER).status == 200
+    assert select(b"GET", fields(if_none_match=b"*"), Answer(status=404)).status == 404
 
 
 def test_empty_body_has_no_range() -> None:
-    assert choose(b"GET", fields(range=b"bytes=0-"), Answer(ranges=True)).status == 416
+    assert select(b"GET", fields(range=b"bytes=0-"), Answer(ranges=True)).status == 416
 
 
 @given(st.integers(0, 50), st.integers(0, 60) | st.none(), st.integers(0, 60) | st.none())
 def test_range_is_what_a_slice_would_give(size: int, first: int | None, last: int | None) -> None:
     text = b"bytes=%s-%s" % tuple(b"" if part is None else b"%d" % part for part in (first, last))
     body = bytes(range(size))
-    choice = choose(b"GET", fields(range=text), Answer(body=body, ranges=True))
+    selection = select(b"GET", fields(range=text), Answer(body=body, ranges=True))
     if first is None:
         expected = b"" if not last else body[-last:]
     else:
         expected = body[first:] if last is None else body[first : last + 1]
     if first is None and last is None:
-        assert choice == Choice(200, 0, size)
+        assert selection == Selection(200, 0, size)
     elif expected:
-        assert choice.status == 206
-        assert body[choice.start : choice.end] == expected
+        assert selection.status == 206
+        assert body[selection.start : selection.end] == expected
     else:
-        assert choice.status == 416
+        assert selection.status == 416
 
 
 @given(st.integers(0, 4_000_000_000))

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.web.http import _ChunkedTransferDecoder
 
-from pkgrepo.http.reading.chunks import LINE_LIMIT, TRAILER_LIMIT, Chunks, MalformedChunks
+from pkgrepo.http.reading.chunks import LINE_LIMIT, TRAILER_LIMIT, ChunkDecoder, MalformedChunks
 
 
 def decode(*reads: bytes) -> tuple[bytes, bytes | None]:
     """The content, and what follows the body, None when its end has not come."""
-    chunks, content, rest = Chunks(), bytearray(), b""
+    chunks, content, rest = ChunkDecoder(), bytearray(), b""
     for read in reads:
         pieces: list[memoryview | bytes] = []
         end = 0
         try:
-            end = 0 if chunks.ended else chunks.take(read, pieces)
+            end = 0 if chunks.ended else chunks.decode(read, pieces)
         finally:
             content += b"".join(pieces)
         rest += read[end:] if chunks.ended else b""
@@ -90,7 +90,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(wire: bytes) -
 def test_what_is_good_before_a_mistake_is_given_out() -> None:
     pieces: list[memoryview | bytes] = []
     with pytest.raises(MalformedChunks):
-        Chunks().take(b"5\r\nhello\r\nx\r\n", pieces)
+        ChunkDecoder().decode(b"5\r\nhello\r\nx\r\n", pieces)
     assert pieces == [b"hello"]
 
 

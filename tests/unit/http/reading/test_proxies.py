@@ -4,7 +4,7 @@ import pytest
 from attrs import define, field
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 
-from pkgrepo.http.reading.proxies import TrustedProxies, Via
+from pkgrepo.http.reading.proxies import Addresses, TrustedProxies
 
 
 @define
@@ -66,14 +66,14 @@ TRUSTED = TrustedProxies(["10.0.0.0/8", "fd00::/8"])
     ],
 )
 def test_rightmost_untrusted_address_is_the_client(fields: dict[bytes, bytes], client: str, base: str) -> None:
-    assert TRUSTED.resolve(Asked(fields)) == Via(client, base)
+    assert TRUSTED.resolve(Asked(fields)) == Addresses(client, base)
 
 
 def test_strangers_are_not_believed() -> None:
     fields = {b"x-forwarded-for": b"1.1.1.1", b"x-forwarded-host": b"evil", b"forwarded": b"for=1.1.1.1;host=evil"}
     stranger = Asked(fields, client=IPv4Address("TCP", "11.0.0.1", 5000))
-    assert TRUSTED.resolve(stranger) == Via("11.0.0.1", "http://inside:8081")
-    assert TrustedProxies().resolve(Asked(fields)) == Via("10.0.0.1", "http://inside:8081")
+    assert TRUSTED.resolve(stranger) == Addresses("11.0.0.1", "http://inside:8081")
+    assert TrustedProxies().resolve(Asked(fields)) == Addresses("10.0.0.1", "http://inside:8081")
 
 
 def test_proxy_reached_over_ipv6_is_recognised() -> None:

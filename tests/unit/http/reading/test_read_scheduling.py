@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from pkgrepo.http.answers import Answer
-from pkgrepo.http.reading.read_scheduling import LARGE_READ, LARGE_READS, USUAL_READ, Pace, Turns
+from pkgrepo.http.reading.read_scheduling import LARGE_READ, LARGE_READS, USUAL_READ, ReadQueue, ReadScheduler
 from pkgrepo.http.request import Request
 from tests.support.http import Connection
 
@@ -38,17 +38,17 @@ class Crowd:
 
     def __init__(self, count: int) -> None:
         self.reactor = Reactor()
-        turns = Turns(self.reactor)  # type: ignore[arg-type]
-        self.steered: list[int] = []
-        self.paces = [Pace(turns, lambda number=n: self.steered.append(number)) for n in range(count)]  # type: ignore[misc]
+        queue = ReadQueue(self.reactor)  # type: ignore[arg-type]
+        self.changed: list[int] = []
+        self.readers = [ReadScheduler(queue, lambda number=n: self.changed.append(number)) for n in range(count)]  # type: ignore[misc]
 
     def read(self, *numbers: int) -> None:
         for number in numbers:
-            assert not self.paces[number].awaits_turn
-            self.paces[number].took(LARGE_READ, None)
+            assert not self.readers[number].paused
+            self.readers[number].note_read(LARGE_READ, None)
 
     def waiting(self) -> list[int]:
-        return [number for number, pace in enumerate(self.paces) if pace.awaits_turn]
+        return [number for number, reader in enumerate(self.readers) if reader.paused]
 
 
 def test_those_beyond_a_few_wait_and_go_on_a_few_in_a_turn_in_the_order_in_which_they_came() -> None:
@@ -62,7 +62,7 @@ def test_those_beyond_a_few_wait_and_go_on_a_few_in_a_turn_in_the_order_in_which
     crowd.reactor.turn()
     assert crowd.reactor.calls == []
     waited = list(range(LARGE_READS, 2 * LARGE_READS + 2))
-    assert crowd.steered == waited + waited  # once to stop, once to go on
+    assert crowd.changed == waited + waited  # once to stop, once to go on
 
 
 def test_who_reads_again_waits_behind_those_who_wait() -> None:
@@ -79,14 +79,14 @@ def test_one_alone_reads_on() -> None:
     for _ in range(3 * LARGE_READS):
         crowd.read(0)
         crowd.reactor.turn()
-    assert crowd.steered == []
+    assert crowd.changed == []
 
 
 def test_reads_of_the_usual_size_need_no_turn() -> None:
     crowd = Crowd(1)
     for _ in range(3 * LARGE_READS):
-        crowd.paces[0].took(USUAL_READ, None)
-    assert crowd.reactor.calls == crowd.steered == []
+        crowd.readers[0].note_read(USUAL_READ, None)
+    assert crowd.reactor.calls == crowd.changed == []
 
 
 async def read_all(request: Request) -> Answer:

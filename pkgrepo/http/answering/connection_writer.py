@@ -1,4 +1,4 @@
-"""The writing half of a connection: bytes to the client, as fast as it takes them."""
+"""The writing half of a connection, with back-pressure from the client to whoever produces the answer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pkgrepo.http.twisted_internals import PullToPush, is_plain_tcp, socket_of, 
 
 
 @implementer(IPushProducer)
-class Outlet(Protocol):
+class ConnectionWriter(Protocol):
     """
-    What answers are written to.
+    Writes answers.
 
-    To its transport it is a producer, so that it hears when the client is slow, and passes that on to the producer of
-    the answer at hand. ``direct`` says whether bytes reach the socket as we write them.
+    It is registered as the producer of its transport, learns so when the write buffer is full, and passes that on to
+    the producer of the present answer. ``direct`` says whether bytes reach the socket unchanged.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Outlet(Protocol):
         self._producer_streams = True
 
     def connectionMade(self) -> None:
-        """Learn what kind of transport this is."""
+        """Find out what kind of transport this is."""
         transport: Any = self.transport
         self.socket = socket_of(transport)
         self.direct = is_plain_tcp(transport)
@@ -40,22 +40,22 @@ class Outlet(Protocol):
         transport.registerProducer(self, True)
 
     def getPeer(self) -> Any:
-        """The address of the other end."""
+        """The client's address."""
         return self.transport.getPeer()  # type: ignore[union-attr]
 
     def getHost(self) -> Any:
-        """The address of our end."""
+        """Our address."""
         return self.transport.getHost()  # type: ignore[union-attr]
 
     def send(self, data: bytes) -> None:
         """
-        Write, at once if the kernel takes it.
+        Write at once if the kernel takes it, else when the socket is ready.
 
-        Going through the reactor would cost two changes of its interest in the socket and one more turn.
+        Through the reactor a write costs two changes of its interest in the socket, and one more turn.
         """
         if self.direct and not unsent(self.socket) and self.socket.connected:
             sent = self.socket.writeSomeData(data)
-            if isinstance(sent, int):  # else the transport finds the same error again, and acts on it
+            if isinstance(sent, int):  # else the transport gets the same error, and handles it
                 if sent == len(data):
                     return
                 data = data[sent:]
@@ -70,12 +70,12 @@ class Outlet(Protocol):
         self.transport.writeSequence(data)  # type: ignore[union-attr]
 
     def unsent(self) -> int:
-        """Bytes that we hold and the kernel has not taken yet."""
+        """How many bytes the kernel has not taken yet."""
         return unsent(self.socket) if self.socket is not None else 0
 
     @property
     def blocked(self) -> bool:
-        """Whether the transport holds enough unsent bytes."""
+        """Whether the transport's write buffer is full."""
         return self._blocked
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
@@ -90,25 +90,25 @@ class Outlet(Protocol):
             producer.pauseProducing()
 
     def unregisterProducer(self) -> None:
-        """The producer has written everything."""
+        """Remove the producer, which has written everything."""
         producer, self._producer = self._producer, None
         if producer is not None and not self._producer_streams:
             producer.stopStreaming()
 
     def pauseProducing(self) -> None:
-        """The transport holds enough unsent bytes."""
+        """Pause the producer: the transport's write buffer is full."""
         self._blocked = True
         if self._producer is not None:
             self._producer.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """The transport has sent what it held."""
+        """Resume the producer: the transport's write buffer is empty."""
         self._blocked = False
         if self._producer is not None:
             self._producer.resumeProducing()
 
     def stopProducing(self) -> None:
-        """The connection is gone."""
+        """Stop the producer: the connection has ended."""
         producer, self._producer = self._producer, None
         if producer is not None:
             producer.stopProducing()

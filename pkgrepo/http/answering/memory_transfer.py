@@ -1,0 +1,145 @@
+"""
+Bodies in memory that are large, and bodies that write themselves, on their way to the client.
+
+A body that turns out shorter than announced never looks complete: the connection is aborted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IConsumer, IPushProducer
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from pkgrepo.http.answers import Content
+from pkgrepo.http.connection import Connection
+from pkgrepo.http.request import Request
+
+PIECE = 128 * 1024  # bytes of a body in memory written at once; what Twisted gives the kernel in one call
+
+_log = Logger()
+
+
+def send_bytes(request: Request, body: bytes) -> Deferred[None]:
+    """Send a large body in memory, after its head was written, with little of it copied at a time."""
+    transfer = _PushBytes(request, body)
+    transfer.begin()
+    return transfer.done
+
+
+async def deliver(request: Request, content: Content, start: int, end: int) -> None:
+    """Let ``content`` write itself; abort the connection when it fails or ends early."""
+    assert content.deliver is not None
+    consumer = _BoundedConsumer(request, end - start)
+    try:
+        awaitable = content.deliver(consumer, start, end)
+        delivery = awaitable if isinstance(awaitable, Deferred) else Deferred.fromCoroutine(_wait(awaitable))
+        request.notifyFinish().addErrback(lambda _: delivery.cancel())
+        await delivery
+    except CancelledError:
+        request.abort()
+    except Exception:  # noqa: BLE001 - whatever it was, the client must not take the body for whole
+        if not request.gone:
+            _log.failure("delivering a body failed, request {request_id}", request_id=request.request_id)
+        request.abort()
+    else:
+        if consumer.left and not request.gone:
+            _log.error("a body ended {left} bytes early", left=consumer.left)
+            request.abort()
+        else:
+            request.finish()
+
+
+async def _wait(awaitable: Awaitable[None]) -> None:
+    await awaitable
+
+
+@implementer(IPushProducer)
+class _PushBytes:
+    """
+    A body in memory, written as fast as the client reads it.
+
+    The transport copies what is written: if it were written at once, a large document that many clients read slowly
+    would be in memory once for each of them. ``done`` fires at the end, or when the client has left.
+    """
+
+    def __init__(self, request: Request, body: bytes) -> None:
+        self.done: Deferred[None] = Deferred(lambda _: self._abort())
+        self._request = request
+        self._channel: Connection = request.channel
+        self._body = memoryview(body)
+        self._paused = True
+        self._ended = False
+
+    def begin(self) -> None:
+        """Start writing."""
+        self._channel.registerProducer(self, True)
+        if not self._channel.blocked:
+            self.resumeProducing()
+
+    def pauseProducing(self) -> None:
+        """Stop writing: the transport's write buffer is full."""
+        self._paused = True
+
+    def resumeProducing(self) -> None:
+        """Write on, until the transport's write buffer is full."""
+        if not self._paused or self._ended:
+            return
+        self._paused = False
+        while not (self._paused or self._ended):
+            piece, self._body = self._body[:PIECE], self._body[PIECE:]
+            self._request.sentLength += len(piece)
+            self._channel.write(bytes(piece))
+            if not self._body and not self._ended:
+                self._ended = True
+                self._channel.unregisterProducer()
+                self._request.finish()
+                self._fire()
+
+    def stopProducing(self) -> None:
+        """End the transfer: the client has left."""
+        if not self._ended:
+            self._ended = True
+            self._body = memoryview(b"")
+            self._request.gone = True  # the transport calls this before the channel's connectionLost
+            self._fire()
+
+    def _abort(self) -> None:
+        self._request.abort()
+        self.stopProducing()
+
+    def _fire(self) -> None:
+        if not self.done.called:
+            self.done.callback(None)
+
+
+@implementer(IConsumer)
+class _BoundedConsumer:
+    """The consumer of a body that writes itself; takes no more bytes than the head announced."""
+
+    def __init__(self, request: Request, count: int) -> None:
+        self._request: Any = request
+        self.left = count
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        """Pass on."""
+        if self._request.gone:
+            producer.stopProducing()
+        else:
+            self._request.registerProducer(producer, streaming)
+
+    def unregisterProducer(self) -> None:
+        """Pass on."""
+        if not self._request.gone:
+            self._request.unregisterProducer()
+
+    def write(self, data: bytes) -> None:
+        """Pass the bytes on, up to the announced length."""
+        data = data[: self.left] if len(data) > self.left else data
+        self.left -= len(data)
+        if data and not self._request.gone:
+            self._request.sentLength += len(data)
+            self._request.channel.write(data)
