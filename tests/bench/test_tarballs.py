@@ -8,9 +8,9 @@ import json
 import os
 
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.publish import tarball
 from pkgrepo.formats.npm.publish.envelope import read_publication
 from pkgrepo.formats.npm.publish.scanner import PublishScanner
+from pkgrepo.formats.npm.publish.tarball import inspect_tarball
 from tests.bench.tarballs import NodePackage, versions
 
 
@@ -30,7 +30,7 @@ def test_a_tarball_holds_the_manifest_that_is_published() -> None:
     descriptor = os.memfd_create("tarball")
     try:
         os.write(descriptor, package.tarball())
-        packed = tarball.inspect(descriptor, package.filename, package.name, semver.parse_version(package.version))
+        packed = inspect_tarball(descriptor, package.filename, package.name, semver.parse_version(package.version))
     finally:
         os.close(descriptor)
     assert packed.manifest == package.manifest

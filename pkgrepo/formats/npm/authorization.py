@@ -11,6 +11,21 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 
+UNPUBLISH: Final = "unpublish"
+
+# The words of ``npm access``.
+_PERMISSIONS: Final = (("write", Action.WRITE), ("read", Action.READ))
+
+_VERBS: Final = {
+    "publish": "publish",
+    "deprecate": "deprecate",
+    "undeprecate": "deprecate",
+    "unpublish": UNPUBLISH,
+    "owner": "change the owners of",
+    "star": "star",
+    "unstar": "star",
+}
+
 
 async def authorize_read(services: Services, request: Request, repository: Repository, name: str | None) -> Identity:
     """
@@ -36,6 +51,29 @@ async def authorize_change(
     request.repository = repository.path
     identity = await services.access.identify(request)
     require(services, identity, action, repository, name, verb)
+    return identity
+
+
+async def authorize_audit(services: Services, request: Request, repository: Repository) -> Identity:
+    """
+    The identity of a caller who may ask about vulnerabilities.
+
+    Every logged-in user may: the answer says nothing about the repository, and a user who may read only some packages
+    of it (as a member of a project, or with a token) audits what they have installed.
+
+    :raises AuthenticationRequired: the caller is anonymous, and anonymous callers may not read the repository
+    """
+    identity = await services.access.identify(request)
+    if identity.anonymous:
+        services.access.require(identity, Action.READ, repository)
+    return identity
+
+
+async def require_login(services: Services, request: Request) -> Identity:
+    """The identity of a logged-in caller. :raises AuthenticationRequired: the caller is anonymous"""
+    identity = await services.access.identify(request)
+    if identity.anonymous:
+        raise AuthenticationRequired
     return identity
 
 
@@ -65,14 +103,6 @@ def verb_of_put(request: Request, revision: str) -> str:
     return _VERBS.get(command, "change" if revision else "publish")
 
 
-async def require_login(services: Services, request: Request) -> Identity:
-    """The identity of a logged-in caller. :raises AuthenticationRequired: the caller is anonymous"""
-    identity = await services.access.identify(request)
-    if identity.anonymous:
-        raise AuthenticationRequired
-    return identity
-
-
 def permission_of(services: Services, repository: Repository, username: str) -> Callable[[str], str | None]:
     """A function from a package's name to what the user may do with it: ``write``, ``read`` or None."""
     user = services.accounts.find_user(username)
@@ -85,34 +115,3 @@ def permission_of(services: Services, repository: Repository, username: str) -> 
         return next((word for word, action in _PERMISSIONS if may(identity, action, repository, name)), None)
 
     return permission
-
-
-UNPUBLISH: Final = "unpublish"
-
-# The words of ``npm access``.
-_PERMISSIONS: Final = (("write", Action.WRITE), ("read", Action.READ))
-
-_VERBS: Final = {
-    "publish": "publish",
-    "deprecate": "deprecate",
-    "undeprecate": "deprecate",
-    "unpublish": UNPUBLISH,
-    "owner": "change the owners of",
-    "star": "star",
-    "unstar": "star",
-}
-
-
-async def authorize_audit(services: Services, request: Request, repository: Repository) -> Identity:
-    """
-    The identity of a caller who may ask about vulnerabilities.
-
-    Every logged-in user may: the answer says nothing about the repository, and a user who may read only some packages
-    of it (as a member of a project, or with a token) audits what they have installed.
-
-    :raises AuthenticationRequired: the caller is anonymous, and anonymous callers may not read the repository
-    """
-    identity = await services.access.identify(request)
-    if identity.anonymous:
-        services.access.require(identity, Action.READ, repository)
-    return identity

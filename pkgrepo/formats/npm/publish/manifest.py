@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from attrs import frozen
@@ -35,21 +35,23 @@ _INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall")
 
 
 @frozen
-class CleanManifest:
+class StoredManifest:
     """
     The manifest of a version as it is stored, and the parts that are stored outside of it.
 
-    ``manifest`` has no ``dist`` yet. ``deprecated`` is the message of a version that is published deprecated, else
+    ``fields`` has no ``dist`` yet. ``deprecated`` is the message of a version that is published deprecated, else
     empty.
     """
 
-    manifest: Mapping[str, Any]
+    fields: Mapping[str, Any]
     readme: str
     readme_filename: str
     deprecated: str
 
 
-def clean(sent: Mapping[str, Any], *, name: str, version: semver.Version, packed: TarballContents) -> CleanManifest:
+def clean_manifest(
+    sent: Mapping[str, Any], *, name: str, version: semver.Version, contents: TarballContents
+) -> StoredManifest:
     """
     The cleaned manifest for the version object of a publish document.
 
@@ -57,29 +59,40 @@ def clean(sent: Mapping[str, Any], *, name: str, version: semver.Version, packed
     """
     if sent.get("private") is True:
         raise Invalid(f"{name} is marked as private: remove 'private' from package.json to publish it", "private")
-    for field in _MAPS:
-        _check_map(field, sent.get(field))
-    manifest = {
+    for key in _MAPS:
+        _check_map(key, sent.get(key))
+    fields = {
         key: value
         for key, value in sent.items()
         if key not in _DROPPED and (key in _KEPT or not key.startswith("_")) and value is not None
     }
-    manifest |= {"name": name, "version": version.text, "_id": f"{name}@{version.text}"}
+    fields |= {"name": name, "version": version.text, "_id": f"{name}@{version.text}"}
     scripts = sent.get("scripts") or {}
     # Clients look for install scripts only where this is set.
-    if packed.has_gyp or any(scripts.get(script) for script in _INSTALL_SCRIPTS):
-        manifest["hasInstallScript"] = True
-    manifest["_hasShrinkwrap"] = packed.has_shrinkwrap
-    return CleanManifest(
-        manifest=manifest,
+    if contents.has_gyp or any(scripts.get(script) for script in _INSTALL_SCRIPTS):
+        fields["hasInstallScript"] = True
+    fields["_hasShrinkwrap"] = contents.has_shrinkwrap
+    return StoredManifest(
+        fields=fields,
         readme=_text(sent.get("readme"))[:README_LENGTH],
         readme_filename=_text(sent.get("readmeFilename")),
         deprecated=_text(sent.get("deprecated")),
     )
 
 
+def with_packed_fields(
+    sent: Mapping[str, Any], contents: TarballContents, names: Sequence[str], package: str
+) -> Mapping[str, Any]:
+    """The sent manifest with some fields as the package.json in the tarball has them."""
+    kept = {key: value for key, value in sent.items() if key not in names}
+    packed = {key: contents.manifest[key] for key in names if key in contents.manifest}
+    if isinstance(packed.get("bin"), str):
+        packed["bin"] = {package.rpartition("/")[2]: packed["bin"]}
+    return {**kept, **packed}
+
+
 def make_dist(
-    digests: Mapping[str, str], packed: TarballContents, provenance: Mapping[str, Any] | None = None
+    digests: Mapping[str, str], contents: TarballContents, provenance: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """
     The ``dist`` object of a version without its addresses and signatures, which are added when it is indexed.
@@ -90,8 +103,8 @@ def make_dist(
     dist: dict[str, Any] = {
         "integrity": f"sha512-{integrity}",  # as the W3C's Subresource Integrity writes it
         "shasum": digests["sha1"],
-        "fileCount": packed.file_count,
-        "unpackedSize": packed.unpacked_size,
+        "fileCount": contents.file_count,
+        "unpackedSize": contents.unpacked_size,
     }
     if provenance is not None:
         dist["attestations"] = {"provenance": dict(provenance)}

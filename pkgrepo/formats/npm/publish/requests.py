@@ -7,7 +7,6 @@ bytes, and the manifest is compared with the package.json in the tarball.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -27,10 +26,10 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import packages, tombstones, versions
 from pkgrepo.storage.catalog.people import identity as users
 
-from . import manifest as manifests
-from . import tarball
 from .envelope import Publication
+from .manifest import StoredManifest, check_announced, clean_manifest, make_dist, with_packed_fields
 from .provenance import read_bundle
+from .tarball import TarballContents, differing_fields, inspect_tarball
 
 
 class PublishRequests:
@@ -51,37 +50,36 @@ class PublishRequests:
         """
         catalog, repository = self._services.catalog, self._repository
         name, version = publication.name, publication.version
-        # Checked before the work, and again in the transaction: another publish may come first.
-        reuse = policy_of(repository).reuse_deleted_names
+        policy = policy_of(repository)
+        reuse = policy.reuse_deleted_names
         free = partial(check_free, repository_id=repository.id, name=name, version=version, reuse=reuse)
+        # Checked before the work, and again in the transaction: another publish may come first.
         catalog.look_inline(free)
         try:
-            manifests.check_announced(publication.manifest, blob.digests)
+            check_announced(publication.manifest, blob.digests)
         except DigestMismatch as error:
             raise Invalid(f"integrity mismatch: {error}", "dist") from None
-        look = partial(self._inspect, publication)
-        packed, cleaned = await staged.inspect(self._services.pools.cpu, blob, look, alone=True)
-        tarball_file = NewFile(path=tarball_path(name, version.text), blob=blob)
-        new_files: tuple[NewFile, ...] = (tarball_file,)
-        provenance = None
+        inspect = partial(_inspect, publication, refuse_mismatch=policy.manifest_mismatch == "refuse")
+        contents, manifest = await staged.inspect(self._services.pools.cpu, blob, inspect, alone=True)
+        files, provenance = [NewFile(path=tarball_path(name, version.text), blob=blob)], None
         if publication.bundle is not None:
-            attested = read_bundle(publication.bundle, name, version, blob.digests["sha512"])
-            provenance = {"predicateType": attested.predicate_type}
+            attestation = read_bundle(publication.bundle, name, version, blob.digests["sha512"])
+            provenance = {"predicateType": attestation.predicate_type}
             bundle = NewFile(
                 path=bundle_path(name, version.text),
-                blob=await staged.store(attested.text),
+                blob=await staged.store(attestation.text),
                 media_type="application/json",
-                attrs={"role": BUNDLE_ROLE, "predicate_type": attested.predicate_type},
+                attrs={"role": BUNDLE_ROLE, "predicate_type": attestation.predicate_type},
             )
-            new_files = (tarball_file, bundle)
+            files.append(bundle)
         person = self._person(identity)
         meta: dict[str, Any] = {
-            **cleaned.manifest,
+            **manifest.fields,
             "_npmUser": person,
             "maintainers": [person],
-            "dist": manifests.make_dist(blob.digests, packed, provenance=provenance),
-            "readme": cleaned.readme,
-            "readmeFilename": cleaned.readme_filename,
+            "dist": make_dist(blob.digests, contents, provenance=provenance),
+            "readme": manifest.readme,
+            "readmeFilename": manifest.readme_filename,
         }
         release = Release(
             package_key=name,
@@ -89,46 +87,38 @@ class PublishRequests:
             version_key=version.key,
             version_text=version.text,
             sort=version.sort,
-            files=new_files,
+            files=tuple(files),
             meta=meta,
             reuse=reuse,
             guard=free,
         )
-        publishing = Publishing(tags=publication.tags, deprecated=cleaned.deprecated, maintainer=person, actor=actor)
+        publishing = Publishing(tags=publication.tags, deprecated=manifest.deprecated, maintainer=person, actor=actor)
         published = await self._services.publisher.publish(repository, release, staged, actor, publishing)
         return json_answer({"ok": True, "id": name, "rev": revision(name, published.serial), "success": True}, 201)
-
-    def _inspect(
-        self, publication: Publication, file: int | bytes
-    ) -> tuple[tarball.TarballContents, manifests.CleanManifest]:
-        """The contents of the tarball, and the manifest to be stored. Call it in a thread."""
-        name, version = publication.name, publication.version
-        packed = tarball.inspect(file, publication.filename, name, version)
-        sent = self._reconciled(publication, packed)
-        return packed, manifests.clean(sent, name=name, version=version, packed=packed)
-
-    def _reconciled(self, publication: Publication, packed: tarball.TarballContents) -> Mapping[str, Any]:
-        """The sent manifest, with the tarball's values in the fields that decide which code runs."""
-        differing = tarball.differing_fields(publication.manifest, packed)
-        if not differing:
-            return publication.manifest
-        if policy_of(self._repository).manifest_mismatch == "refuse":
-            raise Invalid(
-                f"the manifest of {publication.name}@{publication.version.text} has other {' and '.join(differing)} "
-                "than the package.json in its tarball (policy.manifest_mismatch)",
-                "versions",
-            )
-        kept = {key: value for key, value in publication.manifest.items() if key not in differing}
-        taken = {key: packed.manifest[key] for key in differing if key in packed.manifest}
-        if isinstance(taken.get("bin"), str):
-            taken["bin"] = {publication.name.rpartition("/")[2]: taken["bin"]}
-        return {**kept, **taken}
 
     def _person(self, identity: Identity) -> dict[str, str]:
         user = None
         if identity.user_id is not None:
             user = self._services.catalog.look_inline(users.find_user, identity.user_id)
         return {"name": identity.username, "email": "" if user is None else user.email}
+
+
+def _inspect(
+    publication: Publication, file: int | bytes, *, refuse_mismatch: bool
+) -> tuple[TarballContents, StoredManifest]:
+    """The contents of the tarball, and the manifest to be stored. Call it in a thread."""
+    name, version = publication.name, publication.version
+    contents = inspect_tarball(file, publication.filename, name, version)
+    sent = publication.manifest
+    differing = differing_fields(sent, contents)
+    if differing and refuse_mismatch:
+        raise Invalid(
+            f"the manifest of {name}@{version.text} has other {' and '.join(differing)} "
+            "than the package.json in its tarball (policy.manifest_mismatch)",
+            "versions",
+        )
+    sent = with_packed_fields(sent, contents, differing, name)
+    return contents, clean_manifest(sent, name=name, version=version, contents=contents)
 
 
 def check_free(reader: Reader, repository_id: int, name: str, version: semver.Version, *, reuse: bool) -> None:

@@ -43,7 +43,7 @@ class TarballContents:
     has_shrinkwrap: bool
 
 
-def inspect(file: int | bytes, filename: str, name: str, version: semver.Version) -> TarballContents:
+def inspect_tarball(file: int | bytes, filename: str, name: str, version: semver.Version) -> TarballContents:
     """
     The contents of a tarball, given as a file descriptor (which stays open) or as bytes.
 
@@ -79,16 +79,16 @@ def inspect(file: int | bytes, filename: str, name: str, version: semver.Version
     )
 
 
-def differing_fields(published: Mapping[str, Any], packed: TarballContents) -> list[str]:
+def differing_fields(published: Mapping[str, Any], contents: TarballContents) -> list[str]:
     """
     The fields of ``dependencies``, ``scripts`` and ``bin`` that differ between the sent manifest and the packed one.
 
     Entries that npm itself adds or normalises are no difference.
     """
-    inside = packed.manifest
+    inside = contents.manifest
     pairs = {
         "dependencies": (_dependencies(published), _dependencies(inside)),
-        "scripts": (_scripts(published, packed), _scripts(inside, packed)),
+        "scripts": (_scripts(published, contents), _scripts(inside, contents)),
         "bin": (_bin(published), _bin(inside)),
     }
     return [field for field, (left, right) in pairs.items() if left != right]
@@ -126,9 +126,9 @@ def _dependencies(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: wanted for name, wanted in _mapping(manifest, "dependencies").items() if name not in optional}
 
 
-def _scripts(manifest: Mapping[str, Any], packed: TarballContents) -> Mapping[str, Any]:
+def _scripts(manifest: Mapping[str, Any], contents: TarballContents) -> Mapping[str, Any]:
     """The scripts with the one that npm adds to a package that has a binding.gyp."""
-    added = {"install": "node-gyp rebuild"} if packed.has_gyp else {}
+    added = {"install": "node-gyp rebuild"} if contents.has_gyp else {}
     scripts = _mapping(manifest, "scripts")
     return scripts if "preinstall" in scripts else {**added, **scripts}
 

@@ -1,11 +1,11 @@
-"""What is kept of a published manifest."""
+"""The stored manifest of a version, and checks of announced digests."""
 
 import hashlib
 
 import pytest
 
 from pkgrepo.errors import DigestMismatch, Invalid
-from pkgrepo.formats.npm.publish.manifest import README_LENGTH, check_announced, clean, make_dist
+from pkgrepo.formats.npm.publish.manifest import README_LENGTH, check_announced, clean_manifest, make_dist
 from pkgrepo.formats.npm.publish.tarball import TarballContents
 from pkgrepo.formats.npm.semver import parse_version
 from tests.support.npmpkgs import make_dist as announced
@@ -14,12 +14,12 @@ DATA = b"tarball"
 DIGESTS = {each: hashlib.new(each, DATA).hexdigest() for each in ("sha1", "sha256", "sha512")}
 
 
-def packed(*, has_gyp: bool = False, has_shrinkwrap: bool = False) -> TarballContents:
+def contents(*, has_gyp: bool = False, has_shrinkwrap: bool = False) -> TarballContents:
     return TarballContents(manifest={}, file_count=3, unpacked_size=456, has_gyp=has_gyp, has_shrinkwrap=has_shrinkwrap)
 
 
 def cleaned(sent: dict[str, object], look: TarballContents | None = None):
-    return clean({"name": "x", **sent}, name="x", version=parse_version("1.0.0"), packed=look or packed())
+    return clean_manifest({"name": "x", **sent}, name="x", version=parse_version("1.0.0"), contents=look or contents())
 
 
 def test_private_keys_of_clients_are_removed() -> None:
@@ -45,7 +45,7 @@ def test_private_keys_of_clients_are_removed() -> None:
         "license": None,
     }
     result = cleaned(sent)
-    assert result.manifest == {
+    assert result.fields == {
         "name": "x",
         "version": "1.0.0",
         "description": "d",
@@ -64,13 +64,13 @@ def test_long_readme_is_cut() -> None:
 
 @pytest.mark.parametrize("script", ["preinstall", "install", "postinstall"])
 def test_install_scripts_set_the_flag(script: str) -> None:
-    assert cleaned({"scripts": {script: "node x"}}).manifest["hasInstallScript"] is True
+    assert cleaned({"scripts": {script: "node x"}}).fields["hasInstallScript"] is True
 
 
 def test_binding_gyp_sets_the_install_script_flag() -> None:
-    assert cleaned({}, packed(has_gyp=True)).manifest["hasInstallScript"] is True
-    assert "hasInstallScript" not in cleaned({"scripts": {"test": "t", "install": ""}}).manifest
-    assert cleaned({}, packed(has_shrinkwrap=True)).manifest["_hasShrinkwrap"] is True
+    assert cleaned({}, contents(has_gyp=True)).fields["hasInstallScript"] is True
+    assert "hasInstallScript" not in cleaned({"scripts": {"test": "t", "install": ""}}).fields
+    assert cleaned({}, contents(has_shrinkwrap=True)).fields["_hasShrinkwrap"] is True
 
 
 @pytest.mark.parametrize(
@@ -83,20 +83,20 @@ def test_maps_must_be_maps_of_texts(field: str, value: object) -> None:
 
 
 def test_private_packages_are_refused() -> None:
-    assert cleaned({"private": False}).manifest["private"] is False
+    assert cleaned({"private": False}).fields["private"] is False
     with pytest.raises(Invalid, match="marked as private"):
         cleaned({"private": True})
 
 
 def test_dist_is_computed() -> None:
-    assert make_dist(DIGESTS, packed(), {"predicateType": "p"}) == {
+    assert make_dist(DIGESTS, contents(), {"predicateType": "p"}) == {
         "integrity": announced("x", "1.0.0", DATA)["integrity"],
         "shasum": DIGESTS["sha1"],
         "fileCount": 3,
         "unpackedSize": 456,
         "attestations": {"provenance": {"predicateType": "p"}},
     }
-    assert set(make_dist(DIGESTS, packed())) == {"integrity", "shasum", "fileCount", "unpackedSize"}
+    assert set(make_dist(DIGESTS, contents())) == {"integrity", "shasum", "fileCount", "unpackedSize"}
 
 
 RIGHT = announced("x", "1.0.0", DATA)

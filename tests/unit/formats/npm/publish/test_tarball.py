@@ -11,7 +11,7 @@ import pytest
 from pkgrepo.archives import limits
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.publish import tarball as module
-from pkgrepo.formats.npm.publish.tarball import TarballContents, differing_fields, inspect
+from pkgrepo.formats.npm.publish.tarball import TarballContents, differing_fields, inspect_tarball
 from pkgrepo.formats.npm.semver import parse_version
 from tests.support.npmpkgs import make_manifest, make_tarball, make_tgz
 
@@ -19,7 +19,7 @@ MANIFEST = json.dumps(make_manifest("x", "1.0.0")).encode()
 
 
 def look(data: bytes, name: str = "x", version: str = "1.0.0") -> TarballContents:
-    return inspect(data, "x-1.0.0.tgz", name, parse_version(version))
+    return inspect_tarball(data, "x-1.0.0.tgz", name, parse_version(version))
 
 
 def with_link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> bytes:
@@ -33,22 +33,22 @@ def with_link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> bytes:
 
 
 def test_files_are_counted_and_the_manifest_is_read() -> None:
-    packed = look(make_tarball("x", "1.0.0", files={"lib/a.js": b"a" * 1000, "lib/package.json": b"{}"}))
+    contents = look(make_tarball("x", "1.0.0", files={"lib/a.js": b"a" * 1000, "lib/package.json": b"{}"}))
     index = b'module.exports = "x@1.0.0";\n'
     indented = json.dumps(make_manifest("x", "1.0.0"), indent=2).encode()
-    assert packed.manifest == make_manifest("x", "1.0.0")
-    assert packed.file_count == 4
-    assert packed.unpacked_size == len(indented) + len(index) + 1000 + 2
-    assert not packed.has_gyp
-    assert not packed.has_shrinkwrap
+    assert contents.manifest == make_manifest("x", "1.0.0")
+    assert contents.file_count == 4
+    assert contents.unpacked_size == len(indented) + len(index) + 1000 + 2
+    assert not contents.has_gyp
+    assert not contents.has_shrinkwrap
 
 
 @pytest.mark.parametrize("folder", ["package", "x", "types-node", ".", "weird folder"])
 def test_the_folder_may_be_called_anything(folder: str) -> None:
     data = make_tgz({f"{folder}/package.json": MANIFEST, f"{folder}/binding.gyp": b"{}", f"{folder}/lib/a.js": b""})
-    packed = look(data)
-    assert packed.file_count == 3
-    assert packed.has_gyp
+    contents = look(data)
+    assert contents.file_count == 3
+    assert contents.has_gyp
 
 
 @pytest.mark.parametrize("version", ["1.0.0", "v1.0.0", "=1.0.0", " 1.0.0 ", "1.0.0+build.5"])
@@ -61,7 +61,7 @@ def test_descriptor_stays_open_at_its_offset(tmp_path: Path) -> None:
     path.write_bytes(make_tarball("x", "1.0.0"))
     with path.open("rb") as opened:
         opened.seek(7)
-        assert inspect(opened.fileno(), "x-1.0.0.tgz", "x", parse_version("1.0.0")).file_count == 2
+        assert inspect_tarball(opened.fileno(), "x-1.0.0.tgz", "x", parse_version("1.0.0")).file_count == 2
         assert opened.tell() == 7
 
 
@@ -71,11 +71,11 @@ def test_byte_order_mark_before_the_manifest_is_ignored() -> None:
 
 def test_gyp_and_shrinkwrap_count_only_beside_the_manifest() -> None:
     nested = {"lib/binding.gyp": b"", "node_modules/y/npm-shrinkwrap.json": b"{}"}
-    packed = look(make_tarball("x", "1.0.0", files=nested))
-    assert not packed.has_gyp
-    assert not packed.has_shrinkwrap
-    packed = look(make_tarball("x", "1.0.0", files={"npm-shrinkwrap.json": b"{}"}))
-    assert packed.has_shrinkwrap
+    contents = look(make_tarball("x", "1.0.0", files=nested))
+    assert not contents.has_gyp
+    assert not contents.has_shrinkwrap
+    contents = look(make_tarball("x", "1.0.0", files={"npm-shrinkwrap.json": b"{}"}))
+    assert contents.has_shrinkwrap
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_bomb_is_refused_while_it_unpacks(monkeypatch: pytest.MonkeyPatch) -> No
         look(make_tarball("x", "1.0.0", files={"zeros": bytes(8 * 1024 * 1024)}))
 
 
-def packed(**fields: object) -> TarballContents:
+def contents(**fields: object) -> TarballContents:
     has_gyp = bool(fields.pop("has_gyp", False))
     return TarballContents(
         manifest={"name": "@sc/x", **fields}, file_count=1, unpacked_size=1, has_gyp=has_gyp, has_shrinkwrap=False
@@ -155,4 +155,4 @@ def packed(**fields: object) -> TarballContents:
     ],
 )
 def test_differing_fields_are_found(published: dict[str, object], inside: dict[str, object], fields: list[str]) -> None:
-    assert differing_fields({"name": "@sc/x", **published}, packed(**inside)) == fields
+    assert differing_fields({"name": "@sc/x", **published}, contents(**inside)) == fields
