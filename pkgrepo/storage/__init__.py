@@ -1,1 +1,1 @@
-"""Where bytes and facts are kept: the blob stores, the catalog, and the threads that both block in."""
+"""The blob stores (bytes), the catalog (rows), the readable layout on the disk, and the thread pools for them."""

@@ -1,4 +1,4 @@
-"""Replacing a small file so that readers, and a crash, find the old one or the new one whole."""
+"""Replaces a small file atomically and durably: readers, also after a crash, find the old content or the new one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 def replace_file(path: Path, data: bytes) -> None:
     """
-    Put ``data`` under ``path``; on the disk when this returns. Blocks.
+    Replace the content of ``path``, with fsync of the file and its folder. Blocks.
 
-    :raises OSError: it could not be written, and what was there still is
+    :raises OSError: it could not be written; the old content is unchanged
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:

@@ -1,22 +1,22 @@
 """
-The folders of a catalog's storages: where they are, and whether they belong to this catalog.
+The folders of the storages: where they are, and whether they belong to this catalog.
 
-The catalog keeps the path of a storage below the data folder relative to it, so that a data folder can be moved and
-copied. The file C{owner.json} in a storage's folder names the catalog that the storage belongs to by its id and, for
-a storage outside of the data folder, that data folder too: a copied catalog has the id of its original.
+The catalog stores the path of a storage inside the data folder relative to it, so that a data folder can be moved
+and copied. The file C{owner.json} in a storage's folder has the id of the catalog that the storage belongs to. For a
+storage outside of the data folder it also has the path of that data folder, because a copied catalog has the same id.
 
 =======================  ====================================  ====================================================
 the storage's folder is  C{owner.json} names                   the storage belongs to
 =======================  ====================================  ====================================================
 in the data folder       nothing, or this catalog              this catalog
-in the data folder       another catalog                       a catalog that was lost; C{reindex} takes it over
+in the data folder       another catalog                       a lost catalog; C{reindex} takes the storage over
 elsewhere                this catalog and this data folder     this catalog
-elsewhere                nothing; not in another data folder   this catalog, which writes the file when it opens it
-elsewhere                anything else                         another catalog; it is not opened before
+elsewhere                nothing; not in another data folder   this catalog, which writes the file on opening
+elsewhere                anything else                         another catalog; it is not opened until
                                                                C{storage adopt}
 =======================  ====================================  ====================================================
 
-"In the data folder" is meant after symbolic links are resolved. Every method blocks.
+Symbolic links are resolved before a folder is compared with the data folder. Every method blocks.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ DATABASE = "pkgrepo.db"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Who a storage belongs to; ``data`` is the resolved data folder, None for a storage in it."""
+    """The content of C{owner.json}; ``data`` is the resolved data folder, None for a storage inside it."""
 
     catalog: str
     data: str | None = None
 
 
 class StorageFolders:
-    """The storages of the catalog with the id ``catalog_uid``, whose data folder is ``data``."""
+    """The storages of the catalog with the id ``catalog_uid`` and the data folder ``data``."""
 
     def __init__(self, data: Path, catalog_uid: str, durability: Durability) -> None:
         self.data = data.absolute()
@@ -57,15 +57,15 @@ class StorageFolders:
         self._file = StoragesFile(self.data)
 
     def locate(self, path: str) -> Path:
-        """The folder that a catalog's path of a storage means."""
+        """Return the folder for the path of a storage as the catalog stores it."""
         return self.data / path
 
     def folder(self, storage: Storage) -> Path:
-        """The folder of a storage."""
+        """Return the folder of a storage."""
         return self.locate(str(storage.settings["path"]))
 
     def spell(self, folder: Path) -> str:
-        """The path under which the catalog keeps a folder: relative to the data folder when it is below."""
+        """Return the path of a folder as the catalog stores it: relative if it is inside the data folder."""
         folder = self.data / folder
         if ".." in folder.parts:
             folder = folder.resolve()
@@ -76,9 +76,9 @@ class StorageFolders:
 
     def check(self, name: str, uid: str, folder: Path) -> None:
         """
-        See that the storage with the id ``uid`` is in the folder and that it belongs to this catalog; changes nothing.
+        Check that the folder holds the storage with the id ``uid``, and that it belongs to this catalog.
 
-        :raises Conflict: otherwise, with what can be done about it
+        :raises Conflict: otherwise; the message says what can be done
         """
         found = find_storage_id(folder)
         if found is None:
@@ -91,7 +91,7 @@ class StorageFolders:
         self.check_owner(name, folder)
 
     def check_owner(self, name: str, folder: Path) -> None:
-        """See that a storage belongs to this catalog. :raises Conflict: otherwise, with what can be done about it"""
+        """Check that a storage belongs to this catalog. :raises Conflict: otherwise, with what can be done about it"""
         if self.owns(folder):
             return
         if self._inside(folder):
@@ -115,9 +115,9 @@ class StorageFolders:
 
     def take_over(self, name: str, folder: Path) -> None:
         """
-        Let a storage of a catalog that is no more belong to this one.
+        Make a storage of a lost catalog belong to this one.
 
-        :raises Conflict: it is outside of the data folder, and that of its catalog still exists
+        :raises Conflict: it is outside of the data folder, and its catalog still exists
         """
         if not self._inside(folder) and not self.owns(folder):
             data = self._data_of(folder)
@@ -127,10 +127,10 @@ class StorageFolders:
 
     def make(self, name: str, folder: Path, uid: str | None = None) -> str:
         """
-        Make the folder of a new storage, or recognise that of this catalog; the storage's id.
+        Create the folder of a new storage, or check an existing one. Returns the storage's id.
 
         :raises Conflict: the folder holds other things, or belongs to another storage or another catalog
-        :raises OSError: it cannot be made
+        :raises OSError: it cannot be created
         """
         if find_storage_id(folder) is not None:
             self.check_owner(name, folder)
@@ -140,9 +140,9 @@ class StorageFolders:
 
     def find_empty(self, folder: Path) -> str | None:
         """
-        The id of a storage of this catalog in whose folder no blob is, None where there is no such storage.
+        Return the id of a storage of this catalog that has no blobs in this folder, or None.
 
-        A folder is made before its storage is written down, which may fail.
+        Such a folder is left when the storage could not be added to the catalog after its folder was created.
 
         :raises Conflict: its owner file is damaged; :raises OSError: its id cannot be read
         """
@@ -153,9 +153,9 @@ class StorageFolders:
 
     def claim(self, folder: Path) -> None:
         """
-        Let a storage belong to this catalog from now on, whoever had it.
+        Make a storage belong to this catalog, whatever catalog it belonged to.
 
-        :raises OSError: that cannot be written
+        :raises OSError: the owner file cannot be written
         """
         owner = Owner(self._catalog_uid, None if self._inside(folder) else str(self.data.resolve()))
         if _owner(folder) != owner:
@@ -163,7 +163,7 @@ class StorageFolders:
 
     def check_free(self, folder: Path, others: Iterable[Storage]) -> None:
         """
-        See that a folder neither holds nor is in that of one of ``others``.
+        Check that a folder neither contains the folder of one of ``others`` nor lies in it.
 
         :raises Conflict: it does
         """
@@ -174,23 +174,23 @@ class StorageFolders:
                 raise Conflict(f"the folder overlaps with that of storage {other.name!r}")
 
     def listed(self) -> list[StorageEntry]:
-        """The storages in C{storages.json}. :raises OSError: it cannot be read"""
+        """Return the storages in C{storages.json}. :raises OSError: it cannot be read"""
         return self._file.list()
 
     def add_to_list(self, storage: Storage) -> None:
-        """Write a storage down in C{storages.json}. :raises OSError: it could not be written"""
+        """Add a storage to C{storages.json}. :raises OSError: it could not be written"""
         path = self.spell(self.folder(storage))
         self._file.add(StorageEntry(uid=storage.uid, name=storage.name, path=path))
 
     def remove_from_list(self, uid: str) -> None:
-        """Take a storage out of C{storages.json}. :raises OSError: it could not be written"""
+        """Remove a storage from C{storages.json}. :raises OSError: it could not be written"""
         self._file.remove(uid)
 
     def _inside(self, folder: Path) -> bool:
         return folder.resolve().is_relative_to(self.data.resolve())
 
     def _data_of(self, folder: Path) -> Path | None:
-        """The data folder of the catalog that a storage outside of ours belongs to, None when nothing tells it."""
+        """Return the data folder of the catalog that an outside storage belongs to, or None if it is not known."""
         owner = _owner(folder)
         if owner is not None and owner.data is not None:
             return Path(owner.data)

@@ -1,22 +1,26 @@
-"""Long work in a thread that lets the reactor run in between."""
+"""Lets the reactor run while another thread computes for long."""
 
 from __future__ import annotations
 
 import time
 from typing import Final
 
-WORK_S: Final = 0.0005  # seconds at most that somebody else waits for the interpreter; by itself Python lets 5 ms pass
-PAUSE_S: Final = 0.00005  # seconds; without any, who waits would not be awake in time to get the interpreter
+WORK_S: Final = 0.0005  # seconds at most that another thread waits for the GIL; Python's own switch interval is 5 ms
+PAUSE_S: Final = 0.00005  # seconds; without a pause the waiting thread does not wake up in time to take the GIL
 
 
 class GilReleaser:
-    """Call C{release_if_due} in a loop of small steps; it costs a tenth of a microsecond, and 60 once in half a ms."""
+    """
+    Call ``release_if_due`` in a loop of small steps.
+
+    A call takes 0.1 us, and 60 us when it releases the GIL, every half millisecond.
+    """
 
     def __init__(self) -> None:
         self._until = time.monotonic() + WORK_S
 
     def release_if_due(self) -> None:
-        """Let others have the interpreter, if it was kept for long enough."""
+        """Release the GIL if this thread has held it for ``WORK_S``."""
         if time.monotonic() >= self._until:
             time.sleep(PAUSE_S)
             self._until = time.monotonic() + WORK_S

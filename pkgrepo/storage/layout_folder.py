@@ -1,13 +1,14 @@
 """
-The readable layout: stored files under the names that people know them by.
+The files of the readable layout on the disk: stored files under the names that people know them by.
 
-It is derived from the catalog and never read to answer a request. Every file is a hard link to its blob, or a copy
-where the file system refuses another link, so it costs directory entries only. A person may read it, copy from it
-and back it up; editing a file in place would change the blob, which is why files are read-only.
+What they show is decided in ``pkgrepo.repositories.layout``; this module only links, writes, lists and removes files.
+Each stored file is a hard link to its blob, or a copy if the file system refuses another link, so the layout costs
+directory entries only. People may read it, copy from it and back it up. Files are read-only, because editing one would
+change the blob. No request is answered from it.
 
-A name in a path that is longer than ``LONGEST`` bytes, the most that file systems take, is shortened: its first bytes,
-``~``, the first 16 hex digits of the sha256 of the whole name, and its ending (``.json``, ``.tgz``) make 255 bytes. The
-whole names are in the JSON documents beside. No format has a ``~`` in a version or in the name of a file.
+A name of more than ``LONGEST`` bytes, the limit of file systems, is shortened to 255 bytes: its first bytes, ``~``, the
+first 16 hex digits of the sha256 of the whole name, and its extension (``.json``, ``.tgz``). The whole names are in the
+JSON documents beside the files. No format has a ``~`` in a version or in the name of a file.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from pkgrepo.interfaces import IBlobStore
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 
 LONGEST = 255  # bytes
-ENDING = 16  # bytes at most of what is kept as the ending of a shortened name, its dot included
-TEMPORARY = ".tmp"  # below the root; no repository is called so
+ENDING = 16  # bytes; a longer extension of a shortened name is not kept
+TEMPORARY = ".tmp"  # folder for temporary files below the root; no repository can have this name
 PIECE = 256 * 1024  # bytes of documents that are compared at a time
 
 
 def shorten(path: str) -> str:
-    """A path in which no name is too long for a file system: see above."""
+    """Return the path with names that are too long for a file system shortened; see above."""
     if len(path) * 4 <= LONGEST or all(len(name.encode()) <= LONGEST for name in path.split("/")):
         return path
     return "/".join(_shortened(name) for name in path.split("/"))
@@ -40,27 +41,27 @@ def shorten(path: str) -> str:
 
 class Draft:
     """
-    A document that is written piece by piece, for L{LayoutFolder.put} to show; ``path`` is where it is till then.
+    A temporary file, written piece by piece, for L{LayoutFolder.put}.
 
-    Every method blocks. ``size`` counts its bytes.
+    ``path`` is absolute; ``size`` is the number of bytes so far. Every method blocks.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.size = 0
-        self._file = open(path, "wb")  # noqa: SIM115 - until it is closed or discarded
+        self._file = open(path, "wb")  # noqa: SIM115 - closed by close or discard
 
     def write(self, data: bytes) -> None:
         """Add bytes."""
         self.size += self._file.write(data)
 
     def close(self) -> None:
-        """Have all of it in the file."""
+        """Flush and close the file."""
         self._file.close()
 
     def discard(self) -> None:
-        """Forget it, unless it was put in its place."""
-        with suppress(OSError):  # what is in the buffer may find no room
+        """Close the file, and remove it unless ``put`` has renamed it."""
+        with suppress(OSError):  # flushing the buffer fails on a full disk
             self._file.close()
         with suppress(FileNotFoundError):
             os.unlink(self.path)
@@ -78,9 +79,9 @@ class LayoutFolder:
         self._blobs = storage / "blobs"
 
     def is_linked(self, locator: str, path: str) -> bool:
-        """Whether ``path`` is the blob at ``locator``, or a copy of its size where links were refused."""
+        """Whether ``path`` is a link to the blob at ``locator``, or an unlinked file of the same size (a copy)."""
         try:
-            # The one that may be missing first.
+            # First the one that may be missing.
             target, source = os.stat(self._path(path)), os.stat(f"{self._blobs}/{locator}")
         except FileNotFoundError:
             return False
@@ -88,7 +89,7 @@ class LayoutFolder:
 
     def link(self, locator: str, path: str) -> None:
         """
-        Put the blob at ``locator`` under ``path``.
+        Link or copy the blob at ``locator`` to ``path``, in place of a file there.
 
         :raises FileNotFoundError: there is no such blob
         """
@@ -104,13 +105,13 @@ class LayoutFolder:
                 os.chmod(temporary, 0o444)
 
     def write(self, path: str, data: bytes) -> None:
-        """Put a document under ``path``, whole or not at all."""
+        """Write a document to ``path`` atomically."""
         target = self._path(path)
         with self._temporary_for(target) as temporary:
             self._into(_write, data, temporary)
 
     def sync(self, path: str) -> None:
-        """Wait until a document is durable, with its name."""
+        """Make a document and its name durable (fsync)."""
         for each in (self.file(path), self.file(path).parent):
             descriptor = os.open(each, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -119,13 +120,13 @@ class LayoutFolder:
                 os.close(descriptor)
 
     def draft(self) -> Draft:
-        """Begin a document that is too big to be in memory at once."""
+        """Create a temporary file for a document that is too large for memory."""
         path = self._temporary()
         self._make_folder(os.path.dirname(path))
         return Draft(path)
 
     def differs(self, draft: str, path: str) -> bool:
-        """Whether a closed draft has other bytes than what is under ``path``, if anything is."""
+        """Whether the bytes of a closed draft differ from those at ``path``, or nothing is at ``path``."""
         try:
             with open(draft, "rb") as new, open(self._path(path), "rb") as old:
                 while piece := new.read(PIECE):
@@ -136,11 +137,11 @@ class LayoutFolder:
             return True
 
     def put(self, draft: str, path: str) -> None:
-        """Put a closed draft under ``path``, whole or not at all."""
+        """Rename a closed draft to ``path``."""
         self._into(os.replace, draft, self._path(path))
 
     def read(self, path: str) -> bytes | None:
-        """The document under ``path``, or None."""
+        """Return the content of the document at ``path``, or None."""
         try:
             with open(self._path(path), "rb") as file:
                 return file.read()
@@ -148,15 +149,15 @@ class LayoutFolder:
             return None
 
     def file(self, path: str) -> Path:
-        """Where ``path`` is on the disk."""
+        """Return the absolute path."""
         return Path(self._path(path))
 
     def files(self, directory: str) -> list[str]:
-        """The names of the files directly in a directory; none when it does not exist."""
+        """Return the names of the files in a directory, sorted; none if it does not exist."""
         return sorted(self.names(directory))
 
     def names(self, directory: str) -> Iterator[str]:
-        """The same one after the other and in no order; what comes or goes meanwhile may be among them or not."""
+        """Iterate over the names of the files in a directory, unsorted; files added meanwhile may be left out."""
         try:
             entries = os.scandir(self._path(directory))
         except FileNotFoundError:
@@ -168,16 +169,16 @@ class LayoutFolder:
 
     def walk(self, directory: str = "", failed: Callable[[str, OSError], None] | None = None) -> Iterator[str]:
         """
-        Every file in a folder, or below a directory, as a path below the root with ``/`` between its parts.
+        Iterate over the paths of all files below a directory, or of the whole layout, sorted by directory.
 
-        ``failed`` is called with each directory that cannot be listed, and the rest follows.
+        ``failed`` is called with each directory that cannot be listed; the walk then continues.
 
-        :raises OSError: a directory cannot be listed, and there is no ``failed``
+        :raises OSError: a directory cannot be listed, and ``failed`` is None
         """
 
         def report(error: OSError) -> None:
             if isinstance(error, FileNotFoundError):
-                return  # it went meanwhile
+                return  # it was removed meanwhile
             if failed is None:
                 raise error
             failed(Path(error.filename).relative_to(self.root).as_posix(), error)
@@ -189,7 +190,7 @@ class LayoutFolder:
                 yield Path(folder, name).relative_to(self.root).as_posix()
 
     def remove(self, path: str) -> None:
-        """Remove a file, and the directories that it leaves empty."""
+        """Remove a file, if it exists, and the directories that become empty."""
         target = self.file(path)
         target.unlink(missing_ok=True)
         with suppress(OSError):
@@ -199,7 +200,7 @@ class LayoutFolder:
                 parent.rmdir()
 
     def folders(self) -> list[str]:
-        """The names of the directories right below the root."""
+        """Return the names of the directories in the root, sorted: one for each repository."""
         try:
             entries = list(os.scandir(self.root))
         except FileNotFoundError:
@@ -208,11 +209,11 @@ class LayoutFolder:
 
     def discard(self, folder: str) -> None:
         """
-        Take away a directory with all that is in it, if it is there: out of sight at once, then from the disk.
+        Remove a directory with its content, if it exists: first it is renamed to a temporary name, then deleted.
 
-        What a crash leaves of it is swept with the temporaries.
+        After a crash ``sweep`` removes the rest.
 
-        :raises OSError: it is as it was
+        :raises OSError: it cannot be renamed
         """
         source = self._path(folder)
         if not os.path.lexists(source):
@@ -222,14 +223,14 @@ class LayoutFolder:
         _remove_all(Path(aside))
 
     def shows(self, locator: str) -> bool:
-        """Whether the blob at ``locator`` is linked from anywhere in the layout."""
+        """Whether the blob at ``locator`` has a link in the layout."""
         try:
             return (self._blobs / locator).stat().st_nlink > 1
         except FileNotFoundError:
             return False
 
     def sweep(self, before: float) -> int:
-        """Remove temporaries that were made before a time, in seconds since the epoch; how many that were."""
+        """Remove temporary files that are older than ``before``, in seconds since the epoch. Returns their number."""
         removed = 0
         try:
             entries = list(os.scandir(self.root / TEMPORARY))
@@ -237,13 +238,13 @@ class LayoutFolder:
             return 0
         for entry in entries:
             with suppress(OSError):
-                # Of a link only the time of the last change of its inode is its own.
+                # A link shares the inode's mtime with its blob; only ctime shows when the link was made.
                 if entry.stat(follow_symlinks=False).st_ctime < before:
                     removed += _remove_all(Path(entry.path))
         return removed
 
     def _path(self, path: str) -> str:
-        # Not a Path: making one takes longer than to ask the disk about it.
+        # Not a Path: constructing one takes longer than the system call.
         if "\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/")):
             raise Invalid(f"{path!r} is no path of a readable layout")
         return f"{self.root}/{path}"
@@ -253,18 +254,18 @@ class LayoutFolder:
 
     @contextmanager
     def _temporary_for(self, target: str) -> Iterator[str]:
-        """Somewhere to make what is put at ``target`` after the block; no temporary stays, even if that fails."""
+        """Yield a temporary name, which is renamed to ``target`` after the block and removed if anything fails."""
         temporary = self._temporary()
         try:
             yield temporary
             self._into(os.replace, temporary, target)
         finally:
-            # POSIX: a rename of one link of a file onto another does nothing, and leaves both.
+            # POSIX: renaming one link of a file onto another link of it does nothing and leaves both.
             with suppress(OSError):
                 os.unlink(temporary)
 
     def _into(self, act: Callable[[Any, Any], None], source: str | bytes, target: str | Path) -> None:
-        """Make something at ``target``, and the directories above it only when they turn out to be missing."""
+        """Call ``act(source, target)``; if the directory of ``target`` is missing, create it and call again."""
         try:
             act(source, target)
         except FileNotFoundError:
@@ -275,7 +276,7 @@ class LayoutFolder:
             act(source, target)
 
     def _make_folder(self, folder: str | Path) -> None:
-        """Make a folder of the layout, unless the whole storage is missing: its disk may not be mounted."""
+        """Create a folder of the layout, unless the storage is missing: its disk may not be mounted."""
         self._blobs.stat()
         os.makedirs(folder, exist_ok=True)
 
@@ -300,7 +301,7 @@ def _write(data: bytes, path: str) -> None:
 
 
 def _remove_all(path: Path) -> bool:
-    """Remove a file, or a directory with everything in it; whether nothing is left."""
+    """Remove a file, or a directory with its content. Returns whether that succeeded."""
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

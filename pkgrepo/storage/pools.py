@@ -1,8 +1,8 @@
 """
-Bounded threads for work that blocks, one pool to a kind of work.
+Bounded thread pools for work that blocks, one for each kind of work.
 
-The reactor's own pool resolves names and is left to that: a slow disk must not stop name resolution, nor a password
-hash the disk.
+The reactor's own pool is left to name resolution: a slow disk must not delay name resolution, and password hashing must
+not delay the disk.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from twisted.python.failure import Failure
 T = TypeVar("T")
 P = ParamSpec("P")
 
-DISK_THREADS = 8  # threads; enough to keep a disk's queue busy, few enough that a stalled disk costs little memory
+DISK_THREADS = 8  # enough to keep a disk's queue busy, few enough that a stalled disk costs little memory
 
 
 class Pool:
     """
-    At most ``size`` threads, and a queue before them.
+    A queue of calls, and at most ``size`` threads that run them.
 
-    Calling the pool runs a function on one of them. Cancelling the Deferred only drops the result: a thread cannot be
-    interrupted, so whoever cancels must not free what the function still uses.
+    Calling the pool runs a function on one of the threads. Cancelling the Deferred only drops the result: a thread
+    cannot be interrupted, so the canceller must not free what the function still uses.
 
-    The threads are daemons: when a start fails half-way nobody stops the pools, and whatever runs on them must stand a
-    crash anyway. They are not Twisted's: when eight calls come at once, a hop costs 8 to 19 us of processor time with
-    a ``SimpleQueue`` and one wake-up for all results, against 33 us.
+    The threads are daemons, because a start that fails half-way does not stop the pools; all work must survive a crash
+    anyway. Twisted's pool is not used: with eight calls at once a hop costs 8 to 19 us of processor time with a
+    ``SimpleQueue`` and one reactor wake-up for all results, against 33 us.
     """
 
     def __init__(self, reactor: IReactorFromThreads, name: str, size: int) -> None:
@@ -49,11 +49,11 @@ class Pool:
         self._idle_waiters: list[Deferred[None]] = []
 
     def start(self) -> None:
-        """Take work from now on."""
+        """Accept calls from now on."""
         self._running = True
 
     async def stop(self) -> None:
-        """Refuse new work, wait for what was taken, end the threads. A pool is not started twice."""
+        """Refuse new calls, wait for the accepted ones, and end the threads. A pool cannot be started again."""
         if not self._running:
             return
         self._running = False
@@ -64,7 +64,7 @@ class Pool:
             thread.join()
 
     async def wait_idle(self) -> bool:
-        """Wait until nothing of what was taken is under way; whether there was anything."""
+        """Wait until all accepted calls are done. Returns whether there were any."""
         if not self._busy:
             return False
         idle: Deferred[None] = Deferred()
@@ -74,13 +74,13 @@ class Pool:
 
     def __call__(self, func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """
-        The function's result, from a thread of the pool.
+        Run the function on a thread of the pool, and return its result.
 
-        :raises RuntimeError: the pool does not run
+        :raises RuntimeError: the pool is not running
         """
         if not self._running:
             return fail(RuntimeError(f"the {self.name} threads do not run"))
-        # Two Deferreds, since cancelling the only one would also end the count of what still runs.
+        # Two Deferreds: cancelling the caller's must not change the count of running calls.
         outcome: Deferred[T] = Deferred()
         work: Deferred[T] = Deferred()
         work.addCallbacks(outcome.callback, outcome.errback).addBoth(self._done)
@@ -88,7 +88,7 @@ class Pool:
         def run() -> None:
             try:
                 result: T | Failure = func(*args, **kwargs)
-            except BaseException:  # noqa: BLE001 - handed on to whoever waits for it
+            except BaseException:  # noqa: BLE001 - passed on to the caller
                 result = Failure()
             self.deliver(work, result)
 
@@ -100,9 +100,9 @@ class Pool:
 
     def deliver(self, outcome: Deferred[T], result: T | Failure) -> None:
         """
-        Fire a Deferred in the reactor's thread, from any thread.
+        Fire a Deferred in the reactor's thread; may be called from any thread.
 
-        Those that come together wake the reactor once.
+        Results that arrive together wake the reactor once.
         """
         self._results.append((outcome, result))
         if not self._wakeup_pending:
@@ -110,7 +110,7 @@ class Pool:
             self.reactor.callFromThread(self._fire)
 
     def _fire(self) -> None:
-        # First, so that whoever adds a result after the last look below calls again.
+        # First: a thread that adds a result after the loop has ended must wake the reactor again.
         self._wakeup_pending = False
         while self._results:
             outcome, result = self._results.popleft()
@@ -125,10 +125,10 @@ class Pool:
     def _serve(self) -> None:
         while (run := self._work.get()) is not None:
             run()
-            del run  # not kept alive until the next: it holds what it was given
+            del run  # it holds the arguments, which must not stay alive until the next call
 
     def _done(self, _: object) -> None:
-        # After the result was handed on: who waits for all of them finds each where it belongs.
+        # After the result was delivered: waiters for idleness see its effects.
         self._busy -= 1
         if not self._busy:
             waiters, self._idle_waiters = self._idle_waiters, []
@@ -137,7 +137,7 @@ class Pool:
 
 
 class Pools:
-    """The pools of one process: ``disk`` for files, ``cpu`` for computing, and those that others ``add``."""
+    """The pools of one process: ``disk`` for files, ``cpu`` for computing, and those that were added."""
 
     def __init__(
         self, reactor: IReactorFromThreads, *, disk_threads: int = DISK_THREADS, cpu_threads: int | None = None
@@ -149,7 +149,7 @@ class Pools:
         self.cpu = self.add("cpu", cpu_threads or os.cpu_count() or 1)
 
     def add(self, name: str, size: int) -> Pool:
-        """A further pool, started and stopped with the others."""
+        """Add a pool, which is started and stopped with the others."""
         pool = Pool(self.reactor, name, size)
         self._pools.append(pool)
         if self._running:
@@ -163,11 +163,11 @@ class Pools:
             pool.start()
 
     async def stop(self) -> None:
-        """Stop every pool, the latest added first; their work in progress is waited for."""
+        """Stop every pool, the latest added first, and wait for the calls that run."""
         self._running = False
         for pool in reversed(self._pools):
             await pool.stop()
 
     async def wait_idle(self) -> bool:
-        """Wait for every pool to have nothing under way, one after the other; whether any had."""
+        """Wait until each pool is idle, one after the other. Returns whether any had calls."""
         return any([await pool.wait_idle() for pool in self._pools])

@@ -11,17 +11,17 @@ OWNER_ONLY = 0o600
 
 
 def private_opener(path: str, flags: int) -> int:
-    """The ``opener`` of ``open`` which makes new files for their owner only; an existing one keeps its mode."""
+    """The ``opener`` for ``open`` that gives new files mode 0600; an existing file keeps its mode."""
     return os.open(path, flags, OWNER_ONLY)
 
 
 def ensure_private(path: Path) -> None:
     """
-    Make an empty file that only its owner can read, or take the rights of all others away from the one that is there.
+    Create an empty file with mode 0600, or remove the rights of group and others from an existing one.
 
     An existing file is not opened: closing it would drop the locks that SQLite holds on it in this process.
 
-    :raises OSError: it cannot be made
+    :raises OSError: it cannot be created
     """
     try:
         os.close(private_opener(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
@@ -31,9 +31,9 @@ def ensure_private(path: Path) -> None:
 
 def tighten(path: Path) -> None:
     """
-    Take the rights of group and others away from a regular file.
+    Remove the rights of group and others from a regular file.
 
-    Nothing happens to a device or pipe, to what has just gone, and to a file of another owner, who decides about it.
+    A device, a pipe, a missing file, and a file of another owner are left as they are.
     """
     with suppress(FileNotFoundError, PermissionError):
         mode = path.stat().st_mode

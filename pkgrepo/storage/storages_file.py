@@ -1,7 +1,7 @@
 """
-Where the storages are, in a small file beside the database: what they hold is of no use to whoever cannot find them.
+The file ``storages.json`` beside the database: which storages the catalog has, and where they are.
 
-It is written whenever a storage is opened or removed, and read only when the catalog is built again.
+It is written when a storage is opened or removed. It is read only to rebuild a lost catalog.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME = "storages.json"
 
 
 class StorageEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A storage that a catalog had, by the id that its folder has too; ``path`` may be relative to the data folder."""
+    """A storage; ``uid`` is also in its folder, ``path`` may be relative to the data folder."""
 
     uid: str
     name: str
@@ -28,14 +28,14 @@ class StorageEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoragesFile:
-    """The file in ``folder``. Every method blocks; several processes may use it."""
+    """The file in ``folder``. Every method blocks. A file lock serialises the changes of several processes."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
 
     def list(self) -> list[StorageEntry]:
         """
-        What is known, by name; nothing where there is no file, or none that makes sense.
+        Return the storages, sorted by name; none if the file is missing or damaged.
 
         :raises OSError: it cannot be read
         """
@@ -46,18 +46,18 @@ class StoragesFile:
 
     def add(self, storage: StorageEntry) -> None:
         """
-        Know a storage, as it is now; those of an earlier catalog stay known.
+        Add a storage, or replace its entry; entries of an earlier catalog stay.
 
         :raises OSError: it could not be written
         """
-        self._change(lambda known: known | {storage.uid: storage})
+        self._change(lambda listed: listed | {storage.uid: storage})
 
     def remove(self, uid: str) -> None:
-        """Know a storage no more. :raises OSError: it could not be written"""
-        self._change(lambda known: {key: each for key, each in known.items() if key != uid})
+        """Remove a storage. :raises OSError: it could not be written"""
+        self._change(lambda listed: {key: each for key, each in listed.items() if key != uid})
 
     def _change(self, change: Callable[[dict[str, StorageEntry]], dict[str, StorageEntry]]) -> None:
-        with _alone(self._path.parent):
+        with _exclusive_lock(self._path.parent):
             before = {each.uid: each for each in self.list()}
             after = change(before)
             if after == before:
@@ -67,8 +67,8 @@ class StoragesFile:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes from changing the file meanwhile."""
+def _exclusive_lock(folder: Path) -> Iterator[None]:
+    """Lock the folder, so that no other process changes the file meanwhile."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

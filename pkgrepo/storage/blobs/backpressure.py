@@ -1,4 +1,4 @@
-"""Back-pressure of one upload: how much of it is in memory, and who waits for that to shrink."""
+"""Back-pressure of one upload: pauses its producer while too many of its bytes are in memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from twisted.internet.interfaces import IPullProducer, IPushProducer
 
 class BackPressure:
     """
-    Counts bytes between ``add`` and ``remove``; from ``high`` on, it holds the producer until ``low`` is reached.
+    Counts the bytes in memory. At ``high`` bytes it pauses the producer, and at ``low`` bytes it resumes it.
 
-    Both kinds of producer work: a push producer is paused and resumed, a pull producer is asked while there is room.
+    Both kinds of producer work: a push producer is paused and resumed, a pull producer is asked for more bytes.
     """
 
     def __init__(self, *, high: int, low: int) -> None:
@@ -29,14 +29,14 @@ class BackPressure:
 
     @property
     def error(self) -> Exception | None:
-        """Why nothing more can be taken, or None."""
+        """The error that ``fail`` was called with, or None."""
         return self._error
 
     def register(self, producer: object, streaming: bool) -> None:
         """
-        Start governing a producer.
+        Control a producer from now on.
 
-        :raises RuntimeError: there is one already
+        :raises RuntimeError: one is registered already
         """
         if self._push is not None or self._pull is not None:
             raise RuntimeError("a producer is registered already")
@@ -52,19 +52,19 @@ class BackPressure:
         self._pause()
 
     def unregister(self) -> None:
-        """Let the producer go; it has given everything."""
+        """Forget the producer, which has given everything."""
         self._push = None
         self._pull = None
 
     def add(self, count: int) -> None:
-        """Note bytes that are in memory now."""
+        """Count bytes that are in memory now."""
         self.buffered += count
         self._taken += count
         self._pause()
         self._pull_more()
 
     def remove(self, count: int) -> None:
-        """Note bytes that are out of memory again."""
+        """Count bytes that are no longer in memory."""
         self.buffered -= count
         if self.buffered > self._low:
             return
@@ -75,7 +75,7 @@ class BackPressure:
         self._pull_more()
 
     def fail(self, error: Exception) -> None:
-        """Take nothing more: stop the producer, and raise ``error`` from ``drained``. The first error stays."""
+        """Stop the producer, and have ``drained`` raise ``error``. Only the first error is kept."""
         if self._error is not None:
             return
         self._error = error
@@ -86,7 +86,7 @@ class BackPressure:
         self._wake()
 
     async def drained(self) -> None:
-        """Wait until there is room."""
+        """Wait until fewer than ``high`` bytes are in memory, or ``low`` after a pause."""
         if self._error is None and self.buffered >= self._high:
             waiter: Deferred[None] = Deferred()
             self._waiting.append(waiter)
@@ -105,7 +105,7 @@ class BackPressure:
             self._push.pauseProducing()
 
     def _pull_more(self) -> None:
-        """Ask a pull producer for more while there is room; its write may come at once or later."""
+        """Ask a pull producer for more until ``high`` is reached; it may write at once or later."""
         if self._pulling:
             return
         self._pulling = True

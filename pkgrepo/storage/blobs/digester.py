@@ -1,4 +1,4 @@
-"""Digests of bytes as they pass."""
+"""Computes several digests over a stream of bytes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ BLAKE2B_256 = "blake2b_256"
 
 
 class Hash(Protocol):
-    """What is used of ``hashlib``'s objects, whose classes have no common name."""
+    """The methods of ``hashlib``'s objects that are used; their classes have no common base."""
 
     @property
     def digest_size(self) -> int:
-        """Bytes; 0 when the caller is to choose."""
+        """In bytes; 0 for algorithms with a digest of any length."""
 
     def update(self, data: bytes, /) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
 
     def hexdigest(self) -> str:
         """Lower-case hex of the bytes so far."""
@@ -28,9 +28,9 @@ class Hash(Protocol):
 
 def new_hash(algorithm: str) -> Hash:
     """
-    A fresh hash object for a ``hashlib`` name or ``blake2b_256``.
+    Return a new hash object for a ``hashlib`` name or ``blake2b_256``.
 
-    :raises ValueError: nobody knows the name, or its digest has no fixed length
+    :raises ValueError: the name is unknown, or its digest has no fixed length
     """
     if algorithm == BLAKE2B_256:
         return hashlib.blake2b(digest_size=32, usedforsecurity=False)
@@ -42,9 +42,9 @@ def new_hash(algorithm: str) -> Hash:
 
 class Digester:
     """
-    sha256 and whatever else was asked for, over everything given to ``update``.
+    Computes sha256 and the given algorithms over all bytes given to ``update``.
 
-    ``position`` is how many bytes that was.
+    ``position`` is the number of these bytes.
     """
 
     def __init__(self, algorithms: Iterable[str]) -> None:
@@ -53,25 +53,25 @@ class Digester:
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """Every name, sha256 first."""
+        """The names of all algorithms, sha256 first."""
         return tuple(self._hashes)
 
     def update(self, data: bytes) -> None:
-        """Take the next bytes. Above 2 KiB hashlib works without the interpreter lock."""
+        """Add the next bytes. From 2 KiB on hashlib releases the GIL."""
         for each in self._hashes.values():
             each.update(data)
         self.position += len(data)
 
     def digests(self) -> dict[str, str]:
-        """Lower-case hex by algorithm, of the bytes so far; more may follow."""
+        """Return the digests of the bytes so far in lower-case hex, by algorithm; more bytes may follow."""
         return {name: each.hexdigest() for name, each in self._hashes.items()}
 
 
 def check_digests(actual: Mapping[str, str], expected: Mapping[str, str]) -> None:
     """
-    Nothing, when every expected digest is the actual one.
+    Compare the expected digests with the actual ones.
 
-    :raises DigestMismatch: the first that differs
+    :raises DigestMismatch: one differs
     """
     for algorithm, digest in expected.items():
         if actual[algorithm] != digest:

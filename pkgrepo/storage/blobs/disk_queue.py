@@ -1,4 +1,4 @@
-"""One upload's work on the disk threads, in the order given."""
+"""A FIFO queue of calls on the disk threads, one for each upload."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pkgrepo.storage.pools import Pool
 T = TypeVar("T")
 P = ParamSpec("P")
 
-TURN = 8  # calls a thread makes before others' uploads get it: at 256 KiB each about 2 ms of a fast disk
+TURN = 8  # calls a thread makes before it serves other queues: at 256 KiB each about 2 ms of a fast disk
 
 
 class DiskQueue:
     """
-    Calls made one after the other, by at most one thread of the pool at a time.
+    Runs calls one after the other, on at most one thread of the pool at a time.
 
-    What follows in the queue may therefore use, close or remove what came before used. A thread stays while there is
-    work, so that a busy upload does not pay a hop for every slice. A call that fails does not stop those behind it.
+    A call may therefore close or remove a file that earlier calls used. A thread runs several calls in a row, so that
+    a busy upload does not pay a hop for every slice. A call that fails does not stop the following ones.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -32,7 +32,7 @@ class DiskQueue:
         self._running = False
 
     def run(self, func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
-        """The function's result, after everything given before; cancelling drops the result, not the call."""
+        """Run a function after all earlier calls, and return its result. Cancelling drops the result, not the call."""
         outcome: Deferred[T] = Deferred()
         self._calls.append((outcome, partial(func, *args, **kwargs)))
         if not self._running:
@@ -44,7 +44,7 @@ class DiskQueue:
         self._pool(self._turn).addCallbacks(self._turned, self._refused)
 
     def _turn(self) -> None:
-        """Runs in a pool's thread; the deque's ends are safe to use from two threads."""
+        """Runs in a thread of the pool; both ends of a deque may be used by two threads."""
         for _ in range(TURN):
             try:
                 outcome, call = self._calls.popleft()
@@ -52,14 +52,14 @@ class DiskQueue:
                 return
             try:
                 result = call()
-            except BaseException:  # noqa: BLE001 - handed on to whoever waits for it
+            except BaseException:  # noqa: BLE001 - passed on to the caller
                 result = Failure()
             self._pool.deliver(outcome, result)
-            # Not kept alive over the next call: they hold a slice of the body.
+            # They hold a slice of the body, which must not stay alive during the next call.
             del outcome, call, result
 
     def _turned(self, _: None) -> None:
-        # Whatever was added after the thread saw an empty queue is still there.
+        # A call may have been added after the thread found the queue empty.
         if self._calls:
             self._next_turn()
         else:

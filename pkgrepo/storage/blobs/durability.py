@@ -1,7 +1,7 @@
 """
-Getting bytes and names onto the disk, and what the disk says when it will not.
+fsync of files and directories, and the domain errors for failed file calls.
 
-All of it blocks and belongs on the disk threads.
+All of it blocks, so call it on the disk threads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def storage_error(storage: str, error: OSError) -> PkgrepoError:
-    """The domain's word for what a file call said: no room, no file descriptor, or a failed device."""
+    """Return the domain error for an error of a file call: full disk, no file descriptor, or failed device."""
     if is_out_of_descriptors(error):
         return TooManyOpenFiles(storage)
     return StorageFull(storage) if error.errno in _FULL else StorageFailed(storage)
@@ -32,39 +32,39 @@ def storage_error(storage: str, error: OSError) -> PkgrepoError:
 
 class Durability:
     """
-    fsync of files and directories, or nothing at all with ``never`` (for tests, and for data that may be lost).
+    Calls fsync on files and directories, or does nothing with ``never`` (for tests, and for data that may be lost).
 
-    An error is final for that file: Linux may mark the lost pages clean, and a second fsync would then report success.
+    After an error the file must be given up: Linux may mark the lost pages clean, and a second fsync then succeeds.
     """
 
     def __init__(self, fsync: Fsync) -> None:
         self._always = fsync == "always"
         self._lock = threading.Lock()
         self._waiting: dict[Path, Future[None]] = {}
-        self._turns: dict[Path, threading.Lock] = {}
+        self._locks: dict[Path, threading.Lock] = {}
 
     def sync_data(self, fd: int) -> None:
         """
         Make a file's bytes and length durable.
 
-        :raises OSError: they are not, and this descriptor is to be given up
+        :raises OSError: they are not durable, and the file must be given up
         """
         if self._always:
             os.fdatasync(fd)
 
     def start_writeback(self, fd: int) -> None:
-        """Have the disk begin to write a file's bytes, to wait for them later; only a hint."""
+        """Start writing a file's bytes to the disk without waiting; ``sync_data`` must follow."""
         if self._always:
             start_writeback(fd)
 
     def sync_directory(self, path: Path) -> None:
         """
-        Make the names in a directory durable, as they were when this was called.
+        Make the names durable that a shared directory has when this is called.
 
-        For directories that stay and that many use; ``sync_own_directory`` is for the others. Callers that come while
-        an fsync of the directory runs share the next one: the running one may have begun before their name was there.
+        Callers that arrive while an fsync of the directory runs share the next one, because the running fsync may have
+        begun before their name was added. For directories of a single user see ``sync_own_directory``.
 
-        :raises OSError: they may be lost; every caller of a shared fsync gets it
+        :raises OSError: the names may be lost; every caller of a shared fsync gets the error
         """
         if not self._always:
             return
@@ -73,11 +73,11 @@ class Durability:
             shared = self._waiting.get(path)
             if shared is None:
                 self._waiting[path] = mine
-            turn = self._turns.setdefault(path, threading.Lock())
+            lock = self._locks.setdefault(path, threading.Lock())
         if shared is not None:
             shared.result()
             return
-        with turn:
+        with lock:
             with self._lock:
                 del self._waiting[path]
             try:
@@ -89,9 +89,9 @@ class Durability:
 
     def sync_own_directory(self, path: Path) -> None:
         """
-        Make the names in a directory durable that only the caller uses.
+        Make the names durable in a directory that only the caller uses.
 
-        :raises OSError: they may be lost
+        :raises OSError: the names may be lost
         """
         if self._always:
             _fsync_directory(path)

@@ -1,8 +1,8 @@
 """
-Blobs as files under one directory.
+A blob store of files below one directory.
 
-Any number of processes may use one root at a time: names are random, a file becomes visible by getting its final name,
-and nothing is remembered in a process but what can be read again from the disk.
+Any number of processes may use one directory at a time: names are random, a file becomes visible by its final link or
+rename, and a process keeps no state in memory that it could not read again from the disk.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ P = ParamSpec("P")
 
 log = Logger()
 
-CAPACITY_AGE_S = 1.0  # seconds for which the free space is believed
-CACHED_DIGESTERS = 1024  # suspended uploads whose hash state is kept, about 1 KiB each
+CAPACITY_AGE_S = 1.0  # seconds for which the free space is cached
+CACHED_DIGESTERS = 1024  # suspended uploads whose hash state is kept in memory, about 1 KiB each
 
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
@@ -49,10 +49,10 @@ _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 @implementer(IBlobStore)
 class FilesystemBlobStore:
     """
-    The storage ``name`` under ``root``.
+    The blobs of the storage ``name`` in the folder ``root``. Call ``start`` first.
 
-    ``uid`` is the storage's id in the catalog; a root that belongs to another is refused. ``low_water`` is in bytes:
-    with less than that free no upload begins. ``fsync="never"`` gives up durability for speed. Call ``start`` first.
+    ``uid`` is the storage's id in the catalog; a folder of another storage is refused. No upload begins with fewer free
+    bytes than ``low_water``. ``fsync="never"`` gives up durability for speed.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class FilesystemBlobStore:
 
     async def start(self, *, create: bool = True) -> None:
         """
-        Make the root ready, or recognise it; without ``create`` a root that is missing is not made.
+        Create or check the folder; without ``create`` a missing folder is not created.
 
         :raises Conflict: it belongs to another storage, or is of a newer version, or spans two file systems
         :raises StorageFailed: it cannot be written, or is missing; :raises StorageFull: it is full
@@ -92,9 +92,9 @@ class FilesystemBlobStore:
         self, expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None
     ) -> FilesystemUpload:
         """
-        Start receiving a blob; nothing is visible until its ``commit``.
+        Start an upload; nothing is visible until its ``commit``.
 
-        Beside ``hashlib``'s names ``algorithms`` may have ``blake2b_256``. Touches the disk only for the free space.
+        ``algorithms`` are names of ``hashlib``, or ``blake2b_256``. The disk is asked for its free space only.
 
         :raises StorageFull: no room for ``expect_size``, or the free space is under the low-water mark
         :raises TooLarge: ``expect_size`` is over the limit; :raises ValueError: an unknown algorithm
@@ -104,7 +104,7 @@ class FilesystemBlobStore:
         free, total = self.capacity()
         if free - (expect_size or 0) < low_water(total, self._low_water):
             raise StorageFull(self.name)
-        # A body of one slice is written at once, which leaves nothing to reserve for.
+        # A body of one slice is written by one call, so a reservation would gain nothing.
         reserve = expect_size if expect_size is not None and expect_size > SLICE else 0
         upload_id = new_upload_id()
         file = self._new_file(upload_id, reserve)
@@ -113,11 +113,12 @@ class FilesystemBlobStore:
 
     async def resume(self, upload_id: str, state: bytes) -> FilesystemUpload:
         """
-        Continue a suspended upload, on any worker.
+        Continue a suspended upload, in any process.
 
-        Bytes beyond the suspended offset are dropped. Two at a time on one upload spoil it: the caller keeps a lease.
+        Bytes beyond the suspended offset are dropped. The caller must hold a lease on the upload: two processes that
+        resumed it would overwrite each other's bytes.
 
-        :raises BlobMissing: the upload is gone, or the state is not one of ours
+        :raises BlobMissing: the upload is gone, or the state was not written by this program
         :raises StorageFailed: the file cannot be opened
         """
         try:
@@ -136,7 +137,7 @@ class FilesystemBlobStore:
             self._active.discard(upload_id)
             if isinstance(error, OSError):
                 raise self._explain(error, upload_id) from error
-            # Cancelled: the thread may be about to open the file. The suspended upload itself stays.
+            # Cancelled: the thread may still open the file. The suspended upload stays on the disk.
             queue.run(file.release)
             raise
         warm = self._digesters.pop(upload_id, None)
@@ -149,7 +150,7 @@ class FilesystemBlobStore:
 
     async def commit_together(self, uploads: Sequence[IBlobUpload]) -> None:
         """
-        Commit sealed uploads of this store at the price of one, or leave nothing of any.
+        Commit sealed uploads of this store with the fsync calls of one, or leave nothing of any.
 
         :raises StorageFull: or ``StorageFailed``
         """
@@ -158,7 +159,7 @@ class FilesystemBlobStore:
 
     def open(self, locator: str) -> FilesystemBlob:
         """
-        A stored blob, for reading. Opens the file in the calling thread, some microseconds.
+        Open a stored blob for reading. Opens the file in the calling thread, which takes microseconds.
 
         :raises BlobMissing: nothing is stored under this locator; :raises StorageFailed: the file cannot be opened
         """
@@ -171,7 +172,7 @@ class FilesystemBlobStore:
         return FilesystemBlob(fd, os.fstat(fd).st_size, storage=self.name, disk=self._pools.disk)
 
     async def stat(self, locator: str) -> tuple[int, datetime] | None:
-        """Size in bytes and time of commit (aware UTC), or None when absent."""
+        """Return size in bytes and time of commit (aware UTC), or None if it does not exist."""
         if not is_locator(locator):
             return None
         try:
@@ -184,24 +185,24 @@ class FilesystemBlobStore:
 
     async def delete(self, locator: str) -> None:
         """
-        Remove the copy for good; absent is fine. Open readers finish undisturbed.
+        Remove a copy; a missing one is fine. Open readers are not disturbed.
 
-        Not waited for on the disk: after a power cut the copy may be back, and ``scan`` shows it.
+        There is no fsync: after a power cut the copy may exist again, and ``scan`` lists it.
 
-        :raises StorageFailed: it is still there
+        :raises StorageFailed: it still exists
         """
         if is_locator(locator):
             await self._on_disk(self.paths.blob(locator).unlink, missing_ok=True)
 
     async def scan(self, after: str = "", limit: int = 1000) -> Sequence[tuple[str, int, datetime]]:
-        """Up to ``limit`` copies as (locator, size, time of commit), ordered by locator, from after ``after``."""
+        """Return up to ``limit`` copies as (locator, size, time of commit) after ``after``, ordered by locator."""
         return await self._on_disk(scan_blobs, self.paths, after, limit)
 
     async def sweep_uploads(self, older_than: datetime, keep: Iterable[str]) -> int:
         """
-        Remove unfinished uploads last touched before ``older_than`` unless ``keep`` names them; how many went.
+        Remove unfinished uploads last written before ``older_than`` that are not in ``keep``. Returns their number.
 
-        Uploads under way in this process stay in any case; those of other processes are known by their age only.
+        Uploads that run in this process are kept. Those of other processes are recognised by their age only.
         """
         kept = frozenset(keep)
         return await self._on_disk(
@@ -210,9 +211,9 @@ class FilesystemBlobStore:
 
     def capacity(self) -> tuple[int, int]:
         """
-        Free and total bytes of the storage, at most a second old.
+        Return the free and total bytes of the storage, at most a second old.
 
-        :raises StorageFailed: the file system does not say
+        :raises StorageFailed: they cannot be read
         """
         now = self._clock()
         if self._capacity is None or now - self._capacity[0] >= CAPACITY_AGE_S:
@@ -262,7 +263,7 @@ class FilesystemBlobStore:
             raise self._explain(error) from error
 
     def _explain(self, error: OSError, missing: str | None = None) -> PkgrepoError:
-        """The domain's error; that ``missing`` is not there, when that is what the error says."""
+        """Return the domain error: BlobMissing for ``missing`` if there is no file, else a storage error, logged."""
         if missing is not None and error.errno in _ABSENT:
             return BlobMissing(missing)
         explained = storage_error(self.name, error)

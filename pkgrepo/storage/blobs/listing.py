@@ -1,4 +1,4 @@
-"""Walks over what a filesystem store holds. All of it blocks and belongs on the disk threads."""
+"""Lists the blobs and removes the old uploads of a filesystem store. All of it blocks: call it on the disk threads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .paths import FAN_OUT, StorePaths, is_locator, is_upload_id
 
 def scan_blobs(paths: StorePaths, after: str, limit: int) -> list[tuple[str, int, datetime]]:
     """
-    Up to ``limit`` copies as (locator, size, time of commit) from after ``after``, ordered by locator.
+    Return up to ``limit`` copies as (locator, size, time of commit) after ``after``, ordered by locator.
 
-    Never holds more than ``limit`` names, however many a directory has; copies removed meanwhile are left out.
+    Holds at most ``limit`` names in memory, however many a directory has. Copies removed meanwhile are left out.
     """
     return list(islice(_copies(paths, after, limit), limit))
 
@@ -41,23 +41,23 @@ def _copies(paths: StorePaths, after: str, limit: int) -> Iterator[tuple[str, in
 
 
 def sweep_uploads(paths: StorePaths, older_than: datetime, in_use: Callable[[str], bool]) -> int:
-    """Remove the files of unfinished uploads last touched before ``older_than`` and not in use; how many went."""
+    """Remove the files of uploads last written before ``older_than`` and not in use. Returns their number."""
     limit = older_than.timestamp()
     removed = 0
     with os.scandir(paths.uploads) as entries:
         candidates = [entry.name for entry in entries if is_upload_id(entry.name) and not in_use(entry.name)]
     for upload_id in candidates:
         folder = paths.upload(upload_id)
-        # One that just ended is gone by itself; one that cannot be removed now is there at the next sweep.
+        # An upload that has just ended has no files left; one that cannot be removed is tried by the next sweep.
         with suppress(OSError):
-            if _touched(folder) < limit:
+            if _modified_at(folder) < limit:
                 (folder / "data").unlink(missing_ok=True)
                 folder.rmdir()
                 removed += 1
     return removed
 
 
-def _touched(folder: Path) -> float:
+def _modified_at(folder: Path) -> float:
     try:
         return (folder / "data").lstat().st_mtime
     except FileNotFoundError:

@@ -1,14 +1,14 @@
 """
-Where a filesystem store keeps what, and which names may become paths.
+The folders and file names of a filesystem store, and the grammar of names that may become paths.
 
 ==================================  ====================================================================
 ``format``                          version of this layout and the storage's id, one line each
 ``blobs/ab/<sha256>.<generation>``  a committed copy, mode 0444, never written again
-``uploads/<id>/data``               an upload that has a name: suspended, or where unnamed files are not to be had
+``uploads/<id>/data``               a named upload: suspended, or on a file system without unnamed files
 ==================================  ====================================================================
 
-A locator is ``ab/<sha256>.<generation>``. The generation is random, so no two commits share a locator, not even of
-the same bytes. Upload ids and locators come back from outside; only what matches their grammar is joined to a path.
+A locator is ``ab/<sha256>.<generation>``. The generation is random, so no two commits share a locator, even of
+the same bytes. Upload ids and locators also come from requests; only those that match the grammar are used in paths.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ FAN_OUT = tuple(f"{n:02x}" for n in range(256))
 
 _LOCATOR = re.compile(r"([0-9a-f]{2})/\1[0-9a-f]{62}\.[0-9a-f]{16}")
 _UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
-# What a root may hold without a format: what starts at the same time make, and what file systems have of their own.
+# Names allowed in a folder without ``format``: made by processes that start at the same time, or by the file system.
 _OWN = re.compile(r"blobs|uploads|repositories|format(\.[0-9a-f]{16})?|lost\+found|\..*")
 _FORMAT = re.compile(r"pkgrepo blobs ([0-9]+)\nstorage ([^\n]+)\n")
 
 
 def new_locator(sha256: str) -> str:
-    """A locator for these bytes that was never used."""
+    """Return a new locator for the bytes with this digest."""
     return f"{sha256[:2]}/{sha256}.{secrets.token_hex(8)}"
 
 
 def is_locator(text: str) -> bool:
-    """Whether the text follows the grammar of locators."""
+    """Whether the text is a well-formed locator."""
     return _LOCATOR.fullmatch(text) is not None
 
 
 def new_upload_id() -> str:
-    """A name for an upload that was never used, and that cannot be guessed."""
+    """Return a new upload id, which cannot be guessed."""
     return secrets.token_hex(16)
 
 
 def is_upload_id(text: str) -> bool:
-    """Whether the text follows the grammar of upload ids."""
+    """Whether the text is a well-formed upload id."""
     return _UPLOAD_ID.fullmatch(text) is not None
 
 
 def find_storage_id(root: Path) -> str | None:
-    """The id of the storage that the store at ``root`` belongs to, None where there is no store. Blocks."""
+    """Return the id of the storage in the folder ``root``, or None if there is none. Blocks."""
     try:
         match = _FORMAT.fullmatch(StorePaths(root).format.read_text("utf-8", "replace"))
     except (FileNotFoundError, NotADirectoryError):
@@ -74,22 +74,22 @@ class StorePaths:
         self.format = root / "format"
 
     def blob(self, locator: str) -> Path:
-        """The path of a locator that ``is_locator`` accepted."""
+        """Return the path of a blob; ``is_locator`` must have accepted the locator."""
         return self.blobs / locator
 
     def upload(self, upload_id: str) -> Path:
-        """The directory of an upload whose id ``is_upload_id`` accepted."""
+        """Return the directory of an upload; ``is_upload_id`` must have accepted the id."""
         return self.uploads / upload_id
 
     def prepare(self, durability: Durability, uid: str | None, *, create: bool = True) -> str:
         """
-        Make or check everything above; the storage's id. Blocks. Processes that start together may all do this.
+        Create or check the folders. Returns the storage's id. Blocks; several processes may do this at the same time.
 
-        Without ``create`` a root that holds no storage is left as it is: its disk may not be mounted.
+        Without ``create`` a root that holds no storage is not changed: its disk may not be mounted.
 
         :raises Conflict: the root holds other things, belongs to another storage or a newer version, or its folders
             are on two devices
-        :raises OSError: the root cannot be used, or is missing and not to be made
+        :raises OSError: the root cannot be used, or is missing and may not be created
         """
         if create:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ class StorePaths:
         return found
 
     def supports_unnamed_files(self) -> bool:
-        """Whether a file can be written without a name and get one when it is whole (Linux, most file systems)."""
+        """Whether a file can be written unnamed and linked when it is complete (O_TMPFILE on most file systems)."""
         probe = self.uploads / f"probe-{secrets.token_hex(8)}"
         try:
             fd = os.open(self.uploads, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -137,7 +137,7 @@ class StorePaths:
                 file.write(text)
                 file.flush()
                 durability.sync_data(file.fileno())
-            # Linked, not renamed: of processes that start together the first one's id must stay.
+            # A link, not a rename: if several processes start together, the id of the first one must stay.
             with suppress(FileExistsError):
                 os.link(draft, self.format)
         finally:

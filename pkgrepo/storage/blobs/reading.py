@@ -1,4 +1,4 @@
-"""A stored copy on its way out."""
+"""Reads a stored blob: pieces in the page cache inline, others on the disk threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .durability import storage_error
 from .syscalls import read_cached
 
 PIECE = 256 * 1024  # bytes read at once
-INLINE = 4  # cached pieces delivered in a row before other connections get a turn
+INLINE = 4  # cached pieces delivered in a row before other connections are served
 
 
 @implementer(IBlob)
@@ -25,8 +25,8 @@ class FilesystemBlob:
     """
     One stored copy; ``FilesystemBlobStore.open`` makes them.
 
-    It owns ``fd`` from ``open`` on, so that a removal in between does no harm, and closes it when the last reference to
-    the blob goes; none should therefore be kept for longer than an answer takes.
+    It holds ``fd`` from ``open`` on, so that the copy may be removed meanwhile. ``fd`` is closed when the object is
+    freed, so no reference should be kept for longer than a response takes.
     """
 
     def __init__(self, fd: int, size: int, *, storage: str, disk: Pool) -> None:
@@ -40,7 +40,7 @@ class FilesystemBlob:
             os.close(self._fd)
 
     def descriptor(self) -> int | None:
-        """A new read-only file descriptor that the caller closes. :raises StorageFailed: there is none"""
+        """Return a new read-only file descriptor, which the caller closes. :raises StorageFailed: there is none"""
         try:
             return os.dup(self._fd)
         except OSError as error:
@@ -48,9 +48,9 @@ class FilesystemBlob:
 
     async def deliver(self, consumer: IConsumer, start: int, end: int) -> None:
         """
-        Push bytes ``start`` to ``end`` (exclusive) to the consumer as a push producer; done when all were taken.
+        Write bytes ``start`` to ``end`` (exclusive) to the consumer, as its push producer.
 
-        :raises StorageFailed: the bytes cannot be read; what was delivered must not look complete
+        :raises StorageFailed: the bytes cannot be read; the response must not look complete
         :raises CancelledError: the consumer stopped the delivery
         """
         if not 0 <= start <= end <= self.size:
@@ -73,13 +73,13 @@ class FilesystemBlob:
                 consumer.write(data)
                 start += len(data)
         finally:
-            # A consumer that stopped the producer has let go of it already.
+            # A consumer that stopped the producer has unregistered it already.
             if not producer.stopped:
                 consumer.unregisterProducer()
 
     async def read(self, start: int, count: int) -> bytes:
         """
-        At most ``count`` bytes from ``start``; fewer only at the end.
+        Return ``count`` bytes from ``start``; fewer only at the end.
 
         :raises StorageFailed: the bytes cannot be read
         """
@@ -105,7 +105,7 @@ class FilesystemBlob:
 
 @implementer(IPushProducer)
 class _PausableProducer:
-    """The consumer's say over a delivery."""
+    """The state that the consumer controls: running, paused or stopped."""
 
     def __init__(self) -> None:
         self.stopped = False
@@ -113,21 +113,21 @@ class _PausableProducer:
         self._paused = False
 
     def pauseProducing(self) -> None:
-        """Hold the delivery."""
+        """Pause the delivery."""
         self._paused = True
 
     def resumeProducing(self) -> None:
-        """Let it go on."""
+        """Resume the delivery."""
         self._paused = False
         self._wake()
 
     def stopProducing(self) -> None:
-        """End it."""
+        """Stop the delivery."""
         self.stopped = True
         self._wake()
 
     async def wait_while_paused(self) -> None:
-        """Wait while held. :raises CancelledError: ended"""
+        """Wait until the delivery is not paused. :raises CancelledError: it was stopped"""
         while self._paused and not self.stopped:
             self._waiting = Deferred()
             await self._waiting

@@ -1,4 +1,4 @@
-"""Linux file calls, each with what is done where they are missing."""
+"""Linux system calls on files, each with a fallback for systems that lack it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if _SYNC_RANGE is not None:
 
 def reserve(fd: int, size: int) -> None:
     """
-    Room for ``size`` bytes from the start of the file, whose length stays as it is; nothing where that cannot be had.
+    Reserve disk space for the first ``size`` bytes of a file, whose length stays (fallocate); a no-op if unsupported.
 
-    Not ``os.posix_fallocate``: where the file system cannot reserve, libc imitates it with a write to every block.
+    ``os.posix_fallocate`` is not used: if the file system cannot reserve space, libc writes to every block instead.
 
     :raises OSError: the disk or the quota is full
     """
@@ -40,16 +40,16 @@ def reserve(fd: int, size: int) -> None:
 
 def start_writeback(fd: int) -> None:
     """
-    Start to write what the page cache has of a file, without waiting for it; nothing where that cannot be had.
+    Start writing a file's dirty pages to the disk without waiting (sync_file_range); a no-op if unsupported.
 
-    It makes nothing durable. An error comes again from the fdatasync that has to follow.
+    Nothing is durable by it. An error is reported again by the fdatasync that must follow.
     """
     if _SYNC_RANGE is not None:
         _SYNC_RANGE(fd, 0, 0, _WRITE)
 
 
 def memory_file(data: bytes) -> int:
-    """A descriptor of a file without a name that holds a few bytes, in memory where that can be had."""
+    """Return a descriptor of an unnamed file with these bytes, in memory if supported (memfd_create)."""
     fd = os.memfd_create("bytes") if hasattr(os, "memfd_create") else _unnamed_file()
     os.write(fd, data)
     return fd
@@ -57,9 +57,9 @@ def memory_file(data: bytes) -> int:
 
 def link_descriptor(fd: int, target: str) -> None:
     """
-    Give an open file, also one without any name, the name ``target``.
+    Link an open file, also an unnamed one, as ``target`` (linkat).
 
-    :raises FileExistsError: the name is taken; :raises OSError: not on the same file system, or no /proc
+    :raises FileExistsError: the name exists; :raises OSError: another file system, or no /proc
     """
     # With a directory descriptor os.link uses linkat and follows the link in /proc; without, it would not follow.
     os.link(f"/proc/self/fd/{fd}", target, src_dir_fd=fd, follow_symlinks=True)
@@ -67,9 +67,9 @@ def link_descriptor(fd: int, target: str) -> None:
 
 def read_cached(fd: int, start: int, count: int) -> bytes | None:
     """
-    Up to ``count`` bytes from ``start`` when the page cache has them, else None.
+    Return up to ``count`` bytes from ``start`` if the page cache has them, else None (preadv2 with RWF_NOWAIT).
 
-    Never waits for the disk, so that the reactor's thread may call it. Empty bytes mean the end of the file.
+    Never waits for the disk, so the reactor's thread may call it. Empty bytes mean the end of the file.
     """
     if _NOWAIT is None:
         return None
@@ -77,7 +77,7 @@ def read_cached(fd: int, start: int, count: int) -> bytes | None:
     try:
         got = os.preadv(fd, [buffer], start, _NOWAIT)
     except OSError:
-        # Not cached, or a file system without the flag; a true error comes again from the read that may wait.
+        # Not cached, or a file system without the flag; a real error is raised again by the read that may wait.
         return None
     return bytes(buffer) if got == count else bytes(memoryview(buffer)[:got])
 

@@ -1,18 +1,18 @@
 """
-The file that an upload is written to, until it is a blob or gone.
+The file that an upload is written to, until it becomes a blob or is removed.
 
 =========  =======================================  ==================================  ==========================
-state      what is on the disk                      left by                             after a crash
+state      on the disk                              next states by                      after a crash
 =========  =======================================  ==================================  ==========================
-unmade     nothing                                  ``append``, ``keep``, ``place``     nothing
-unnamed   a file without a name                    ``keep``, ``place``, ``discard``    freed by the kernel
-named      ``uploads/<id>/data``                    ``place``, ``discard``, a sweep     there; swept when forgotten
-placed     ``blobs/ab/<sha256>.<generation>``       ``discard`` (the commit was         there; collected, as nothing
-                                                    abandoned), otherwise final         refers to it
+no file    nothing                                  ``append``, ``keep``, ``place``     nothing
+unnamed    a file without a name                    ``keep``, ``place``, ``discard``    freed by the kernel
+named      ``uploads/<id>/data``                    ``place``, ``discard``, a sweep     remains until it is swept
+placed     ``blobs/ab/<sha256>.<generation>``       ``discard`` (the commit was         remains; collected, because
+                                                    aborted), otherwise final           no row refers to it
 =========  =======================================  ==================================  ==========================
 
-Where the file system has no unnamed files, an upload is named from the start. Everything here blocks and is called on
-one thread at a time.
+On a file system without unnamed files an upload is named from the start. Everything here blocks, and is called by one
+thread at a time.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class UploadFile:
     """
     The bytes of one upload on the disk.
 
-    ``reserve`` is the room in bytes to ask for when the file is made. An error of the disk is kept and raised again
-    from every later call but ``discard``: what the file holds after it is not known.
+    ``reserve`` is the disk space in bytes to reserve when the file is created. A disk error is kept and raised again by
+    every later call except ``discard``, because the content of the file is then unknown.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class UploadFile:
 
     def reopen(self, size: int) -> None:
         """
-        Go on with a named file of which ``size`` bytes count; what lies beyond was never acknowledged and goes.
+        Open a named file, and cut it off after ``size`` bytes: further bytes were never acknowledged.
 
-        With a ``size`` of 0 there need not be a file.
+        With a ``size`` of 0 the file may be missing.
 
-        :raises FileNotFoundError: there is no such file, or it is shorter
+        :raises FileNotFoundError: the file is missing or shorter
         """
         try:
             fd = os.open(self._folder / "data", _FLAGS)
@@ -73,7 +73,7 @@ class UploadFile:
             if not stat.S_ISREG(found.st_mode) or found.st_size < size:
                 raise FileNotFoundError(errno.ENOENT, "an unfinished upload lost bytes", str(self._folder))
             os.ftruncate(fd, size)
-            os.utime(fd)  # a sweep goes by this time
+            os.utime(fd)  # the sweep compares this time
         except BaseException:
             os.close(fd)
             raise
@@ -94,16 +94,16 @@ class UploadFile:
             raise
 
     def check(self) -> None:
-        """Nothing, while everything went well. :raises OSError: what went wrong first"""
+        """Check that no call has failed. :raises OSError: the first error"""
         if self._error is not None:
             raise self._error
 
     def read(self, start: int, count: int) -> bytes:
-        """Bytes that were written before; fewer only at the end."""
+        """Return ``count`` bytes that were written before; fewer only at the end."""
         return os.pread(self._ready(), count, start)
 
     def duplicate(self) -> int:
-        """A further descriptor of the file; the caller closes it."""
+        """Return a new descriptor of the file; the caller closes it."""
         return os.dup(self._ready())
 
     def keep(self) -> None:
@@ -127,12 +127,12 @@ class UploadFile:
         place_together([(self, locator)])
 
     def finalize(self, *, start_writeback: bool) -> None:
-        """Write what a blob has beside its bytes; ``soon`` has the disk begin with them."""
+        """Set length, time and mode of the blob; with ``start_writeback`` the disk starts to write the bytes."""
         with self._recording_error():
             fd = self._ready()
             if self._reserve > self.size:
-                os.ftruncate(fd, self.size)  # gives back what was reserved and not used
-            os.utime(fd)  # the time of commit, also of an upload that was suspended for long
+                os.ftruncate(fd, self.size)  # frees reserved space that was not used
+            os.utime(fd)  # the time of commit, also for an upload that was suspended
             os.fchmod(fd, 0o444)
             if start_writeback:
                 self._durability.start_writeback(fd)
@@ -143,7 +143,7 @@ class UploadFile:
             self._durability.sync_data(self._ready())
 
     def link(self, locator: str) -> Path:
-        """Give the file its name as a blob; the directory to sync."""
+        """Give the file its name as a blob. Returns the directory to sync."""
         fd = self._ready()
         with self._recording_error():
             self._placed = target = self._paths.blob(locator)
@@ -162,7 +162,7 @@ class UploadFile:
             self._durability.sync_directory(folder)
 
     def discard(self) -> None:
-        """Leave no trace, in whatever state; also twice. Errors are left to the next sweep."""
+        """Remove the file in any state; also twice. After an error the next sweep removes it."""
         self.release()
         if self._placed is not None:
             with suppress(OSError):
@@ -175,7 +175,7 @@ class UploadFile:
             self._named = False
 
     def release(self) -> None:
-        """Close the file and leave on the disk what is there; also twice."""
+        """Close the file, and leave it on the disk if it is named; also twice."""
         fd, self._fd = self._fd, None
         if fd is not None:
             with suppress(OSError):
@@ -190,7 +190,7 @@ class UploadFile:
             raise
 
     def _ready(self) -> int:
-        """The descriptor of the file, made now if need be."""
+        """Return the descriptor of the file, which is created if needed."""
         self.check()
         if self._fd is not None:
             return self._fd
@@ -210,17 +210,17 @@ class UploadFile:
         return os.open(self._folder / "data", _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
 
     def _make_folder(self) -> None:
-        # There already when a crash came between this and the file's name.
+        # It exists if a crash happened before the file was linked.
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._named = True
 
 
 def place_together(placing: Sequence[tuple[UploadFile, str]]) -> None:
     """
-    Make each durable as the blob of its locator and close the files.
+    Make each file durable as the blob of its locator, and close it.
 
-    After an error some may be placed; they are to be discarded all. Taken step by step instead of one after the other,
-    several small files wait for two commits of the file system's journal and not for two each.
+    After an error some files may be placed; the caller discards all of them. Each step is done for all files before the
+    next step, so several small files wait for two journal commits together instead of two each.
     """
     for file, _ in placing:
         file.finalize(start_writeback=len(placing) > 1)

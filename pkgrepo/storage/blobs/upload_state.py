@@ -1,4 +1,4 @@
-"""What a suspended upload needs to go on, as the catalog keeps it between two requests."""
+"""The state of a suspended upload, which the catalog stores between two requests."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ class _Wire(msgspec.Struct):
 @frozen
 class UploadState:
     """
-    ``offset`` bytes are durable and have these ``digests``; no more than ``limit`` bytes may come in all.
+    The first ``offset`` bytes are durable and have these ``digests``; the upload may have at most ``limit`` bytes.
 
-    The digests make the usual case cheap: an upload that moved to another process and gets no further byte need not
-    be read again.
+    With the digests, another process can commit the upload without reading the bytes again, if no more bytes arrive.
     """
 
     offset: int
@@ -31,15 +30,15 @@ class UploadState:
     digests: Mapping[str, str]
 
     def encode(self) -> bytes:
-        """At most 4 KiB: all of hashlib's algorithms together have less than 2 KiB of hex."""
+        """Return at most 4 KiB: the digests of all of hashlib's algorithms have less than 2 KiB of hex."""
         return msgspec.json.encode(_Wire(VERSION, self.offset, self.limit, dict(self.digests)))
 
     @classmethod
     def decode(cls, data: bytes) -> UploadState:
         """
-        The state that ``encode`` wrote.
+        Return the state that ``encode`` wrote.
 
-        :raises ValueError: something else wrote it
+        :raises ValueError: the data has another form
         """
         wire = msgspec.json.decode(data, type=_Wire)  # its errors are ValueErrors
         if wire.version != VERSION or wire.offset < 0 or "sha256" not in wire.digests:

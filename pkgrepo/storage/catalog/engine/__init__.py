@@ -1,1 +1,1 @@
-"""SQLite behind ``ICatalog``: connections, the writer thread and its queue, the schema and its migrations."""
+"""SQLite behind ``ICatalog``. Queries run on reader connections, commands in batches on one writer thread."""

@@ -1,15 +1,15 @@
 """
-Connections to the database file, set up alike for whoever opens one.
+Opens connections to the database file, with the same settings everywhere.
 
 ================  ===========================================================================================
 setting           why
 ================  ===========================================================================================
-WAL               readers neither wait for the writer nor hold it up
-synchronous FULL  a commit that was answered survives a power cut; NORMAL forgets all since the last checkpoint
+WAL               readers neither wait for the writer nor delay it
+synchronous FULL  acknowledged commits survive a power cut; NORMAL loses those since the last checkpoint
 page size 8192    documents and long rows need half as many overflow pages
-no autocheckpoint the writer copies the log back between its batches, never in the middle of somebody's commit
-stable plans      otherwise every join is planned again for each new value: 10.5 us instead of 1.8 for a file
-mmap (readers)    a commit of anybody empties a reader's page cache; mapped pages need no read call to come back
+no autocheckpoint the writer checkpoints between its batches, never during a commit
+stable plans      otherwise each join is planned again for each new value: 10.5 us instead of 1.8 for a file
+mmap (readers)    every commit empties the readers' page caches; mapped pages are read again without a call
 ================  ===========================================================================================
 """
 
@@ -21,26 +21,26 @@ import apsw
 
 from pkgrepo.errors import PkgrepoError
 
-# Earlier releases can corrupt the file when one connection resets the log while another checkpoints it; several
-# worker processes on one file are exactly that situation.
+# Earlier releases can corrupt the file when one connection resets the log while another one checkpoints it, which
+# several worker processes on one file do.
 OLDEST_SQLITE = (3, 51, 3)
 
 PAGE_SIZE = 8192  # bytes
-BUSY_TIMEOUT_MS = 10_000  # only for what the writers' lock does not cover: a shell, a backup program
+BUSY_TIMEOUT_MS = 10_000  # only for programs that do not take the write lock: a shell, a backup program
 READER_CACHE_KIB = 32 * 1024
 WRITER_CACHE_KIB = 64 * 1024
 READER_MMAP = 256 * 1024 * 1024  # bytes; halves the first look-up after each commit
-LOG_LIMIT = 64 * 1024 * 1024  # bytes that the write-ahead log keeps on the disk once it was longer
-STATEMENTS = 400  # prepared ones kept by a connection; all queries of the program fit
+LOG_LIMIT = 64 * 1024 * 1024  # bytes to which a longer write-ahead log is truncated
+STATEMENTS = 400  # prepared statements cached by a connection; all statements of the program fit
 
 
 class CatalogUnusable(PkgrepoError):  # noqa: N818 - the domain's errors say what happened
-    """The database cannot be opened by this program; the text says why and what to do."""
+    """The database cannot be opened by this program; the message says why and what to do."""
 
 
 def check_library(version: str | None = None) -> None:
     """
-    Make sure that the SQLite library may be used by several processes; ``version`` is the loaded one's by default.
+    Check that several processes may use a database with this SQLite library; ``version`` is that of the loaded one.
 
     :raises CatalogUnusable: it is too old
     """
@@ -51,7 +51,7 @@ def check_library(version: str | None = None) -> None:
 
 
 def open_writer(path: Path) -> apsw.Connection:
-    """A connection that may write; it makes the file if need be, and never checkpoints by itself."""
+    """Open a connection for writing. It creates the file if needed, and never checkpoints by itself."""
     connection = _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     for name, value in (
         ("page_size", PAGE_SIZE),  # takes effect in a file that is still empty
@@ -68,7 +68,7 @@ def open_writer(path: Path) -> apsw.Connection:
 
 
 def open_reader(path: Path) -> apsw.Connection:
-    """A connection that cannot write."""
+    """Open a read-only connection."""
     connection = _open(path, apsw.SQLITE_OPEN_READONLY)
     for name, value in (
         ("temp_store", "memory"),

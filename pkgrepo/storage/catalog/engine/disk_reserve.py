@@ -1,9 +1,8 @@
 """
-A little room on the disk of the database, for a start while there is no other.
+Reserves disk space beside the database, so that a server can start on a full disk.
 
-To read a database in WAL mode SQLite makes a file of 32 KiB that the processes share (``-shm``), and the last one to
-stop removes it. So that a full disk keeps no server from starting, a file of that size is kept for the time when it is
-needed. It holds nothing.
+To read a database in WAL mode SQLite creates a shared file of 32 KiB (``-shm``); the last process to stop removes it. A
+reserve file keeps that much space allocated. A start that finds the disk full removes it first.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ SIZE = 64 * 1024  # bytes: the shared file has 32 KiB until the log has 4,096 pa
 
 
 class DiskReserve:
-    """The file beside the database at ``path``. Both methods block."""
+    """The reserve file beside the database at ``path``. Both methods block."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(f"{path.name}-reserve")
 
     def allocate(self) -> None:
-        """Set the room aside, where there is some."""
+        """Create the file, unless it exists or the disk is full."""
         with suppress(OSError):
             if self._path.exists():
                 return
@@ -37,7 +36,7 @@ class DiskReserve:
                 draft.unlink(missing_ok=True)
 
     def release(self) -> bool:
-        """Give the room back; False when there was none."""
+        """Remove the file. Returns False if there was none."""
         try:
             self._path.unlink()
         except OSError:

@@ -1,4 +1,4 @@
-"""Which errors of SQLite speak of the disk or the file, and what they are called in the domain."""
+"""The SQLite errors that come from the disk or the database file, and their domain errors."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import apsw
 
 from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull
 
-NAME = "catalog"  # what the domain errors call the storage that the catalog itself is on
+NAME = "catalog"  # the storage that the domain errors name
 
-# After one of these SQLite may have rolled the whole transaction back, so nobody in it can go on.
+# After one of these SQLite may have rolled back the whole transaction, so no command of the batch can continue.
 STORAGE_ERRORS = (
     apsw.FullError,
     apsw.IOError,
@@ -25,7 +25,7 @@ STORAGE_ERRORS = (
 
 
 def explain(error: apsw.Error | OSError) -> PkgrepoError:
-    """The domain's error for what kept a batch from being committed, with the cause attached."""
+    """Return the domain error for an error that prevented a commit or a read, with its cause."""
     explained = StorageFull(NAME) if isinstance(error, apsw.FullError) else StorageFailed(NAME)
     explained.__cause__ = error
     return explained

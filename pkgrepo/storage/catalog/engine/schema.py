@@ -1,17 +1,17 @@
 """
-The schema's version, and the way from an older one.
+Upgrades the schema of the database by migrations.
 
 Migrations are numbered SQL files; ``PRAGMA user_version`` is the number of the last one that ran. Each runs in one
-transaction together with that number, so a crash leaves the version before or the version after.
+transaction with the change of that number, so a crash leaves the old version or the new one.
 
 =======================  =========================================================================
-what is found            what is done
+database found           action
 =======================  =========================================================================
-no file, or an empty one every migration
-an older version         a copy is kept beside the file, then the missing migrations
-this version             nothing
-a newer version          refused: an older program must not write what it does not know
-somebody else's file     refused
+no file, or an empty one all migrations
+an older version         a backup copy beside the file, then the missing migrations
+this version             none
+a newer version          refused: an older program must not write a schema that it does not know
+another program's file   refused
 =======================  =========================================================================
 """
 
@@ -39,7 +39,7 @@ _NAME = re.compile(r"(\d{4})_\w+\.sql")
 
 @frozen
 class Migration:
-    """One step: ``sql`` leads from version ``number - 1`` to ``number``."""
+    """One step: ``sql`` upgrades version ``number - 1`` to ``number``."""
 
     number: int
     name: str
@@ -47,7 +47,7 @@ class Migration:
 
 
 def load_migrations() -> tuple[Migration, ...]:
-    """The program's migrations, in their order."""
+    """Return the program's migrations, ordered by number."""
     found = [
         Migration(int(match[1]), entry.name, entry.read_text("utf-8"))
         for entry in files(__package__).joinpath("migrations").iterdir()
@@ -58,9 +58,9 @@ def load_migrations() -> tuple[Migration, ...]:
 
 def upgrade(connection: apsw.Connection, path: Path, migrations: Sequence[Migration]) -> None:
     """
-    Bring the database to the newest version. Nobody else may write meanwhile: the caller holds the writers' lock.
+    Upgrade the database to the newest version. The caller must hold the write lock.
 
-    :raises CatalogUnusable: the file is of a newer version, or no catalog
+    :raises CatalogUnusable: the file has a newer version, or is no catalog
     """
     found = _version(connection, path)
     wanted = migrations[-1].number
@@ -81,7 +81,7 @@ def upgrade(connection: apsw.Connection, path: Path, migrations: Sequence[Migrat
 
 
 def keep_copy(connection: apsw.Connection, path: Path, version: int) -> Path:
-    """A durable copy of the database beside it, named after its version; an older copy of that name is replaced."""
+    """Make a durable copy beside the database, named after its version, in place of an older one. Returns its path."""
     copy = path.with_name(f"{path.name}.v{version}")
     unfinished = path.with_name(f"{copy.name}.unfinished")
     unfinished.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def keep_copy(connection: apsw.Connection, path: Path, version: int) -> Path:
         _sync(unfinished)
         unfinished.replace(copy)
     finally:
-        unfinished.unlink(missing_ok=True)  # a full disk is full of it
+        unfinished.unlink(missing_ok=True)  # left when the disk was full
     _sync(path.parent)
     return copy
 
@@ -106,7 +106,7 @@ def _version(connection: apsw.Connection, path: Path) -> int:
 
 
 def _run(connection: apsw.Connection, migration: Migration) -> None:
-    # Tables are changed by building them anew, which foreign keys must not see half done; they are checked at the end.
+    # Migrations rebuild tables, which violates foreign keys on the way; they are checked at the end.
     connection.execute("PRAGMA foreign_keys = OFF")
     try:
         connection.execute("BEGIN IMMEDIATE")

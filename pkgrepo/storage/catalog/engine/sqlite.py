@@ -31,7 +31,7 @@ SCANS = 3  # reader threads; each has a connection with its own cache
 
 
 class GenerationPin:
-    """Holds the generation still for the length of a ``with`` block in the reactor thread."""
+    """Reads the generation once, and keeps it for the length of a ``with`` block in the reactor thread."""
 
     def __init__(self, generation: Callable[[], int]) -> None:
         self.pinned: int | None = None
@@ -48,10 +48,10 @@ class GenerationPin:
 @implementer(ICatalog)
 class SqliteCatalog:
     """
-    ``look``, ``peek`` and ``generation`` belong to the reactor thread, which has a connection to itself.
+    ``look``, ``peek`` and ``generation`` are for the reactor thread, which has a connection of its own.
 
-    Each call sees one consistent state. A commit is seen by the first ``look`` after its ``write`` was answered, and
-    commits of other processes by the first ``look`` after they happened.
+    Each call reads one snapshot. A commit is visible to every ``look`` after its ``write`` has returned; a commit of
+    another process is visible to every ``look`` after it.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class SqliteCatalog:
 
     async def start(self) -> None:
         """
-        Make or upgrade the database, and open it.
+        Create or upgrade the database, and open it.
 
-        :raises CatalogUnusable: it is of a newer program, or somebody else's, or damaged, or cannot be opened, or this
+        :raises CatalogUnusable: it is from a newer version or another program, or damaged, or cannot be opened, or the
             SQLite library is too old
         """
         check_library()
@@ -83,11 +83,11 @@ class SqliteCatalog:
         self._writer.start()
 
     async def wait_idle(self) -> bool:
-        """Wait until every command and query that was taken is answered; whether there was any."""
+        """Wait until all accepted commands and queries are done. Returns whether there were any."""
         return any([await self._writer.wait_idle(), await self._scanners.wait_idle()])
 
     async def stop(self) -> None:
-        """Answer every command that was taken, then close the database."""
+        """Finish all accepted commands, then close the database."""
         reader = self._reader
         if reader is None:
             return
@@ -97,16 +97,16 @@ class SqliteCatalog:
             each.connection.close()
         self._idle.clear()
         self._reader = None
-        # The last connection to close copies the log back, which only the writer's can.
+        # The last connection to close checkpoints the log, which only the writer's connection can.
         await self._writer.close()
         self._reserve.allocate()
 
     def moment(self) -> GenerationPin:
-        """Within this context manager, which must not wait, ``generation`` is asked of the database once."""
+        """Return a context manager, for code that does not wait, within which ``generation`` is read once."""
         return self._moment
 
     def generation(self) -> int:
-        """A number that changes whenever a commit, of any process, has become visible here."""
+        """Return a number that changes whenever a commit of any process has become visible."""
         pinned = self._moment.pinned
         if pinned is not None:
             return pinned
@@ -135,7 +135,7 @@ class SqliteCatalog:
     def write(
         self, command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> Deferred[T]:
-        """Run a command in a transaction; its result, once that is durable. Cancelling only drops the result."""
+        """Run a command in a transaction, and return its result when it is durable. Cancelling drops the result."""
         return self._writer.submit(command, *args, **kwargs)
 
     def _reading(self) -> SqliteReader:
@@ -168,8 +168,8 @@ class SqliteCatalog:
         connection = open_writer(self._path)
         try:
             upgrade(connection, self._path, self._migrations or load_migrations())
-            with suppress(apsw.FullError):  # what follows can wait for room
-                # Statistics for the query planner: 0x10002 looks at tables that changed much, within bounds.
+            with suppress(apsw.FullError):  # not needed for the start
+                # Statistics for the query planner: 0x10002 analyzes tables that changed much, within limits.
                 connection.execute("PRAGMA optimize = 0x10002")
             self._reserve.allocate()
             return open_reader(self._path)
@@ -178,9 +178,9 @@ class SqliteCatalog:
 
     def _close_to_others(self) -> None:
         """
-        Let only the owner read the database, which holds signing keys and hashes of passwords, and what lies beside it.
+        Set mode 0600 on the database, which holds signing keys and password hashes, and on the files beside it.
 
-        SQLite gives its log and its index the mode of the database; copies are named after it.
+        SQLite gives its log and its shared file the mode of the database. Copies of it have its name as a prefix.
         """
         ensure_private(self._path)
         for each in self._path.parent.glob(f"{self._path.name}*"):
@@ -199,6 +199,6 @@ class SqliteCatalog:
 
     def _idle_reader(self) -> SqliteReader:
         try:
-            return self._idle.pop()  # no check before it: another thread could come in between
+            return self._idle.pop()  # without a check before: another thread could take the last one in between
         except IndexError:
             return SqliteReader(open_reader(self._path))

@@ -1,4 +1,4 @@
-"""A connection as queries and commands see it."""
+"""The ``Reader`` and the ``Transaction`` of queries and commands, over an SQLite connection."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from pkgrepo.interfaces import Row, Value
 
 class SqliteReader:
     """
-    A ``Reader`` over a connection; as a context manager it is one read transaction, hence one consistent reader.
+    A ``Reader`` over a connection; as a context manager it is one read transaction, hence one snapshot.
 
-    Rows are always fetched to the last: a statement left in the middle would pin its reader of the database, and the
-    next look-up would not see what was committed since.
+    All rows of a statement are always fetched: an unfinished statement would keep its snapshot open, and the next query
+    would not see later commits.
     """
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
-        # One cursor for all: making one costs as much as a look-up.
+        # One cursor for all statements: creating one costs as much as a look-up.
         self._execute = connection.cursor().execute
 
     def one(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         rows = self._execute(sql, parameters).fetchall()
         return rows[0] if rows else None
 
     def all(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """Every row; the caller bounds them in SQL."""
+        """Return all rows; the caller limits them in SQL."""
         return self._execute(sql, parameters).fetchall()
 
     def __enter__(self) -> Self:
@@ -48,12 +48,12 @@ class SqliteTransaction(SqliteReader):
     """A ``Transaction`` over a connection; the writer begins and ends it."""
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """Run one statement; how many rows it changed."""
+        """Run one statement. Returns the number of rows that it changed."""
         self._execute(sql, parameters).fetchall()
         return self.connection.changes()
 
     def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """Run one INSERT that returns the new row's integer key; that key."""
+        """Run one INSERT with a RETURNING clause for the new row's integer key. Returns that key."""
         row = self.one(sql, parameters)
         assert row is not None
         return int(row[0])

@@ -1,19 +1,19 @@
 """
-The thread that writes, and the queue before it.
+The writer thread and its queue of commands.
 
 ========  ============================================================================================
-state     what moves it on
+state     next
 ========  ============================================================================================
 queued    the writer takes the command into its batch
-run       within a savepoint of the batch's transaction; an error undoes this command alone
-pending   the batch's one COMMIT, which waits for the disk
+run       in a savepoint of the batch's transaction; an error undoes this command alone
+pending   one COMMIT for the whole batch, which waits for the disk
 answered  the result is delivered in the reactor thread, after the COMMIT
 ========  ============================================================================================
 
-A batch is whatever waits when the writer comes round, and what arrives while it runs: concurrent publishes share one
-wait for the disk. A crash loses commands that were not answered, and nothing else. When the disk refuses, every
-command of the batch fails, and the connection is made anew for the next. The log says that once, and once that it is
-over; so whoever gets C{StorageFull} or C{StorageFailed} from a write need not log it again.
+A batch has the commands that are queued when the writer is free, and those that arrive while it runs: concurrent
+publishes share one fsync. A crash loses only commands that were not answered. When a commit fails, every command of the
+batch fails, and the next batch uses a new connection. The log has one line when failures begin and one when they end,
+so callers that get C{StorageFull} or C{StorageFailed} from a write need not log it.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ log = Logger()
 T = TypeVar("T")
 P = ParamSpec("P")
 
-BATCH = 256  # commands; bounds what one failing commit takes with it
-BATCH_S = 0.02  # seconds of commands; writers of other processes wait that long for their hold
-CHECKPOINT_IDLE = 1000  # pages in the log from which it is copied back in a quiet moment; 8 MiB
-CHECKPOINT_BUSY = 8000  # pages from which it is copied back although commands wait; 64 MiB
+BATCH = 256  # commands; limits how many fail with one commit
+BATCH_S = 0.02  # seconds of commands; writers of other processes wait that long for the lock
+CHECKPOINT_IDLE = 1000  # pages in the log from which it is checkpointed when the queue is empty; 8 MiB
+CHECKPOINT_BUSY = 8000  # pages from which it is checkpointed although commands wait; 64 MiB
 FAILED_COMMITS = "failed_commits"  # the setting that counts them
-QUIET_S = 0.05  # seconds without a command are a quiet moment
+IDLE_S = 0.05  # seconds without a command before a checkpoint
 
 
 @define(eq=False)
@@ -70,7 +70,7 @@ class _Command:
 
 @define(eq=False)
 class _Shutdown:
-    """End of the queue: ``drained`` fires when everything before it was answered, ``closed`` after ``close`` is set."""
+    """Ends the queue: ``drained`` fires when all commands are answered, ``closed`` after ``close`` was set."""
 
     drained: Deferred[None] = field(factory=Deferred)
     close: threading.Event = field(factory=threading.Event)
@@ -78,7 +78,7 @@ class _Shutdown:
 
 
 class Writer:
-    """Runs commands, in the order in which they come, on a thread of its own."""
+    """Runs commands in order on a thread of its own."""
 
     def __init__(self, path: Path, reactor: IReactorFromThreads) -> None:
         self._path = path
@@ -88,15 +88,15 @@ class Writer:
         self._running = False
         self._thread = threading.Thread(target=self._run_thread, name="pkgrepo-catalog-writer", daemon=True)
         self._lock = WriteLock(path)
-        self._reader: SqliteTransaction | None = None
+        self._tx: SqliteTransaction | None = None
         self._log_pages = 0
         self._failures = FailureLog(log, "the catalog cannot be written")
-        # of the reactor's thread:
+        # used by the reactor's thread only:
         self._unanswered = 0
         self._idle_waiters: list[Deferred[None]] = []
 
     def start(self) -> None:
-        """Begin to work; the database has been made and upgraded before."""
+        """Start the thread; the database must have been created and upgraded before."""
         self._running = True
         self._thread.start()
 
@@ -104,9 +104,9 @@ class Writer:
         self, command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> Deferred[T]:
         """
-        The command's result, once it is durable.
+        Queue a command, and return its result once it is durable.
 
-        Cancelling only drops the result: the command runs all the same.
+        Cancelling only drops the result: the command runs anyway.
         """
         if not self._running:
             return fail(RuntimeError("the catalog does not run"))
@@ -116,7 +116,7 @@ class Writer:
         return outcome
 
     async def wait_idle(self) -> bool:
-        """Wait until every command that was taken is answered; whether there was any."""
+        """Wait until all queued commands are answered. Returns whether there were any."""
         if not self._unanswered:
             return False
         idle: Deferred[None] = Deferred()
@@ -125,7 +125,7 @@ class Writer:
         return True
 
     def drain(self) -> Deferred[None]:
-        """Take nothing more; fires when everything taken was answered."""
+        """Refuse new commands; fires when all queued commands are answered."""
         self._running = False
         self._queue.put(self._shutdown)
         return self._shutdown.drained
@@ -150,9 +150,9 @@ class Writer:
         self._reactor.callFromThread(self._shutdown.closed.callback, None)
 
     def _next_or_idle(self) -> _Command | _Shutdown | None:
-        """What comes next, or None when it is time to use a quiet moment."""
+        """Return the next item of the queue, or None when a checkpoint is due and the queue was empty for a while."""
         try:
-            return self._queue.get(timeout=QUIET_S if self._log_pages >= CHECKPOINT_IDLE else None)
+            return self._queue.get(timeout=IDLE_S if self._log_pages >= CHECKPOINT_IDLE else None)
         except Empty:
             return None
 
@@ -183,16 +183,16 @@ class Writer:
                 idle.callback(None)
 
     def _transaction(self, first: _Command, taken: list[_Command]) -> None:
-        reader = self._connect()
-        reader.execute("BEGIN IMMEDIATE")
+        tx = self._connect()
+        tx.execute("BEGIN IMMEDIATE")
         until = time.monotonic() + BATCH_S
         command: _Command | None = first
         while command is not None:
             taken.append(command)
-            _run(reader, command)
+            _run(tx, command)
             more = len(taken) < BATCH and time.monotonic() < until
             command = self._next_waiting() if more else None
-        reader.execute("COMMIT")
+        tx.execute("COMMIT")
 
     def _next_waiting(self) -> _Command | None:
         try:
@@ -201,22 +201,22 @@ class Writer:
             return None
         if isinstance(found, _Command):
             return found
-        self._queue.put(found)  # the end of the queue stays its end, since nothing is taken after it
+        self._queue.put(found)  # it stays the last item, because nothing is queued after a shutdown
         return None
 
     def _overwrite_failed_commit(self) -> None:
         """
-        Write over what a failed commit may have left in the log.
+        Overwrite the pages that a failed commit may have left in the write-ahead log.
 
-        When only the last step of it failed, the log holds the whole transaction, and recovery after a crash would
-        bring back what everybody was told had failed, and whose blobs are removed by then.
+        If only its last step failed, the log has the whole transaction. Recovery after a crash would then apply a
+        transaction that was answered as failed, and whose blobs have been removed.
         """
         try:
             with self._lock.hold():
-                reader = self._connect()
-                reader.execute("BEGIN IMMEDIATE")
-                grow(reader, FAILED_COMMITS)
-                reader.execute("COMMIT")
+                tx = self._connect()
+                tx.execute("BEGIN IMMEDIATE")
+                grow(tx, FAILED_COMMITS)
+                tx.execute("COMMIT")
         except (apsw.Error, OSError):
             self._disconnect()
 
@@ -228,19 +228,19 @@ class Writer:
             log.failure("the catalog's log could not be copied back")
 
     def _checkpoint(self) -> None:
-        self._log_pages = 0  # until the next commit tells anew how long the log is
+        self._log_pages = 0  # until the next commit reports the length of the log
         try:
             self._connect().connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:
-            # Nothing is lost: what was committed stays in the log, and there will be another time.
+            # Nothing is lost: commits stay in the log, and the next checkpoint copies them.
             self._failures.failed(error, full=isinstance(error, apsw.FullError))
 
     def _connect(self) -> SqliteTransaction:
-        if self._reader is None:
+        if self._tx is None:
             connection = open_writer(self._path)
             connection.set_wal_hook(self._committed)
-            self._reader = SqliteTransaction(connection)
-        return self._reader
+            self._tx = SqliteTransaction(connection)
+        return self._tx
 
     def _committed(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
@@ -248,18 +248,18 @@ class Writer:
         return apsw.SQLITE_OK
 
     def _disconnect(self) -> None:
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            reader.connection.close(force=True)
+        tx, self._tx = self._tx, None
+        if tx is not None:
+            tx.connection.close(force=True)
 
 
-def _run(reader: SqliteTransaction, command: _Command) -> None:
-    reader.execute("SAVEPOINT command")
+def _run(tx: SqliteTransaction, command: _Command) -> None:
+    tx.execute("SAVEPOINT command")
     try:
-        command.result = command.run(reader)
+        command.result = command.run(tx)
     except STORAGE_ERRORS:
         raise
-    except Exception as error:  # noqa: BLE001 - a command is somebody else's code, and its error is somebody else's news
+    except Exception as error:  # noqa: BLE001 - passed on to the caller of the command
         command.error = error
-        reader.execute("ROLLBACK TO command")
-    reader.execute("RELEASE command")
+        tx.execute("ROLLBACK TO command")
+    tx.execute("RELEASE command")
