@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from pkgrepo.formats.npm.change.commands import DocumentChange
-from pkgrepo.formats.npm.change.requests import ChangeRequests, read_change, verb_of_change
+from pkgrepo.formats.npm.change.document_change import DocumentChange, read_change, verb_of_change
+from pkgrepo.formats.npm.change.requests import ChangeRequests
 from pkgrepo.formats.npm.change.written_document import read_written
 from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.publish.envelope import read_name, read_publication

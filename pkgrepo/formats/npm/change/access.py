@@ -41,20 +41,20 @@ class AccessRequests:
         """
         await authorize_read(self._services, request, self._repository, name)
         package, public = self._packages.package(name), not is_private(self._repository)
-        told: dict[str, Any] = {
+        answers: dict[str, Any] = {
             "visibility": {"public": public},
             "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
         }
-        value = told[what] if what in told else await self._collaborators(request, package)
+        value = answers[what] if what in answers else await self._collaborators(request, package)
         return json_answer(value, headers=NO_STORE)
 
     async def _collaborators(self, request: Request, package: Package) -> dict[str, str]:
         """The permission of each owner who has one."""
         found: dict[str, str] = {}
         for count, each in enumerate(package.meta.get("maintainers", ()), 1):
-            right = permission_of(self._services, self._repository, each["name"])(package.name)
-            if right is not None:
-                found[each["name"]] = right
+            permission = permission_of(self._services, self._repository, each["name"])(package.name)
+            if permission is not None:
+                found[each["name"]] = permission
             if count % AT_ONCE == 0:
                 await request.next_turn()
         return found

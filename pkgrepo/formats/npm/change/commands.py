@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import Factory, evolve, frozen
+from attrs import evolve
 
 from pkgrepo.errors import Conflict, NotFound
 from pkgrepo.formats.npm import semver
@@ -27,23 +27,7 @@ from pkgrepo.repositories.publish.events import append_package_event, bump_packa
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.packages import packages, tags, version_batches, versions
 
-
-@frozen
-class DocumentChange:
-    """
-    The change that a written-back document asks for. None and empty fields change nothing.
-
-    ``kept`` are the keys of the versions that stay, all others are removed; ``tags`` then replace all tags.
-    ``deprecated`` are messages by version key; an empty one ends a deprecation. A document with any asks for nothing
-    else. ``star`` adds or removes the caller's star.
-    """
-
-    revision: str = ""
-    kept: frozenset[str] | None = None
-    tags: Mapping[str, str] | None = None
-    deprecated: Mapping[str, str] = Factory(dict)
-    maintainers: Sequence[Mapping[str, str]] | None = None
-    star: bool | None = None
+from .document_change import DocumentChange
 
 
 def deprecate(
@@ -54,7 +38,7 @@ def deprecate(
 
     :raises NotFound: no such package
     """
-    package = get_package(tx, repository, name)
+    package = _get_package(tx, repository, name)
     changed = []
     for row in version_batches.version_rows(tx, package.id, messages):
         message = messages[row.key]
@@ -73,8 +57,8 @@ def apply_document(
 
     :raises NotFound: no such package; :raises Conflict: the package is not at the document's revision
     """
-    package = get_package(tx, repository, name)
-    check_revision(package, change.revision)
+    package = _get_package(tx, repository, name)
+    _check_revision(package, change.revision)
     meta = _changed_meta(package, change, actor)
     if meta:
         package_changes.set_package_meta(tx, repository, name, meta, actor, index_package, now_ms)
@@ -104,7 +88,7 @@ def remove_version(
     package = packages.find_package(tx, repository.id, name)
     if package is None or versions.find_version(tx, package.id, key) is None:
         return
-    check_revision(package, base)
+    _check_revision(package, base)
     _remove_versions(tx, repository, name, [key], actor, burn, now_ms)
 
 
@@ -116,8 +100,8 @@ def remove_package(
 
     :raises NotFound: no such package; :raises Conflict: it is not at the revision ``base``
     """
-    package = get_package(tx, repository, name)
-    check_revision(package, base)
+    package = _get_package(tx, repository, name)
+    _check_revision(package, base)
     _remove_versions(tx, repository, name, versions.version_keys(tx, package.id), actor, burn, now_ms)
 
 
@@ -129,7 +113,7 @@ def set_tag(
 
     :raises NotFound: no such package; :raises Refusal: no such version
     """
-    package = get_package(tx, repository, name)
+    package = _get_package(tx, repository, name)
     if not _assign_tag(tx, package, tag, version_text, actor, now_ms):
         raise version_not_found(version_text)
     _record_change(tx, repository, package, "tagged", {"tag": tag, "target": version_text}, actor, now_ms)
@@ -140,14 +124,14 @@ def unset_tag(
     tx: Transaction, repository: Repository, name: str, tag: str, actor: Actor, now_ms: int
 ) -> dict[str, str]:
     """Remove a tag. Returns all tags after it. :raises NotFound: no such package, or no such tag"""
-    package = get_package(tx, repository, name)
+    package = _get_package(tx, repository, name)
     if not tags.remove_tag(tx, package.id, tag):
         raise NotFound("tag", tag)
     _record_change(tx, repository, package, "untagged", {"tag": tag}, actor, now_ms)
     return tags.tagged_versions(tx, package.id)
 
 
-def get_package(tx: Transaction, repository: Repository, name: str) -> Package:
+def _get_package(tx: Transaction, repository: Repository, name: str) -> Package:
     """The package. :raises NotFound: there is none"""
     package = packages.find_package(tx, repository.id, name)
     if package is None:
@@ -155,7 +139,7 @@ def get_package(tx: Transaction, repository: Repository, name: str) -> Package:
     return package
 
 
-def check_revision(package: Package, given: str) -> None:
+def _check_revision(package: Package, given: str) -> None:
     """Check that a given revision, if any, is the package's. :raises Conflict: the package was changed since"""
     current = revision(package.name, package.serial)
     if given and given != current:

@@ -16,7 +16,8 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
 from pkgrepo.untrusted.quoting import quoted
 
-from .commands import DocumentChange, apply_document
+from .commands import apply_document
+from .document_change import DocumentChange
 
 MOST_CHECKED = 20  # owners whose permissions are looked up for one answer
 

@@ -13,8 +13,7 @@ from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.packages import fragments as documents
-from pkgrepo.storage.catalog.packages import packages, tags, versions
+from pkgrepo.storage.catalog.packages import fragments, packages, tags, versions
 
 from . import document as packument
 from .document import FULL, SHORT, Top
@@ -35,10 +34,10 @@ def read_spliced(reader: Reader, repository_id: int, name: str, form: str) -> tu
     if package is None:
         raise NotFound("package", name)
     top = read_top(reader, package, whole=form == FULL)
-    times = documents.read_fragments(reader, package.id, packument.TIME)
-    fragments = documents.read_fragments(reader, package.id, form)
+    times = fragments.read_fragments(reader, package.id, packument.TIME)
+    bodies = fragments.read_fragments(reader, package.id, form)
     splice = packument.splice_full if form == FULL else packument.splice_short
-    return splice(top, times, fragments), package
+    return splice(top, times, bodies), package
 
 
 def read_top(reader: Reader, package: Package, *, whole: bool) -> Top:

@@ -22,8 +22,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Package, Repository, Version
 from pkgrepo.repositories.publish.splicing import BASE
-from pkgrepo.storage.catalog.packages import files, packages, tags, versions
-from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.packages import files, fragments, packages, tags, versions
 from pkgrepo.storage.catalog.server import repositories
 
 from .document import FULL, FULL_TYPE, SHORT, SHORT_TYPE, attestations_document, version_document
@@ -127,14 +126,14 @@ class PackageRequests:
         catalog, repository = self._services.catalog, self._repository
         identity = await authorize_read(self._services, request, repository, path.name)
         generation = catalog.generation()
-        place = self.tarball_place(path)
-        file = catalog.look_inline(files.find_file, repository.id, place)
+        file_path = self._tarball_path(path)
+        file = catalog.look_inline(files.find_file, repository.id, file_path)
         if file is None:
             raise NotFound("tarball", path.filename)
         answer = await self._services.files.answer(repository, file)
 
         def fresh() -> bool:
-            now = catalog.look_inline(files.find_file, repository.id, place)
+            now = catalog.look_inline(files.find_file, repository.id, file_path)
             return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
 
         self._services.hot.keep(
@@ -167,17 +166,6 @@ class PackageRequests:
         body = attestations_document(answer.body, str(file.attrs.get("predicate_type", "")))
         return Answer(body=body, content_type=FULL_TYPE.encode(), headers=((b"Cache-Control", b"no-cache"),))
 
-    def tarball_place(self, path: TarballPath) -> str:
-        """The file path of the tarball in a request's path. :raises NotFound: no version's tarball has this name"""
-        version = names.find_tarball_version(path.name, path.filename)
-        if version is None:
-            raise NotFound("tarball", path.filename)
-        if path.selector:
-            selected = semver.find_version(path.selector)
-            if selected is None or selected.text != version.text:
-                raise NotFound("tarball", f"{path.selector}/{path.filename}")
-        return tarball_path(path.name, version.text)
-
     def package(self, name: str) -> Package:
         """A package by its name. :raises NotFound: there is none"""
         package = self.find_package(name)
@@ -207,6 +195,17 @@ class PackageRequests:
             headers=((b"Cache-Control", b"no-cache"),),
         )
 
+    def _tarball_path(self, path: TarballPath) -> str:
+        """The file path of the tarball in a request's path. :raises NotFound: no version's tarball has this name"""
+        version = names.find_tarball_version(path.name, path.filename)
+        if version is None:
+            raise NotFound("tarball", path.filename)
+        if path.selector:
+            selected = semver.find_version(path.selector)
+            if selected is None or selected.text != version.text:
+                raise NotFound("tarball", f"{path.selector}/{path.filename}")
+        return tarball_path(path.name, version.text)
+
     def _document_answer(self, request: Request, document: Document) -> Answer:
         headers: Fields = (
             (b"Cache-Control", document_cache_control(self._repository)),
@@ -226,7 +225,7 @@ class PackageRequests:
 def find_version_fragment(reader: Reader, package_id: int, selector: str) -> bytes | None:
     """The fragment, in the full form, of a version selected by its number or a tag; None when there is none."""
     version = find_selected(reader, package_id, selector)
-    return None if version is None else documents.find_fragment(reader, package_id, FULL, version.sort, version.key)
+    return None if version is None else fragments.find_fragment(reader, package_id, FULL, version.sort, version.key)
 
 
 def find_selected(reader: Reader, package_id: int, selector: str) -> Version | None:

@@ -20,8 +20,7 @@ from pkgrepo.errors import StorageFull
 from pkgrepo.http.answers import Content
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
-from pkgrepo.storage.catalog.packages import events
-from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.packages import events, fragments
 from pkgrepo.storage.gil import GilReleaser
 
 from .rows import LISTED, ROW, make_listed, read_row
@@ -77,7 +76,7 @@ def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str]
     file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with its last reference
     gil, after = GilReleaser(), ""
     file.write(b'{"_updated":%d' % now_ms)
-    while page := documents.parts_after(reader, repository_id, LISTED, after, PAGE):
+    while page := fragments.parts_after(reader, repository_id, LISTED, after, PAGE):
         for key, body in page:
             listed = body if body is not None else _make_from_row(reader, repository_id, key)
             if listed is not None and (keys is None or key in keys):
@@ -91,5 +90,5 @@ def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str]
 
 def _make_from_row(reader: Reader, repository_id: int, key: str) -> bytes | None:
     """The member of a package that was indexed by a version of this program that wrote no members."""
-    body = documents.find_part(reader, repository_id, key, ROW)
+    body = fragments.find_part(reader, repository_id, key, ROW)
     return None if body is None else make_listed(read_row(body))

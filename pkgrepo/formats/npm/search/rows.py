@@ -14,8 +14,7 @@ from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version
 from pkgrepo.repositories.search.index import Entry, facet, join_text
-from pkgrepo.storage.catalog.packages import downloads, packages
-from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.packages import downloads, fragments, packages
 
 ROW: Final = "npm.row"  # the kind of fragment of a row
 LISTED: Final = "npm.listed"  # the kind of fragment of a package's member in ``/-/all``
@@ -104,7 +103,7 @@ def read_rows(reader: Reader, repository_id: int, keys: Iterable[str]) -> list[R
     found: list[Row] = []
     for key in keys:
         package = packages.find_package(reader, repository_id, key)
-        body = None if package is None else documents.find_fragment(reader, package.id, ROW, b"", "")
+        body = None if package is None else fragments.find_fragment(reader, package.id, ROW, b"", "")
         if package is not None and body is not None:
             count = downloads.downloads_of_package(reader, package.id)
             found.append(evolve(read_row(body), downloads=count))

@@ -13,7 +13,7 @@ import pytest_twisted
 
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.change import commands, requests
-from pkgrepo.formats.npm.change.commands import DocumentChange
+from pkgrepo.formats.npm.change.document_change import DocumentChange
 from pkgrepo.formats.npm.change.requests import ChangeRequests
 from pkgrepo.formats.npm.indexing import Publishing, index_package
 from pkgrepo.formats.npm.layout import tarball_path
