@@ -20,7 +20,7 @@ from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Actor, Identity, Repository, RepositoryScope, TokenLimits, User
+from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits, User
 from pkgrepo.storage.catalog.people.identity import UserChanges
 
 LONGEST_TEXT = 254  # characters of a name or an email
@@ -45,6 +45,8 @@ class AccountRequests:
         """
         A token for a name and a password: ``npm login --auth-type=legacy``, ``npm adduser``, yarn and pnpm.
 
+        A client may send an access token as the password; it then gets that token back, since a token issues no others.
+
         :raises Refusal: the password is wrong, or there is no such user; a login never creates an account
         """
         body = await read_object(request)
@@ -53,7 +55,9 @@ class AccountRequests:
         password = body.get("password")
         if not isinstance(password, str) or not password:
             raise Invalid("the document has no password", "password")
-        identity, token = await self.exchange(request, username, password, "npm login")
+        identity, token = await self.authenticate(request, username, password), password
+        if identity.limits is None:
+            _, token = await self._accounts.issue(identity, "npm login", self.limits_for(), actor_of(request, identity))
         answer = {
             "ok": True,
             "id": f"org.couchdb.user:{identity.username}",
@@ -62,22 +66,7 @@ class AccountRequests:
         }
         return json_answer(answer, 201, headers=NO_STORE)
 
-    async def exchange(self, request: Request, username: str, password: str, name: str) -> tuple[Identity, str]:
-        """
-        The identity of a name and password, and a new token for it.
-
-        A client may send an access token as the password; it then gets that token back, since a token issues no others.
-
-        :raises Refusal: name or password is wrong
-        """
-        identity = await self.prove(request, username, password)
-        if identity.limits is not None:
-            return identity, password
-        actor = Actor.of(identity, address=request.client_address, request_id=request.request_id)
-        _, text = await self._accounts.issue(identity, name, self.limits_for(), actor)
-        return identity, text
-
-    async def prove(self, request: Request, username: str, password: str) -> Identity:
+    async def authenticate(self, request: Request, username: str, password: str) -> Identity:
         """
         The identity of a name and password.
 
@@ -124,10 +113,10 @@ class AccountRequests:
         """
         Change name, email or password of the caller. Other fields that npm offers do not exist here.
 
-        :raises Forbidden: the caller's token is too limited; see ``require_writing``
+        :raises Forbidden: the caller's token is too limited; see ``require_write_access``
         """
         identity = await require_login(self._services, request)
-        self.require_writing(identity)
+        self.require_write_access(identity)
         body = await read_object(request)
         if body.get("tfa"):
             raise Invalid("this registry has no second factor of authentication", "tfa")
@@ -144,7 +133,7 @@ class AccountRequests:
         user = await self._accounts.change(identity, changes, actor) if changes else self._accounts.user(identity)
         return json_answer(_profile(user), headers=NO_STORE)
 
-    def require_writing(self, identity: Identity) -> None:
+    def require_write_access(self, identity: Identity) -> None:
         """
         Check that the caller used a password, or a token that may change every package of a repository.
 

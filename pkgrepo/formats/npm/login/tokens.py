@@ -39,7 +39,7 @@ class TokenRequests:
 
     async def page(self, request: Request, address: str) -> Answer:
         """A page of the caller's tokens; ``address`` is that of this list, for the link to the next page."""
-        identity = await self._admit(request)
+        identity = await self._authorize(request)
         args = request.args
         after = _number(args.get(b"after", [b""])[0], 0)
         limit = min(_number(args.get(b"perPage", [b""])[0], PAGE), PAGE)
@@ -58,17 +58,17 @@ class TokenRequests:
         :raises Refusal: the password is wrong
         :raises Invalid: a limit of the token is malformed, or not supported here; no limit is ever ignored
         """
-        identity = await self._admit(request)
+        identity = await self._authorize(request)
         body = await read_object(request)
         password = body.get("password")
         if not isinstance(password, str):
             raise Invalid("the password is missing", "password")
-        proven = await self._account.prove(request, identity.username, password)
+        owner = await self._account.authenticate(request, identity.username, password)
         limits = self._account.limits_for(_actions(body), _packages(body))
         limits = check_limits(evolve(limits, cidrs=_networks(body)))
         actor = actor_of(request, identity)
         token, text = await self._accounts.issue(
-            proven,
+            owner,
             _line(body, "name") or "npm token",
             limits,
             actor,
@@ -79,7 +79,7 @@ class TokenRequests:
 
     async def revoke(self, request: Request, key: str) -> Answer:
         """Revoke a token by its key or its text. :raises NotFound: the caller has no such token"""
-        identity = await self._admit(request)
+        identity = await self._authorize(request)
         actor = actor_of(request, identity)
         if key.startswith("pkgr_"):
             await self._accounts.revoke_text(identity, key, actor)
@@ -93,9 +93,9 @@ class TokenRequests:
         await self._accounts.revoke_text(identity, text, actor_of(request, identity))
         return json_answer({"ok": True}, headers=NO_STORE)
 
-    async def _admit(self, request: Request) -> Identity:
+    async def _authorize(self, request: Request) -> Identity:
         identity = await require_login(self._services, request)
-        self._account.require_writing(identity)
+        self._account.require_write_access(identity)
         return identity
 
 

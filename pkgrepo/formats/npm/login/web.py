@@ -75,8 +75,11 @@ class WebLoginRequests:
         until_ms = self._services.clock.now_ms() + LIFE_MS
         secret = secrets.token_urlsafe(32)
         done = _seal(key, "done", until_ms, secret)
-        shown = _seal(key, "login", until_ms, _digest(secret))
-        answer = {"loginUrl": f"{address}/-/v1/login?session={shown}", "doneUrl": f"{address}/-/v1/done?session={done}"}
+        opened = _seal(key, "login", until_ms, _digest(secret))
+        answer = {
+            "loginUrl": f"{address}/-/v1/login?session={opened}",
+            "doneUrl": f"{address}/-/v1/done?session={done}",
+        }
         return json_answer(answer, headers=NO_STORE)
 
     async def poll(self, request: Request) -> Answer:
@@ -89,7 +92,9 @@ class WebLoginRequests:
         text = make_token(TokenKind.PERSONAL)
         limits = self._services.accounts.ending(self._account.limits_for())
         actor = Actor(address=request.client_address, request_id=request.request_id)
-        entry = await self._services.catalog.write(_fetch, digest, text, limits, actor, self._services.clock.now_ms())
+        entry = await self._services.catalog.write(
+            _issue_token, digest, text, limits, actor, self._services.clock.now_ms()
+        )
         if entry is None:
             raise _ended()
         self._services.accounts.copy_entry(entry)
@@ -108,7 +113,7 @@ class WebLoginRequests:
         if not username or not password:
             return self._page("Type your user name and your password.", username)
         try:
-            identity = await self._account.prove(request, username, password)
+            identity = await self._account.authenticate(request, username, password)
         except Refusal as refusal:
             return self._page(f"{refusal.sentence[:1].upper()}{refusal.sentence[1:]}.", username, status=401)
         except NotFound as error:
@@ -142,10 +147,10 @@ class WebLoginRequests:
         return found.encode()
 
     def _page(self, problem: str = "", username: str = "", *, status: int = 200) -> Answer:
-        told = f'<p class="wrong">{escape(problem)}</p>' if problem else ""
+        problem_line = f'<p class="wrong">{escape(problem)}</p>' if problem else ""
         return _html(
             f"<h1>Log in</h1><p>A package client wants to use <b>{escape(self._repository.path)}</b> in your name. "
-            f"Go on only if you started it yourself just now.</p>{told}"
+            f"Go on only if you started it yourself just now.</p>{problem_line}"
             '<form method="post"><label>User name<input name="username" autocomplete="username" required '
             f'value="{escape(username)}"></label><label>Password<input name="password" type="password" '
             'autocomplete="current-password" required></label><button>Log in</button></form>',
@@ -153,7 +158,9 @@ class WebLoginRequests:
         )
 
 
-def _fetch(tx: Transaction, digest: str, text: str, limits: TokenLimits, actor: Actor, now_ms: int) -> Entry | None:
+def _issue_token(
+    tx: Transaction, digest: str, text: str, limits: TokenLimits, actor: Actor, now_ms: int
+) -> Entry | None:
     """Issue the token of an approved login. Returns its audit entry; None when the token was fetched before."""
     user_id = logins.fetch_login(tx, digest, now_ms=now_ms)
     user = None if user_id is None else users.find_user(tx, user_id)
@@ -177,19 +184,19 @@ def _digest(secret: str) -> str:
 
 
 def _seal(key: bytes, purpose: str, until_ms: int, value: str) -> str:
-    return f"{until_ms}.{value}.{_code(key, purpose, until_ms, value)}"
+    return f"{until_ms}.{value}.{_mac(key, purpose, until_ms, value)}"
 
 
 def _unseal(key: bytes, purpose: str, sealed: str) -> tuple[str, int] | None:
     until, _, rest = sealed.partition(".")
-    value, _, code = rest.partition(".")
-    if not (until.isascii() and until.isdigit() and len(until) < 16 and value.isascii() and code.isascii()):
+    value, _, mac = rest.partition(".")
+    if not (until.isascii() and until.isdigit() and len(until) < 16 and value.isascii() and mac.isascii()):
         return None
-    if not hmac.compare_digest(code, _code(key, purpose, int(until), value)):
+    if not hmac.compare_digest(mac, _mac(key, purpose, int(until), value)):
         return None
     return value, int(until)
 
 
-def _code(key: bytes, purpose: str, until_ms: int, value: str) -> str:
+def _mac(key: bytes, purpose: str, until_ms: int, value: str) -> str:
     digest = hmac.digest(key, f"{purpose}.{until_ms}.{value}".encode(), "sha256")
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
