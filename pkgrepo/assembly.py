@@ -22,8 +22,8 @@ from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.app import ManagementApp
-from pkgrepo.management.figures.reactor_lag import ReactorLag
-from pkgrepo.management.figures.server import ServerFigures
+from pkgrepo.management.metrics.reactor_lag import ReactorLag
+from pkgrepo.management.metrics.server import ServerFigures
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.startup import provisioning
 
@@ -151,7 +151,7 @@ class Assembly:
                 authorizer=identification.authorizer,
                 passwords=core.passwords,
                 bearer=identification.bearer,
-                trail=identification.trail,
+                audit_log=identification.audit_log,
                 database_dir=config.database_path.parent,
                 open_install=config.compat.open_install,
                 token_max_days=config.auth.token_max_days,

@@ -12,7 +12,7 @@ from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S
 from pkgrepo.concurrency.periodic import PeriodicTask, Work
 from pkgrepo.config import Config
 from pkgrepo.core import Core
-from pkgrepo.management.api.audit_trail import FLUSH_S, SUM_S
+from pkgrepo.management.api.audit_log import COUNTS_S, FLUSH_S
 from pkgrepo.repositories.upkeep.daily_gc import DailyCollection
 from pkgrepo.repositories.upkeep.housekeeping import Housekeeping
 from pkgrepo.repositories.upkeep.sweep import Sweep
@@ -35,7 +35,7 @@ def maintenance(core: Core, config: Config, reactor: Any) -> Iterator[IService]:
 
 def flushers(identification: Identification, reactor: Any) -> Iterator[IService]:
     """Periodic writes of token uses and audit rows, which are collected in memory."""
-    trail = identification.trail
+    audit_log = identification.audit_log
 
     def flusher(flush: Work, every_s: float, last: Work) -> IService:
         what = "what gathered in memory"
@@ -43,5 +43,5 @@ def flushers(identification: Identification, reactor: Any) -> Iterator[IService]
         return PeriodicTask(flush, reactor, every_s=every_s, what=what, failed=failed, last=last)
 
     yield flusher(identification.uses.flush, FLUSH_EVERY_S, last=identification.uses.flush)
-    yield flusher(trail.flush, FLUSH_S, last=trail.flush)
-    yield flusher(trail.sum_up, SUM_S, last=trail.close)
+    yield flusher(audit_log.flush, FLUSH_S, last=audit_log.flush)
+    yield flusher(audit_log.flush_all, COUNTS_S, last=audit_log.close)

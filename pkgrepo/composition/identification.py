@@ -19,14 +19,14 @@ from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.config import Config
 from pkgrepo.core import Core
 from pkgrepo.gateway.access import Access
-from pkgrepo.management.api.audit_trail import AuditTrail
-from pkgrepo.management.api.line_file import LineFile
+from pkgrepo.management.api.audit_file import AuditFile
+from pkgrepo.management.api.audit_log import AuditLog
 from pkgrepo.storage.catalog.server import settings
 
 
 @frozen(kw_only=True)
 class Identification:
-    """Authentication, authorisation and the audit trail."""
+    """Authentication, authorisation and the audit log."""
 
     bearer: BearerTokens
     uses: TokenUses
@@ -34,7 +34,7 @@ class Identification:
     authorizer: Authorizer
     access: Access
     accounts: Accounts
-    trail: AuditTrail
+    audit_log: AuditLog
 
 
 async def make_identification(core: Core, config: Config, reactor: Any) -> Identification:
@@ -50,14 +50,14 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
     uses = TokenUses(catalog)
     authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses)
     authorizer = Authorizer(catalog, anonymous=config.auth.anonymous)
-    trail = AuditTrail(catalog, core.clock, reactor, _audit_file(config))
+    audit_log = AuditLog(catalog, core.clock, reactor, _audit_file(config))
     accounts = Accounts(
         catalog=catalog,
         authenticator=authenticator,
         passwords=core.passwords,
         now_ms=core.clock.now_ms,
         token_max_days=config.auth.token_max_days,
-        copy_entry=trail.copy,
+        copy_entry=audit_log.copy,
     )
     return Identification(
         bearer=bearer,
@@ -66,13 +66,13 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         authorizer=authorizer,
         access=Access(authenticator, authorizer, config.server.public_url),
         accounts=accounts,
-        trail=trail,
+        audit_log=audit_log,
     )
 
 
 def _audit_file(config: Config) -> Callable[[bytes], None] | None:
     if config.log.audit_file is None:
         return None
-    file = LineFile(config.log.audit_file)
+    file = AuditFile(config.log.audit_file)
     file.close_to_others()
     return file.append

@@ -16,31 +16,31 @@ from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.problems import ERRORS, problem_page
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.audit.routes import Audit
-from pkgrepo.management.figures.metrics import Figures, Metrics
 from pkgrepo.management.jobs.gc import GarbageCollection
 from pkgrepo.management.jobs.routes import BackgroundJobs
+from pkgrepo.management.metrics.exposition import Figures, Metrics
 from pkgrepo.management.packages.removal import Removal
 from pkgrepo.management.packages.routes import Packages
 from pkgrepo.management.packages.search import Search
 from pkgrepo.management.packages.tree import Tree
 from pkgrepo.management.projects.members import ProjectMembers
 from pkgrepo.management.projects.routes import Projects
-from pkgrepo.management.repositories.configuration import Configuration
-from pkgrepo.management.repositories.configuration_keys import ConfigurationKeys
+from pkgrepo.management.repositories.configuration.keys import ConfigurationKeys
+from pkgrepo.management.repositories.configuration.routes import Configuration
 from pkgrepo.management.repositories.routes import Repositories
 from pkgrepo.management.server.health import HealthChecks
-from pkgrepo.management.server.setup import Setup
+from pkgrepo.management.server.routes import Setup
 from pkgrepo.management.statistics.routes import Statistics
 from pkgrepo.management.storages.routes import Storages
+from pkgrepo.management.tokens.bearer import TokenService
 from pkgrepo.management.tokens.routes import Tokens
-from pkgrepo.management.tokens.service import TokenService
 from pkgrepo.management.users.account import Account
 from pkgrepo.management.users.permissions import UserPermissions
 from pkgrepo.management.users.routes import Users
 
 Handler = Callable[[Request], Awaitable[Answer]]
 
-FAMILIES = (
+HANDLERS = (
     Setup,
     Storages,
     Repositories,
@@ -75,8 +75,8 @@ class ManagementApp:
         self._services = services
         self._figures = figures
         self.dispatcher = Dispatcher(services)
-        for family in FAMILIES:
-            self.dispatcher.mount(family.table, family(services))
+        for handlers in HANDLERS:
+            self.dispatcher.mount(handlers.table, handlers(services))
         self.description = Description(self.dispatcher.routes)
         self.dispatcher.mount(Description.table, self.description)
 

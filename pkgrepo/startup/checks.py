@@ -17,7 +17,7 @@ from pkgrepo.core import Core
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from pkgrepo.interfaces import Reader
-from pkgrepo.management.repositories.formats import find_format
+from pkgrepo.management.api.names import get_format
 from pkgrepo.storage.catalog.engine.connections import open_reader
 from pkgrepo.storage.catalog.engine.transactions import SqliteReader
 from pkgrepo.storage.catalog.people.identity import find_user_by_name, has_users
@@ -87,7 +87,7 @@ def _repository_problems(core: Core, config: Config, catalog: Reader | None) -> 
         if not stored and wanted.storage.casefold() not in declared:
             yield f"{where}: there is no storage {wanted.storage!r}"
         try:
-            format_ = find_format(core.formats, wanted.format)
+            format_ = get_format(core.formats, wanted.format)
             format_.check_place(wanted.storage, wanted.name)
             format_.validate(wanted.config)
         except (Invalid, Conflict) as error:

@@ -20,7 +20,7 @@ from pkgrepo.core import Core
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.interfaces import IFormat, Transaction
-from pkgrepo.management.repositories.formats import find_format
+from pkgrepo.management.api.names import get_format
 from pkgrepo.model import Action, RepositoryScope, TokenKind, TokenLimits, Visibility
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.blobs.paths import find_storage_id
@@ -121,7 +121,7 @@ def _ensure_repository(
     if repositories.find_by_path(tx, storage.name.casefold(), wanted.name.casefold()) is not None:
         return
     try:
-        format_ = find_format(formats, wanted.format)
+        format_ = get_format(formats, wanted.format)
         format_.check_place(storage.name, wanted.name)
         check_hides_nothing(tx, default, format_.name, storage.name, wanted.name)
         config, settings = format_.validate(wanted.config)

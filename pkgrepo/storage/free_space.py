@@ -8,7 +8,7 @@ they would write is kept in memory or dropped:
 what cannot be written                        what happens instead
 ============================================  =====================================================================
 publishes, changes, deletions                 refused with 507; nothing of them is kept
-audit log rows of requests without a change   kept in memory, up to a bound; then counted (L{AuditTrail})
+audit log rows of requests without a change   kept in memory, up to a bound; then counted (L{AuditLog})
 uses of tokens, downloads                     kept in memory, up to a bound; further downloads are not counted
 time of a user's last login, a new hash       dropped; the next login writes it
 refresh token of a container client           not issued; the client keeps the password

@@ -160,16 +160,16 @@ class Call:
         seen = self._seen
         if seen is not None:
             command = _unless_changed(command, seen)
-        result: T = await self._services.trail.write(entry, command, *args, **kwargs)
+        result: T = await self._services.audit_log.write(entry, command, *args, **kwargs)
         self.audited = True
         return result
 
     async def change_content(self, entry: Entry, command: Callable[..., T], *args: Any) -> T:
         """Run a command that changes the content of the repository (see L{Publisher.change}), with its audit line."""
-        trail = self._services.trail
-        audited = trail.audited(entry, command)
-        result: T = await self._services.shared.publisher.change(audited, self.repository, *args)
-        trail.copy(entry)
+        audit_log = self._services.audit_log
+        with_row = audit_log.with_row(entry, command)
+        result: T = await self._services.shared.publisher.change(with_row, self.repository, *args)
+        audit_log.copy(entry)
         self.audited = True
         return result
 

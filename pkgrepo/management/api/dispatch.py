@@ -30,10 +30,10 @@ from pkgrepo.http.answers import JSON, Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 
-from .audit_trail import FAILED, REFUSED
+from .audit_log import FAILED, REFUSED
 from .call import Call, Overtaken
 from .etags import tag_of
-from .lookup import find_repository
+from .names import find_repository
 from .pages import Page, next_link
 from .parsing import BODY_LIMIT, parse_json
 from .problems import ERRORS
@@ -111,7 +111,7 @@ class Dispatcher:
                 arguments["body"] = body
             value = await _run(call, handler, arguments)
             if route.audit and not call.audited:
-                self._services.trail.note(call.entry())
+                self._services.audit_log.enqueue(call.entry())
         except (PkgrepoError, Refusal) as error:
             self._note(call, error)
             raise
@@ -122,13 +122,13 @@ class Dispatcher:
         request, services = call.request, self._services
         services.shared.access.check_origin(request)
         call.identity = await services.shared.access.identify(request, blank=call.route.blank)
-        call.identity = call.route.who.caller(call.identity, services.shared.catalog)
+        call.identity = call.route.access.effective_identity(call.identity, services.shared.catalog)
         asked = parameters.pop("repository", None)
         repository = None if asked is None else find_repository(services.shared.registry, asked)
         if repository is not None and "package" in parameters:
             call.package = self._package_key(repository, parameters["package"])
         parameters.pop("package", None)
-        call.route.who.check(
+        call.route.access.check(
             call.identity,
             call.route.method,
             services.authorizer,
@@ -165,7 +165,7 @@ class Dispatcher:
             entry = evolve(entry, action="login")
         elif not entry.action:
             entry = evolve(entry, action=f"{call.route.method} {call.route.path}")
-        self._services.trail.note(entry)
+        self._services.audit_log.enqueue(entry)
 
 
 async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments: Mapping[str, Any]) -> object:

@@ -10,8 +10,8 @@ import msgspec
 
 from pkgrepo import __version__
 
+from .access_rules import PUBLIC
 from .call import Call
-from .callers import PUBLIC
 from .docs_page import render_page
 from .pages import Page
 from .problems import Problem
@@ -56,12 +56,16 @@ class Description:
         self._routes = routes
         self._document: dict[str, Any] | None = None
 
-    @table.route("GET", "/openapi.json", who=PUBLIC, summary="This description, as OpenAPI 3.1", answer=dict[str, Any])
+    @table.route(
+        "GET", "/openapi.json", access=PUBLIC, summary="This description, as OpenAPI 3.1", answer=dict[str, Any]
+    )
     async def document(self, _call: Call) -> dict[str, Any]:
         """Every route of the API."""
         return self.describe()
 
-    @table.route("GET", "/docs", who=PUBLIC, summary="This description, as a page for people", media_type="text/html")
+    @table.route(
+        "GET", "/docs", access=PUBLIC, summary="This description, as a page for people", media_type="text/html"
+    )
     async def page(self, _call: Call) -> Any:
         """One page without anything from elsewhere."""
         return render_page(self.describe())
@@ -123,7 +127,7 @@ def _operation(table: Table, route: Route, path: str, schemas: Mapping[str, Any]
     operation: dict[str, Any] = {
         "tags": [table.name],
         "summary": route.summary,
-        "description": f"{text}\n\nFor {route.who.words}.".strip(),
+        "description": f"{text}\n\nFor {route.access.label}.".strip(),
         "parameters": [
             *({"name": name, "in": "path", "required": True, **_described(name)} for name in names),
             *(_query(parameter) for parameter in route.parameters),
@@ -142,7 +146,7 @@ def _operation(table: Table, route: Route, path: str, schemas: Mapping[str, Any]
     if route.body is not None:
         schema = schemas[repr(route.body)]
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    if not (route.who.scope or route.who.action):
+    if not (route.access.scope or route.access.action):
         operation["security"] = [{}, {"basic": []}, {"bearer": []}]
     return operation
 

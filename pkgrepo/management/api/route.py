@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar
 
 from attrs import Factory, field, frozen
 
-from .callers import Who
+from .access_rules import AccessRule
 from .pages import Page
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[object]])
@@ -64,6 +64,7 @@ class Lines:
     page: Page[Any]
 
 
+DRY_RUN = Parameter("dry_run", "Answer what would happen, and let nothing happen.", "boolean")
 PAGING = (
     Parameter("limit", "Most items on the page: 1 to 1000, 50 unless told.", "integer"),
     Parameter("cursor", "Where to go on: the value of next on the page before."),
@@ -85,7 +86,7 @@ class Route:
     method: Method
     path: str
     handler: Callable[..., Awaitable[object]]
-    who: Who
+    access: AccessRule
     summary: str
     body: Any = None
     answer: Any = None
@@ -128,7 +129,7 @@ class Table:
         method: Method,
         path: str,
         *,
-        who: Who,
+        access: AccessRule,
         summary: str,
         body: Any = None,
         answer: Any = None,
@@ -156,7 +157,7 @@ class Table:
                     method=method,
                     path=path,
                     handler=handler,
-                    who=who,
+                    access=access,
                     summary=summary,
                     body=body,
                     answer=answer,

@@ -19,7 +19,7 @@ from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.storage.folders import StorageFolders
 
-from .audit_trail import AuditTrail
+from .audit_log import AuditLog
 
 
 @frozen(kw_only=True)
@@ -44,7 +44,7 @@ class ManagementServices:
     authorizer: Authorizer
     passwords: Passwords
     bearer: BearerTokens
-    trail: AuditTrail
+    audit_log: AuditLog
     database_dir: Path
     open_install: bool
     token_max_days: int

@@ -7,8 +7,8 @@ from datetime import datetime
 import msgspec
 
 from pkgrepo.errors import Invalid
+from pkgrepo.management.api.access_rules import AUDITORS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import AUDITORS
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import NDJSON, Lines, Parameter, Table
@@ -28,7 +28,7 @@ class Audit(Handlers):
     @table.route(
         "GET",
         "/audit",
-        who=AUDITORS,
+        access=AUDITORS,
         summary="Read the audit log",
         answer=AuditRecord,
         paged=True,
@@ -45,7 +45,7 @@ class Audit(Handlers):
     async def list_page(self, call: Call) -> Page[AuditRecord] | Lines:
         """The newest first; as a page, or as lines of JSON with the link to the next ones."""
         wanted = call.wanted
-        await self._services.trail.sum_up()
+        await self._services.audit_log.flush_all()
         found = await self._catalog.scan(
             list_audit,
             before=wanted.after(FIRST),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.answers import Answer, Refusal, json_answer
+from pkgrepo.management.api.access_rules import ADMINS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import Who
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.problems import Fault
-from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.management.storages.routes import DRY_RUN
-from pkgrepo.model import Action, Repository, Storage
+from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
+from pkgrepo.model import Repository, Storage
 from pkgrepo.repositories.upkeep.gc import KIND, GcOptions
 from pkgrepo.storage.catalog.server.jobs import Job, JobRunning
 
@@ -19,7 +18,6 @@ from .schema import Collection, CollectionWish, JobRecord
 
 WAIT_S = 25  # seconds; proxies give up after 30 or 60
 MOST_WAIT_S = 300
-ADMINS = Who("admins of the repository", action=Action.ADMIN, registry=True)
 WAIT = Parameter(
     "wait", "Seconds to wait for the result, 25 unless told; true waits for 300, false not at all. 202 when it is late."
 )
@@ -38,7 +36,7 @@ class GarbageCollection(Handlers):
     @table.route(
         "POST",
         "/repository/<repository>/gc",
-        who=ADMINS,
+        access=ADMINS,
         summary="Remove what nothing needs any more",
         body=CollectionWish,
         answer=Collection,
@@ -70,7 +68,7 @@ class GarbageCollection(Handlers):
     @table.route(
         "GET",
         "/repository/<repository>/gc",
-        who=ADMINS,
+        access=ADMINS,
         summary="Show the last garbage collection",
         answer=JobRecord,
     )

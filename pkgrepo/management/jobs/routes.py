@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.image_addresses import FORMAT
+from pkgrepo.management.api.access_rules import SCOPED, AccessRule
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import SCOPED, Who
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
 from pkgrepo.model import Action
@@ -13,7 +13,7 @@ from pkgrepo.model import Action
 from .records import job_record
 from .schema import JobRecord
 
-JOB_READERS = Who("admins of the repository that it is about", registry=True)
+JOB_READERS = AccessRule("admins of the repository that it is about", container_scoped=True)
 
 
 class BackgroundJobs(Handlers):
@@ -21,7 +21,7 @@ class BackgroundJobs(Handlers):
 
     table = Table("jobs")
 
-    @table.route("GET", "/job/<id>", who=JOB_READERS, summary="Show a job", answer=JobRecord)
+    @table.route("GET", "/job/<id>", access=JOB_READERS, summary="Show a job", answer=JobRecord)
     async def get(self, call: Call, id: str) -> JobRecord:
         """For admins of the repository that the job is about."""
         if call.identity.anonymous:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError
+from pkgrepo.management.api.access_rules import CONTENT_DELETERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import CONTENT_DELETERS
 from pkgrepo.management.api.handlers import Handlers
-from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.management.storages.routes import DRY_RUN
 from pkgrepo.model import Action, File, Package, Repository, VersionState
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -36,7 +35,7 @@ class Removal(Handlers):
     @table.route(
         "DELETE",
         "/package/<repository>/<package>/versions/<version>",
-        who=CONTENT_DELETERS,
+        access=CONTENT_DELETERS,
         summary="Delete a version",
         answer=DeletedVersion,
         query=[DRY_RUN],
@@ -56,7 +55,7 @@ class Removal(Handlers):
     @table.route(
         "DELETE",
         "/package/<repository>/<package>",
-        who=CONTENT_DELETERS,
+        access=CONTENT_DELETERS,
         summary="Delete a package",
         answer=DeletedVersion,
         query=[DRY_RUN],
@@ -77,7 +76,7 @@ class Removal(Handlers):
     @table.route(
         "DELETE",
         "/repository/<repository>/packages",
-        who=CONTENT_DELETERS,
+        access=CONTENT_DELETERS,
         summary="Delete packages, versions and files by their paths",
         body=PathsGiven,
         answer=DeletedPaths,
@@ -101,7 +100,7 @@ class Removal(Handlers):
     @table.route(
         "POST",
         "/package/<repository>/<package>/versions/<version>/yank",
-        who=CONTENT_DELETERS,
+        access=CONTENT_DELETERS,
         summary="Withdraw a version from everybody who does not pin it",
         body=Reason,
         answer=schemas.VersionState,
@@ -114,7 +113,7 @@ class Removal(Handlers):
     @table.route(
         "POST",
         "/package/<repository>/<package>/versions/<version>/unyank",
-        who=CONTENT_DELETERS,
+        access=CONTENT_DELETERS,
         summary="Take a yank back",
         answer=schemas.VersionState,
         audit="version.unyank",

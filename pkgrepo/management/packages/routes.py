@@ -5,8 +5,8 @@ from __future__ import annotations
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.answers import Answer
 from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import CONTENT_READERS
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import MAX_LIMIT, Page, Wanted
 from pkgrepo.management.api.route import Parameter, Table
@@ -43,7 +43,7 @@ class Packages(Handlers):
     @table.route(
         "GET",
         "/repository/<repository>/packages",
-        who=CONTENT_READERS,
+        access=CONTENT_READERS,
         summary="List packages",
         answer=PackageRecord,
         paged=True,
@@ -74,7 +74,7 @@ class Packages(Handlers):
     @table.route(
         "GET",
         "/package/<repository>/<package>",
-        who=CONTENT_READERS,
+        access=CONTENT_READERS,
         summary="Show a package",
         answer=PackageRecord,
     )
@@ -88,7 +88,7 @@ class Packages(Handlers):
     @table.route(
         "GET",
         "/package/<repository>/<package>/versions",
-        who=CONTENT_READERS,
+        access=CONTENT_READERS,
         summary="List a package's versions",
         answer=VersionSummaryRecord,
         paged=True,
@@ -106,7 +106,7 @@ class Packages(Handlers):
     @table.route(
         "GET",
         "/package/<repository>/<package>/versions/<version>",
-        who=CONTENT_READERS,
+        access=CONTENT_READERS,
         summary="Show a version with its files",
         answer=VersionRecord,
     )
@@ -121,7 +121,7 @@ class Packages(Handlers):
     @table.route(
         "GET",
         "/package/<repository>/<package>/versions/<version>/readme",
-        who=CONTENT_READERS,
+        access=CONTENT_READERS,
         summary="The text that the version brings for people, as it is",
         media_type="text/plain",
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from pkgrepo.management.api.access_rules import VIEWERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import VIEWERS
 from pkgrepo.management.api.handlers import Handlers
+from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.management.repositories.formats import find_format
 from pkgrepo.storage.catalog.packages.summaries import search_packages
 
 from .records import package_record
@@ -26,7 +26,7 @@ class Search(Handlers):
     @table.route(
         "GET",
         "/search/packages",
-        who=VIEWERS,
+        access=VIEWERS,
         summary="Find packages by name",
         answer=Hits,
         query=(
@@ -41,7 +41,7 @@ class Search(Handlers):
         words = call.query("q").lower().split()[:MOST_WORDS]
         limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
         wanted = call.query("format")
-        format_ = find_format(self._services.formats, wanted, "format").name if wanted else None
+        format_ = get_format(self._services.formats, wanted, "format").name if wanted else None
         place = call.query("repository").casefold()
         repositories = {
             each.id: each

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pkgrepo.errors import NotFound
+from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import CONTENT_READERS
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page, cursor_of
 from pkgrepo.management.api.route import Table
@@ -23,7 +23,7 @@ class Tree(Handlers):
     @table.route(
         "GET",
         "/repository/<repository>/tree/<path:path>",
-        who=CONTENT_READERS,
+        access=CONTENT_READERS,
         summary="List a folder, or show a file",
         answer=TreeEntry,
         paged=True,

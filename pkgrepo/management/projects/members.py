@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PROJECT_VIEWERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import PROJECT_VIEWERS, SELF, SYSTEM_MANAGERS
 from pkgrepo.management.api.handlers import Handlers
-from pkgrepo.management.api.lookup import named_repository
+from pkgrepo.management.api.names import get_repository
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import ProjectRole, SubjectKind
 from pkgrepo.storage.catalog.people import grants, identity, projects
 
+from .access import ProjectAccess
 from .schema import BindingGiven, BindingRecord, MemberGiven, MemberRecord, ProjectRecord
-from .visibility import KnownProjects
 
 USER = Parameter("user", "The user, by name or id.")
 GROUP = Parameter("group", "The group, by name or id.")
@@ -31,12 +31,12 @@ class ProjectMembers(Handlers):
 
     def __init__(self, services: ManagementServices) -> None:
         super().__init__(services)
-        self._known = KnownProjects(services)
+        self._known = ProjectAccess(services)
 
     @table.route(
         "GET",
         "/project/<key>/members",
-        who=PROJECT_VIEWERS,
+        access=PROJECT_VIEWERS,
         summary="List a project's members",
         answer=list[MemberRecord],
     )
@@ -49,7 +49,7 @@ class ProjectMembers(Handlers):
     @table.route(
         "POST",
         "/project/<key>/members",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="Give somebody a role in a project",
         body=MemberGiven,
         answer=ProjectRecord,
@@ -67,7 +67,7 @@ class ProjectMembers(Handlers):
     @table.route(
         "DELETE",
         "/project/<key>/members",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="End a membership",
         status=204,
         query=(USER, GROUP),
@@ -83,7 +83,7 @@ class ProjectMembers(Handlers):
     @table.route(
         "GET",
         "/project/<key>/bindings",
-        who=PROJECT_VIEWERS,
+        access=PROJECT_VIEWERS,
         summary="List the names that a project owns",
         answer=list[BindingRecord],
     )
@@ -94,7 +94,7 @@ class ProjectMembers(Handlers):
     @table.route(
         "POST",
         "/project/<key>/bindings",
-        who=SYSTEM_MANAGERS,
+        access=SYSTEM_MANAGERS,
         summary="Give names to a project",
         body=BindingGiven,
         answer=ProjectRecord,
@@ -104,7 +104,7 @@ class ProjectMembers(Handlers):
     async def bind(self, call: Call, body: BindingGiven, key: str) -> ProjectRecord:
         """Names that are another project's are refused (409)."""
         project = self._known.find(call, key)
-        repository = named_repository(self._registry, body.repository, "/repository")
+        repository = get_repository(self._registry, body.repository, "/repository")
         entry = call.entry(project.key, {"repository": repository.path, "pattern": body.pattern})
         await call.write(entry, projects.bind_names, repository.id, body.pattern, project.id)
         return self._known.shown(call, project)
@@ -112,7 +112,7 @@ class ProjectMembers(Handlers):
     @table.route(
         "DELETE",
         "/project/<key>/bindings",
-        who=SYSTEM_MANAGERS,
+        access=SYSTEM_MANAGERS,
         summary="Take names from a project",
         status=204,
         query=[Parameter("repository", "Its id, or storage/name."), Parameter("pattern", "The pattern.")],
@@ -121,7 +121,7 @@ class ProjectMembers(Handlers):
     async def unbind(self, call: Call, key: str) -> None:
         """Nobody owns them then."""
         project = self._known.find(call, key)
-        repository = named_repository(self._registry, call.query("repository"), "repository")
+        repository = get_repository(self._registry, call.query("repository"), "repository")
         pattern = call.query("pattern")
         bound = self._catalog.look_inline(projects.list_bindings, project_id=project.id, repository_id=repository.id)
         if all(each.pattern != pattern for each in bound):

@@ -7,18 +7,18 @@ from typing import Any
 from msgspec import UNSET
 
 from pkgrepo.errors import NotFound
+from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PROJECT_FINDERS, PROJECT_VIEWERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import PROJECT_FINDERS, PROJECT_VIEWERS, SELF, SYSTEM_MANAGERS
 from pkgrepo.management.api.handlers import Handlers
+from pkgrepo.management.api.names import parse_visibility
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Table
 from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.management.repositories.records import visibility_of
 from pkgrepo.model import Project, ProjectRole
 from pkgrepo.storage.catalog.people import projects
 
+from .access import ProjectAccess
 from .schema import NewProject, ProjectChange, ProjectRecord, ProjectSummary
-from .visibility import KnownProjects
 
 
 class Projects(Handlers):
@@ -32,12 +32,12 @@ class Projects(Handlers):
 
     def __init__(self, services: ManagementServices) -> None:
         super().__init__(services)
-        self._known = KnownProjects(services)
+        self._known = ProjectAccess(services)
 
     @table.route(
         "GET",
         "/project",
-        who=PROJECT_VIEWERS,
+        access=PROJECT_VIEWERS,
         summary="List the projects that the caller may see",
         answer=ProjectSummary,
         paged=True,
@@ -58,7 +58,7 @@ class Projects(Handlers):
     @table.route(
         "POST",
         "/project",
-        who=SYSTEM_MANAGERS,
+        access=SYSTEM_MANAGERS,
         summary="Add a project",
         body=NewProject,
         answer=ProjectRecord,
@@ -73,7 +73,7 @@ class Projects(Handlers):
             key=body.key,
             name=body.name,
             description=body.description,
-            visibility=visibility_of(body.visibility),
+            visibility=parse_visibility(body.visibility),
             quota=body.quota,
             owner_id=call.identity.user_id,
             now_ms=call.now_ms,
@@ -83,7 +83,7 @@ class Projects(Handlers):
     @table.route(
         "GET",
         "/project/by-key/<repository>/<package>",
-        who=PROJECT_FINDERS,
+        access=PROJECT_FINDERS,
         summary="Show the project that owns a package's name",
         answer=ProjectRecord,
     )
@@ -96,7 +96,7 @@ class Projects(Handlers):
             raise NotFound("owner of package", package)
         return self._known.shown(call, project)
 
-    @table.route("GET", "/project/<key>", who=PROJECT_VIEWERS, summary="Show a project", answer=ProjectRecord)
+    @table.route("GET", "/project/<key>", access=PROJECT_VIEWERS, summary="Show a project", answer=ProjectRecord)
     async def get(self, call: Call, key: str) -> ProjectRecord:
         """By key or id."""
         return self._known.shown(call, self._known.find(call, key))
@@ -104,7 +104,7 @@ class Projects(Handlers):
     @table.route(
         "PATCH",
         "/project/<key>",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="Change a project",
         body=ProjectChange,
         answer=ProjectRecord,
@@ -119,7 +119,7 @@ class Projects(Handlers):
             name: value for name in ("name", "description", "quota") if (value := getattr(body, name)) is not UNSET
         }
         if body.visibility is not UNSET:
-            changes["visibility"] = visibility_of(body.visibility)
+            changes["visibility"] = parse_visibility(body.visibility)
         project = await call.write(
             call.entry(project.key, changes), projects.update_project, project.id, now_ms=call.now_ms, **changes
         )
@@ -128,7 +128,7 @@ class Projects(Handlers):
     @table.route(
         "DELETE",
         "/project/<key>",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="Remove a project",
         status=204,
         audit="project.delete",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import quote, urlsplit
 
-from pkgrepo.errors import Invalid
-from pkgrepo.model import Repository, Visibility
+from pkgrepo.model import Repository
 
 from .schema import RepositoryRecord
 
@@ -38,15 +37,3 @@ def record(
         repository_kind=repository.type,
         storage_usage_bytes=size,
     )
-
-
-def visibility_of(text: str, pointer: str = "/visibility") -> Visibility:
-    """
-    A visibility, written in any case.
-
-    :raises Invalid: there is no such one
-    """
-    try:
-        return Visibility(text.lower())
-    except ValueError:
-        raise Invalid(f"visibility is one of {', '.join(Visibility)}", pointer) from None

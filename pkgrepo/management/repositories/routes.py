@@ -9,18 +9,18 @@ from msgspec import UNSET
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import check_hides_nothing
+from pkgrepo.management.api.access_rules import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS
 from pkgrepo.management.api.handlers import Handlers
+from pkgrepo.management.api.names import get_format, parse_visibility
 from pkgrepo.management.api.pages import Page
-from pkgrepo.management.api.route import Created, Parameter, Table
-from pkgrepo.management.storages.routes import DRY_RUN
+from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
+from pkgrepo.management.repositories.configuration.parts import joined, validated, warnings_of
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
 from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.catalog.server.purge import purge_repository
 
-from .formats import find_format, joined, validated, warnings_of
-from .records import record, visibility_of
+from .records import record
 from .schema import (
     DeletedRepository,
     FoundRepository,
@@ -50,7 +50,7 @@ class Repositories(Handlers):
     @table.route(
         "GET",
         "/repository",
-        who=VIEWERS,
+        access=VIEWERS,
         summary="List the repositories that the caller may see",
         answer=RepositoryRecord,
         paged=True,
@@ -77,7 +77,7 @@ class Repositories(Handlers):
     @table.route(
         "POST",
         "/repository",
-        who=SYSTEM_MANAGERS,
+        access=SYSTEM_MANAGERS,
         summary="Add a repository",
         body=NewRepository,
         answer=RepositoryRecord,
@@ -89,7 +89,7 @@ class Repositories(Handlers):
         """The configuration's defaults are filled in."""
         if format is None and body.format is None:
             raise Invalid("the object missing required field `format`", "/format")
-        format_ = find_format(self._services.formats, format or body.format or "")
+        format_ = get_format(self._services.formats, format or body.format or "")
         storage = self._storage(body)
         if body.config is None and body.configs is not None:
             fixed, settings = validated(format_, joined(format_, body.configs), "/configs")
@@ -98,7 +98,7 @@ class Repositories(Handlers):
         format_.check_place(storage.name, body.name)
         default = self._services.shared.images.lasting_default
         self._catalog.look_inline(check_hides_nothing, default, format_.name, storage.name, body.name)
-        visibility = visibility_of(body.visibility)
+        visibility = parse_visibility(body.visibility)
         call.object = f"{storage.name}/{body.name}"
         entry = call.entry(detail={"format": format_.name, "visibility": visibility, "config": sorted(settings)})
         repository = await call.write(
@@ -121,7 +121,7 @@ class Repositories(Handlers):
     @table.route(
         "GET",
         "/repository/find-id/<storage>/<name>",
-        who=VIEWERS,
+        access=VIEWERS,
         summary="Find a repository's id by its path",
         answer=FoundRepository,
     )
@@ -132,7 +132,9 @@ class Repositories(Handlers):
             raise unknown(call.identity, f"{storage}/{name}")
         return FoundRepository(id=repository.uid, repository_id=repository.uid)
 
-    @table.route("GET", "/repository/<repository>", who=READERS, summary="Show a repository", answer=RepositoryRecord)
+    @table.route(
+        "GET", "/repository/<repository>", access=READERS, summary="Show a repository", answer=RepositoryRecord
+    )
     async def get(self, call: Call) -> RepositoryRecord:
         """By id, or by storage%2Fname."""
         return self._shown(call, self._fresh(call))
@@ -140,7 +142,7 @@ class Repositories(Handlers):
     @table.route(
         "GET",
         "/repository/<repository>/names",
-        who=READERS,
+        access=READERS,
         summary="Show how a repository is called",
         answer=RepositoryNames,
     )
@@ -158,7 +160,7 @@ class Repositories(Handlers):
     @table.route(
         "PATCH",
         "/repository/<repository>",
-        who=EDITORS,
+        access=EDITORS,
         summary="Change a repository",
         body=RepositoryChange,
         answer=RepositoryRecord,
@@ -171,7 +173,7 @@ class Repositories(Handlers):
         call.check_unchanged(self._shown(call, repository))
         changes: dict[str, Any] = {}
         if body.visibility is not UNSET:
-            changes["visibility"] = visibility_of(body.visibility)
+            changes["visibility"] = parse_visibility(body.visibility)
         if body.description is not UNSET:
             changes["description"] = body.description
         if body.active is not UNSET:
@@ -188,7 +190,7 @@ class Repositories(Handlers):
     @table.route(
         "DELETE",
         "/repository/<repository>",
-        who=SYSTEM_MANAGERS,
+        access=SYSTEM_MANAGERS,
         summary="Delete a repository",
         answer=DeletedRepository,
         query=(CONFIRM, PURGE, DRY_RUN),
@@ -230,14 +232,17 @@ class Repositories(Handlers):
         if not self._services.authorizer.may_see(call.identity, repository):
             return False
         wanted_format, storage, text = call.query("format"), call.query("storage"), call.query("q").casefold()
-        if wanted_format and find_format(self._services.formats, wanted_format, "format").name != repository.format:
+        if wanted_format and get_format(self._services.formats, wanted_format, "format").name != repository.format:
             return False
         if call.query("type") and call.query("type").casefold() != repository.type.casefold():
             return False
         uid = self._registry.storage(repository.storage_id).uid
         if storage and storage.casefold() not in (uid, repository.storage_name.casefold()):
             return False
-        if call.query("visibility") and visibility_of(call.query("visibility"), "visibility") != repository.visibility:
+        if (
+            call.query("visibility")
+            and parse_visibility(call.query("visibility"), "visibility") != repository.visibility
+        ):
             return False
         return text in f"{repository.path}\n{repository.description}".casefold()
 

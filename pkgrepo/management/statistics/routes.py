@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from pkgrepo.management.api.access_rules import ADMINS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
-from pkgrepo.management.jobs.gc import ADMINS
 from pkgrepo.management.jobs.records import job_record
-from pkgrepo.management.repositories.formats import warnings_of
+from pkgrepo.management.repositories.configuration.parts import warnings_of
 from pkgrepo.repositories.upkeep.gc import KIND
 from pkgrepo.storage.catalog.server.statistics import repository_figures
 
@@ -22,7 +22,7 @@ class Statistics(Handlers):
     @table.route(
         "GET",
         "/repository/<repository>/stats",
-        who=ADMINS,
+        access=ADMINS,
         summary="Show a repository in numbers",
         answer=RepositoryStats,
     )

@@ -15,11 +15,11 @@ from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.errors import AlreadyExists, Conflict, Invalid, NotFound, PkgrepoError, TooManyOpenFiles
 from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.interfaces import IBlobStore
+from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import SYSTEM_MANAGERS
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
-from pkgrepo.management.api.route import Created, Parameter, Table
+from pkgrepo.management.api.route import DRY_RUN, Created, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Storage
 from pkgrepo.repositories.layout.marker import NO_LAYOUT
@@ -31,7 +31,6 @@ from .schema import NewStorage, StorageChange, StorageCheck, StorageRecord, Usag
 log = Logger()
 
 PROBE_BYTES = 64 * 1024
-DRY_RUN = Parameter("dry_run", "Answer what would happen, and let nothing happen.", "boolean")
 
 
 class Storages(Handlers):
@@ -46,7 +45,7 @@ class Storages(Handlers):
     @table.route(
         "GET",
         "/storage",
-        who=SYSTEM_MANAGERS,
+        access=SYSTEM_MANAGERS,
         summary="List storages",
         answer=StorageRecord,
         paged=True,
@@ -64,7 +63,7 @@ class Storages(Handlers):
     @table.route(
         "POST",
         "/storage",
-        who=SYSTEM_MANAGERS,
+        access=SYSTEM_MANAGERS,
         summary="Add a storage",
         body=NewStorage,
         answer=StorageRecord,
@@ -96,7 +95,7 @@ class Storages(Handlers):
             storage = await self._catalog.write(storages.update_storage, storage.id, active=False, now_ms=call.now_ms)
         return Created(await self._shown(storage), f"/api/storage/{storage.uid}")
 
-    @table.route("GET", "/storage/<id>", who=SYSTEM_MANAGERS, summary="Show a storage", answer=StorageRecord)
+    @table.route("GET", "/storage/<id>", access=SYSTEM_MANAGERS, summary="Show a storage", answer=StorageRecord)
     async def get(self, _call: Call, id: str) -> StorageRecord:
         """By id or name."""
         return await self._shown(self._find(id))
@@ -104,7 +103,7 @@ class Storages(Handlers):
     @table.route(
         "PATCH",
         "/storage/<id>",
-        who=SYSTEM_MANAGERS,
+        access=SYSTEM_MANAGERS,
         summary="Change a storage",
         body=StorageChange,
         answer=StorageRecord,
@@ -143,7 +142,7 @@ class Storages(Handlers):
     @table.route(
         "DELETE",
         "/storage/<id>",
-        who=SYSTEM_MANAGERS,
+        access=SYSTEM_MANAGERS,
         summary="Remove an unused storage",
         status=204,
         query=[DRY_RUN],
@@ -163,7 +162,7 @@ class Storages(Handlers):
     @table.route(
         "POST",
         "/storage/<id>/check",
-        who=SYSTEM_MANAGERS,
+        access=SYSTEM_MANAGERS,
         summary="Write, sync, read and remove a probe",
         answer=StorageCheck,
         audit="storage.check",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pkgrepo.auth.tokens.limits import NOWHERE
-from pkgrepo.management.api.actions import show_actions
+from pkgrepo.management.api.names import action_names
 from pkgrepo.model import Token
 
 from .schema import AskedRecord, NewTokenRecord, ScopeRecord, TokenRecord
@@ -25,9 +25,7 @@ def token_record(token: Token, owner: str) -> TokenRecord:
         scopes=sorted(limits.scopes),
         repository_access="listed" if reached else "none" if limits.repositories else "owner",
         repositories=[
-            ScopeRecord(
-                repository=each.repository, actions=list(show_actions(each.actions)), packages=list(each.packages)
-            )
+            ScopeRecord(repository=each.repository, actions=(action_names(each.actions)), packages=list(each.packages))
             for each in reached
         ],
         asked=None if token.asked is None else msgspec.convert(token.asked, AskedRecord),

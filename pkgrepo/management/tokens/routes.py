@@ -12,8 +12,8 @@ from msgspec import UNSET
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
 from pkgrepo.errors import AuthenticationRequired, Conflict, Invalid, NotFound
 from pkgrepo.interfaces import Transaction
+from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, check_no_bearer
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import SELF, check_no_bearer
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Table
@@ -21,7 +21,7 @@ from pkgrepo.model import Token, TokenKind, TokenLimits
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.people import tokens
 
-from .reach import check_not_wider, checked, reach
+from .limits import check_not_wider, checked, reach
 from .records import new_token_record, token_record
 from .schema import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange, TokenRecord
 
@@ -36,7 +36,7 @@ class Tokens(Handlers):
     @table.route(
         "GET",
         "/user/token",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="List one's own tokens",
         answer=TokenRecord,
         paged=True,
@@ -53,7 +53,7 @@ class Tokens(Handlers):
     @table.route(
         "POST",
         "/user/token",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="Make a token",
         body=NewToken,
         answer=NewTokenRecord,
@@ -96,7 +96,7 @@ class Tokens(Handlers):
     @table.route(
         "GET",
         "/user/token/<id>",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="Show one of one's own tokens",
         answer=TokenRecord,
         aliases=[("GET", "/user/token/get/<id>")],
@@ -108,7 +108,7 @@ class Tokens(Handlers):
     @table.route(
         "PATCH",
         "/user/token/<id>",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="Rename a token, or narrow its reach",
         body=TokenChange,
         answer=TokenRecord,
@@ -135,7 +135,7 @@ class Tokens(Handlers):
     @table.route(
         "DELETE",
         "/user/token/<id>",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="Revoke a token",
         status=204,
         audit="token.revoke",
@@ -149,7 +149,7 @@ class Tokens(Handlers):
     @table.route(
         "POST",
         "/user/token/<id>/rotate",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="Give a token a new text",
         body=Rotation,
         answer=NewTokenRecord,

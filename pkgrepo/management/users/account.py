@@ -8,8 +8,8 @@ from msgspec import UNSET
 
 from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden
+from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, check_no_bearer
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import PUBLIC, SELF, check_no_bearer
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
 from pkgrepo.model import User
@@ -24,7 +24,7 @@ class Account(Handlers):
 
     table = Table("account")
 
-    @table.route("GET", "/user/whoami", who=PUBLIC, summary="Who the server takes the caller for", answer=Whoami)
+    @table.route("GET", "/user/whoami", access=PUBLIC, summary="Who the server takes the caller for", answer=Whoami)
     async def whoami(self, call: Call) -> Whoami:
         """Works for everybody, also without credentials, and for every token."""
         found = call.identity
@@ -38,7 +38,7 @@ class Account(Handlers):
             scopes=None if found.limits is None else sorted(found.limits.scopes),
         )
 
-    @table.route("GET", "/user/me", who=SELF, summary="Show one's own account", answer=UserRecord)
+    @table.route("GET", "/user/me", access=ACCOUNT_HOLDERS, summary="Show one's own account", answer=UserRecord)
     async def me(self, call: Call) -> UserRecord:
         """The record that user managers see."""
         return user_record(self._user(call))
@@ -46,7 +46,7 @@ class Account(Handlers):
     @table.route(
         "PATCH",
         "/user/me",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="Change one's own account",
         body=OwnChange,
         answer=UserRecord,
@@ -63,7 +63,9 @@ class Account(Handlers):
         entry = call.entry(user.username, {"changed": sorted(changes)})
         return user_record(await call.write(entry, identity.update_user, user.id, now_ms=call.now_ms, **changes))
 
-    @table.route("GET", "/user/me/permissions", who=SELF, summary="Show what one was given", answer=Permissions)
+    @table.route(
+        "GET", "/user/me/permissions", access=ACCOUNT_HOLDERS, summary="Show what one was given", answer=Permissions
+    )
     async def permissions(self, call: Call) -> Permissions:
         """Flags, default actions, and grants in repositories."""
         user = self._user(call)
@@ -73,7 +75,7 @@ class Account(Handlers):
     @table.route(
         "POST",
         "/user/change-password",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="Change one's own password",
         body=PasswordChange,
         status=204,

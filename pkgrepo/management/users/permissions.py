@@ -8,16 +8,15 @@ from typing import Any
 from msgspec import UNSET
 
 from pkgrepo.interfaces import Transaction
-from pkgrepo.management.api.actions import parse_actions, show_actions
+from pkgrepo.management.api.access_rules import USER_MANAGERS, is_full_admin
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import USER_MANAGERS, is_full_admin
 from pkgrepo.management.api.handlers import Handlers
-from pkgrepo.management.api.lookup import named_repository
+from pkgrepo.management.api.names import action_names, get_repository, parse_actions
 from pkgrepo.management.api.route import Table
 from pkgrepo.model import Action, Repository, SubjectKind, User
 from pkgrepo.storage.catalog.people import grants, identity
 
-from .managed import FLAGS, check_flags, check_may_give, find_manageable, find_user, shown
+from .privileges import FLAGS, check_flags, check_may_give, find_manageable, find_user, shown
 from .records import permissions_record
 from .schema import GrantSet, Permissions, PermissionsSet
 
@@ -30,7 +29,7 @@ class UserPermissions(Handlers):
     @table.route(
         "GET",
         "/users/<id>/permissions",
-        who=USER_MANAGERS,
+        access=USER_MANAGERS,
         summary="Show what a user was given",
         answer=Permissions,
         aliases=[("GET", "/user-management/get/<id>/permissions")],
@@ -42,7 +41,7 @@ class UserPermissions(Handlers):
     @table.route(
         "PUT",
         "/users/<id>/permissions",
-        who=USER_MANAGERS,
+        access=USER_MANAGERS,
         summary="Set what a user is given",
         body=PermissionsSet,
         answer=Permissions,
@@ -63,7 +62,7 @@ class UserPermissions(Handlers):
         detail = shown(changes)
         if wanted is not None:
             paths = {each.id: each.path for each in self._registry.all()}
-            detail["repositories"] = {paths[key]: show_actions(actions) for key, actions in wanted.items()}
+            detail["repositories"] = {paths[key]: action_names(actions) for key, actions in wanted.items()}
         entry = call.entry(user.username, detail)
         user = await call.write(entry, _set_permissions, user, wanted, changes, call.now_ms)
         return self._permissions(user)
@@ -83,7 +82,7 @@ class UserPermissions(Handlers):
 
         for index, each in enumerate(given):
             pointer = f"/repositories/{index}/repository"
-            repository = named_repository(self._registry, each.repository, pointer, knows)
+            repository = get_repository(self._registry, each.repository, pointer, knows)
             wanted[repository.id] = parse_actions(each.actions, f"/repositories/{index}/actions")
         return wanted
 

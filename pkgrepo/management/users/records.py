@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pkgrepo.management.api.actions import show_actions
+from pkgrepo.management.api.names import action_names
 from pkgrepo.model import Grant, Repository, SubjectKind, User
 
 from .schema import GrantRecord, Permissions, UserRecord
@@ -22,7 +22,7 @@ def user_record(user: User) -> UserRecord:
         admin=user.admin,
         user_manager=user.user_manager,
         system_manager=user.system_manager,
-        default_repository_actions=list(show_actions(user.default_actions)),
+        default_repository_actions=(action_names(user.default_actions)),
         created_at=user.created_at,
         updated_at=user.updated_at,
         last_login_at=user.last_login_at,
@@ -35,12 +35,12 @@ def permissions_record(user: User, grants: list[Grant], repositories: Mapping[in
         admin=user.admin,
         user_manager=user.user_manager,
         system_manager=user.system_manager,
-        default_repository_actions=list(show_actions(user.default_actions)),
+        default_repository_actions=(action_names(user.default_actions)),
         repositories=[
             GrantRecord(
                 repository_id=repositories[grant.repository_id].uid,
                 repository=repositories[grant.repository_id].path,
-                actions=list(show_actions(grant.actions)),
+                actions=(action_names(grant.actions)),
                 via="user" if grant.subject_kind is SubjectKind.USER else f"group {grant.subject_name}",
             )
             for grant in grants

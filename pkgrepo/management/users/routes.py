@@ -8,16 +8,16 @@ from msgspec import UNSET
 
 from pkgrepo.auth.login.usernames import check_username
 from pkgrepo.errors import Conflict, Invalid
-from pkgrepo.management.api.actions import parse_actions
+from pkgrepo.management.api.access_rules import USER_MANAGERS, check_no_bearer
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import USER_MANAGERS, check_no_bearer
 from pkgrepo.management.api.handlers import Handlers
+from pkgrepo.management.api.names import parse_actions
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table
 from pkgrepo.model import User, UserKind
 from pkgrepo.storage.catalog.people import identity, login_unlocks
 
-from .managed import FLAGS, check_flags, check_may_give, check_may_raise, find_manageable, find_user, shown
+from .privileges import FLAGS, check_flags, check_may_give, check_may_raise, find_manageable, find_user, shown
 from .records import user_record
 from .schema import NameTaken, NewUser, PasswordSet, StatusChange, UserChange, UserRecord
 
@@ -36,7 +36,7 @@ class Users(Handlers):
     @table.route(
         "GET",
         "/users",
-        who=USER_MANAGERS,
+        access=USER_MANAGERS,
         summary="List users",
         answer=UserRecord,
         paged=True,
@@ -55,7 +55,7 @@ class Users(Handlers):
     @table.route(
         "POST",
         "/users",
-        who=USER_MANAGERS,
+        access=USER_MANAGERS,
         summary="Add a user",
         body=NewUser,
         answer=UserRecord,
@@ -92,7 +92,7 @@ class Users(Handlers):
     @table.route(
         "GET",
         "/users/<id>",
-        who=USER_MANAGERS,
+        access=USER_MANAGERS,
         summary="Show a user",
         answer=UserRecord,
         aliases=[("GET", "/user-management/get/<id>")],
@@ -104,7 +104,7 @@ class Users(Handlers):
     @table.route(
         "PATCH",
         "/users/<id>",
-        who=USER_MANAGERS,
+        access=USER_MANAGERS,
         summary="Change a user",
         body=UserChange,
         answer=UserRecord,
@@ -129,7 +129,7 @@ class Users(Handlers):
     @table.route(
         "DELETE",
         "/users/<id>",
-        who=USER_MANAGERS,
+        access=USER_MANAGERS,
         summary="Remove a user",
         status=204,
         audit="user.delete",
@@ -147,7 +147,7 @@ class Users(Handlers):
     @table.route(
         "PUT",
         "/users/<id>/password",
-        who=USER_MANAGERS,
+        access=USER_MANAGERS,
         summary="Set somebody's password",
         body=PasswordSet,
         status=204,
@@ -166,7 +166,7 @@ class Users(Handlers):
     @table.route(
         "PUT",
         "/users/<id>/status",
-        who=USER_MANAGERS,
+        access=USER_MANAGERS,
         summary="Switch a user on or off",
         body=StatusChange,
         answer=UserRecord,
@@ -183,7 +183,7 @@ class Users(Handlers):
     @table.route(
         "POST",
         "/users/<id>/unlock",
-        who=USER_MANAGERS,
+        access=USER_MANAGERS,
         summary="Lift what blocks somebody's logins",
         status=204,
         audit="user.unlock",
@@ -198,7 +198,7 @@ class Users(Handlers):
     @table.route(
         "GET",
         "/user-management/is-taken",
-        who=USER_MANAGERS,
+        access=USER_MANAGERS,
         summary="Whether a user name is taken",
         answer=NameTaken,
         query=[Parameter("username", "The name.")],

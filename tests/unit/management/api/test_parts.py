@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.answers import Refusal
-from pkgrepo.management.api.actions import parse_action, show_actions
 from pkgrepo.management.api.etags import Record, check_unchanged, tag_of
+from pkgrepo.management.api.names import action_names, parse_action
 from pkgrepo.management.api.pages import Wanted, cursor_of
 from pkgrepo.management.api.parsing import parse_json
 from pkgrepo.management.api.problems import KINDS, Stale
-from pkgrepo.management.figures.reactor_lag import STEP_S, ReactorLag
+from pkgrepo.management.metrics.reactor_lag import STEP_S, ReactorLag
 from pkgrepo.model import Action
 
 
@@ -132,7 +132,7 @@ def test_actions_are_read_in_several_spellings(text: str, action: Action | None)
 
 
 def test_actions_are_shown_from_the_least_to_the_most() -> None:
-    assert show_actions(set(Action)) == ["read", "write", "overwrite", "delete", "edit", "admin"]
+    assert action_names(set(Action)) == ["read", "write", "overwrite", "delete", "edit", "admin"]
 
 
 def test_problems_say_what_they_mean() -> None:

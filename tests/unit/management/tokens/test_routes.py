@@ -9,7 +9,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.errors import Forbidden
-from pkgrepo.management.tokens.reach import check_not_wider
+from pkgrepo.management.tokens.limits import check_not_wider
 from pkgrepo.model import Action, RepositoryScope, TokenLimits
 from tests.support.management import Stack
 from tests.support.server import PASSWORD

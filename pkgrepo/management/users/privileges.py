@@ -7,9 +7,9 @@ from typing import Any
 
 from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.management.api.actions import show_actions
+from pkgrepo.management.api.access_rules import is_full_admin
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import is_full_admin
+from pkgrepo.management.api.names import action_names
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, User
 from pkgrepo.storage.catalog.people import identity
@@ -71,4 +71,4 @@ def check_may_give(
 
 def shown(changes: Mapping[str, Any]) -> dict[str, Any]:
     """A change as the audit log has it."""
-    return {name: show_actions(value) if isinstance(value, frozenset) else value for name, value in changes.items()}
+    return {name: action_names(value) if isinstance(value, frozenset) else value for name, value in changes.items()}

@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 
 from pkgrepo.auth.tokens.limits import NOWHERE, SERVER_SCOPES, check_limits, literal
 from pkgrepo.errors import Forbidden, Invalid
-from pkgrepo.management.api.actions import parse_action, parse_actions
-from pkgrepo.management.api.lookup import named_repository
+from pkgrepo.management.api.names import get_repository, parse_action, parse_actions
 from pkgrepo.model import Action, Repository, RepositoryScope, TokenLimits
 from pkgrepo.repositories.registry import Registry
 
@@ -89,7 +88,7 @@ def _scope(
     if not name:
         raise Invalid("the object missing required field `repository`", f"{pointer}/repository")
     if not _WILD.search(name):
-        name = literal(named_repository(registry, name, f"{pointer}/repository", knows).path)
+        name = literal(get_repository(registry, name, f"{pointer}/repository", knows).path)
     words = given.actions if given.actions is not None else given.scopes
     chosen = (actions or frozenset({Action.READ})) if words is None else parse_actions(words, f"{pointer}/actions")
     return RepositoryScope(repository=name, actions=chosen, packages=tuple(given.packages))

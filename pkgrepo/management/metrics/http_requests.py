@@ -18,7 +18,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.site import AccessLog
 from pkgrepo.repositories.registry import Registry
 
-from .metrics import Families, cumulated
+from .exposition import Families, cumulated
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)  # seconds
 AREAS = frozenset({"repositories", "api", "healthz", "readyz", "health", "metrics", "v2", "token", "problems"})

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from pkgrepo.management.figures.requests import RequestFigures
+from pkgrepo.management.metrics.http_requests import RequestFigures
 
 
 class Registry:

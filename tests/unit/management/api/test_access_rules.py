@@ -8,30 +8,30 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from pkgrepo.management.api.callers import (
+from pkgrepo.management.api.access_rules import (
+    ACCOUNT_HOLDERS,
+    ADMINS,
     AUDITORS,
     CONTENT_DELETERS,
     CONTENT_READERS,
     EDITORS,
+    METRICS_READERS,
     PROJECT_FINDERS,
     PROJECT_VIEWERS,
     PUBLIC,
     READERS,
-    SELF,
     SYSTEM_MANAGERS,
     USER_MANAGERS,
     VIEWERS,
-    WATCHERS,
-    Who,
+    AccessRule,
 )
 from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.route import Route
-from pkgrepo.management.app import FAMILIES
-from pkgrepo.management.jobs.gc import ADMINS
+from pkgrepo.management.app import HANDLERS
 from pkgrepo.management.jobs.routes import JOB_READERS
 from tests.support.management import Stack
 
-TABLES = [family.table for family in (*FAMILIES, Description)]
+TABLES = [family.table for family in (*HANDLERS, Description)]
 ROUTES = [route for table in TABLES for route in table.routes]
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
@@ -40,15 +40,15 @@ PEOPLE = ("nobody", "plain", "reader", "editor", "users", "system", "admin")
 # All of an admin: "weak token" reads that one repository, "drawn" are bearer tokens got for it.
 TOKENS = ("weak token", "metrics token", "scoped bearer", "bearer", "drawn scoped bearer", "drawn bearer")
 CALLERS = (*PEOPLE, *TOKENS)
-EXPECTED: dict[Who, tuple[int | None, ...]] = {
+EXPECTED: dict[AccessRule, tuple[int | None, ...]] = {
     PUBLIC: (None,) * 13,
     VIEWERS: (None,) * 9 + (403, None, 403, None),
     PROJECT_VIEWERS: (None,) * 7 + (403, 403, 403, None, 403, 403),
     PROJECT_FINDERS: (401, 404, None, None, 404, None, None, 403, 403, 403, None, 403, 403),
-    SELF: (401, None, None, None, None, None, None, 403, 403, 403, None, 403, 403),
+    ACCOUNT_HOLDERS: (401, None, None, None, None, None, None, 403, 403, 403, None, 403, 403),
     USER_MANAGERS: (401, 403, 403, 403, None, 403, None, 403, 403, 403, None, 403, 403),
     SYSTEM_MANAGERS: (401, 403, 403, 403, 403, None, None, 403, 403, 403, None, 403, 403),
-    WATCHERS: (401, 403, 403, 403, 403, None, None, 403, None, 403, None, 403, 403),
+    METRICS_READERS: (401, 403, 403, 403, 403, None, None, 403, None, 403, None, 403, 403),
     AUDITORS: (401, 403, 403, 403, 403, 403, None, 403, 403, 403, None, 403, 403),
     READERS: (401, 404, None, None, 404, None, None, None, 404, 403, None, 403, None),
     CONTENT_READERS: (401, 404, None, None, 404, None, None, None, 404, 403, None, 403, None),
@@ -58,16 +58,16 @@ EXPECTED: dict[Who, tuple[int | None, ...]] = {
     CONTENT_DELETERS: (401, 404, 403, 403, 404, None, None, 403, 404, 403, None, 403, 403),
 }
 
-ROUTE_WHO = {
+ROUTE_ACCESS = {
     "DELETE /package/<repository>/<package>": CONTENT_DELETERS,
     "DELETE /package/<repository>/<package>/versions/<version>": CONTENT_DELETERS,
-    "DELETE /project/<key>": SELF,
+    "DELETE /project/<key>": ACCOUNT_HOLDERS,
     "DELETE /project/<key>/bindings": SYSTEM_MANAGERS,
-    "DELETE /project/<key>/members": SELF,
+    "DELETE /project/<key>/members": ACCOUNT_HOLDERS,
     "DELETE /repository/<repository>": SYSTEM_MANAGERS,
     "DELETE /repository/<repository>/packages": CONTENT_DELETERS,
     "DELETE /storage/<id>": SYSTEM_MANAGERS,
-    "DELETE /user/token/<id>": SELF,
+    "DELETE /user/token/<id>": ACCOUNT_HOLDERS,
     "DELETE /users/<id>": USER_MANAGERS,
     "GET /audit": AUDITORS,
     "GET /auth/token": PUBLIC,
@@ -105,19 +105,19 @@ ROUTE_WHO = {
     "GET /storage": SYSTEM_MANAGERS,
     "GET /storage/<id>": SYSTEM_MANAGERS,
     "GET /user-management/is-taken": USER_MANAGERS,
-    "GET /user/me": SELF,
-    "GET /user/me/permissions": SELF,
-    "GET /user/token": SELF,
-    "GET /user/token/<id>": SELF,
+    "GET /user/me": ACCOUNT_HOLDERS,
+    "GET /user/me/permissions": ACCOUNT_HOLDERS,
+    "GET /user/token": ACCOUNT_HOLDERS,
+    "GET /user/token/<id>": ACCOUNT_HOLDERS,
     "GET /user/whoami": PUBLIC,
     "GET /users": USER_MANAGERS,
     "GET /users/<id>": USER_MANAGERS,
     "GET /users/<id>/permissions": USER_MANAGERS,
-    "PATCH /project/<key>": SELF,
+    "PATCH /project/<key>": ACCOUNT_HOLDERS,
     "PATCH /repository/<repository>": EDITORS,
     "PATCH /storage/<id>": SYSTEM_MANAGERS,
-    "PATCH /user/me": SELF,
-    "PATCH /user/token/<id>": SELF,
+    "PATCH /user/me": ACCOUNT_HOLDERS,
+    "PATCH /user/token/<id>": ACCOUNT_HOLDERS,
     "PATCH /users/<id>": USER_MANAGERS,
     "POST /auth/token": PUBLIC,
     "POST /install": PUBLIC,
@@ -125,15 +125,15 @@ ROUTE_WHO = {
     "POST /package/<repository>/<package>/versions/<version>/yank": CONTENT_DELETERS,
     "POST /project": SYSTEM_MANAGERS,
     "POST /project/<key>/bindings": SYSTEM_MANAGERS,
-    "POST /project/<key>/members": SELF,
+    "POST /project/<key>/members": ACCOUNT_HOLDERS,
     "POST /repository": SYSTEM_MANAGERS,
     "POST /repository/<repository>/gc": ADMINS,
-    "POST /repository/config/<key>/validate": SELF,
+    "POST /repository/config/<key>/validate": ACCOUNT_HOLDERS,
     "POST /storage": SYSTEM_MANAGERS,
     "POST /storage/<id>/check": SYSTEM_MANAGERS,
-    "POST /user/change-password": SELF,
-    "POST /user/token": SELF,
-    "POST /user/token/<id>/rotate": SELF,
+    "POST /user/change-password": ACCOUNT_HOLDERS,
+    "POST /user/token": ACCOUNT_HOLDERS,
+    "POST /user/token/<id>/rotate": ACCOUNT_HOLDERS,
     "POST /users": USER_MANAGERS,
     "PUT /repository/<repository>/config": EDITORS,
     "PUT /repository/<repository>/config/<key>": EDITORS,
@@ -145,7 +145,7 @@ ROUTE_WHO = {
 
 
 def test_every_route_says_who_may_use_it() -> None:
-    assert {f"{route.method} {route.path}": route.who for route in ROUTES} == ROUTE_WHO
+    assert {f"{route.method} {route.path}": route.access for route in ROUTES} == ROUTE_ACCESS
 
 
 def address(route: Route, path: str) -> str:
@@ -189,18 +189,20 @@ async def people(stack: Stack) -> Any:
     yield stack, {**{name: name for name in PEOPLE}, "nobody": None, **tokens}
 
 
-@pytest.mark.parametrize("who", list(EXPECTED), ids=lambda who: f"{who.scope}{who.action or ''}{who.content or ''}")
+@pytest.mark.parametrize(
+    "rule", list(EXPECTED), ids=lambda rule: f"{rule.scope}{rule.action or ''}{rule.content or ''}"
+)
 @pytest_twisted.ensureDeferred
-async def test_callers_get_in_or_are_refused(people: Any, who: Who) -> None:
+async def test_callers_get_in_or_are_refused(people: Any, rule: AccessRule) -> None:
     stack, names = people
-    for route in [route for route in ROUTES if route.who is who]:
+    for route in [route for route in ROUTES if route.access is rule]:
         for method, path in route.addresses:
-            for caller, refused in zip(CALLERS, EXPECTED[who], strict=True):
+            for caller, refused in zip(CALLERS, EXPECTED[rule], strict=True):
                 reply = await stack.api(method, address(route, path), raw=b"!", who=names[caller])
                 where = (method, path, caller, reply.status, reply.body)
                 if refused is not None:
                     assert reply.status == refused, where
                     assert set(reply.json) == {"type", "title", "status", "detail", "instance"}, where
-                elif caller != "nobody" and who is not PUBLIC:
+                elif caller != "nobody" and rule is not PUBLIC:
                     assert reply.status not in (401, 403), where
                     assert reply.status < 500, where

@@ -31,34 +31,36 @@ _HOLDERS = {
 
 
 @frozen
-class Who:
+class AccessRule:
     """
-    The callers of a route; ``words`` names them for people.
+    The callers that a route admits; ``label`` names them in the OpenAPI document.
 
-    With an ``action`` the route is about a repository, and the caller needs that action there. With a ``scope`` it is
-    about a part of the server (``api``: the caller's own account). With neither, everybody may call. ``content`` marks
-    routes to what is in a repository, which rest while it is switched off. A bearer token that was asked for with a
-    scope opens only routes that are ``public``, which tell everybody the same, and ``registry``, in container
-    repositories. ``needs`` is a server scope that tokens need here beside everything else.
+    ``action``: the route is about a repository, and the caller needs this action there. ``scope``: the route is about a
+    part of the server (``api``: the caller's own account). With neither, the route admits everybody. ``content``: the
+    route is about what a repository contains, and is refused while the repository is inactive. ``extra_scope``: a
+    server scope that a token needs here in addition.
+
+    A bearer token that was requested with a scope opens only routes that are ``public`` (their answer is the same for
+    everybody) and, in container repositories, ``container_scoped`` ones.
     """
 
-    words: str
+    label: str
     scope: Scope = ""
     action: Action | None = None
     content: bool = False
     public: bool = False
-    registry: bool = False
-    needs: str = ""
+    container_scoped: bool = False
+    extra_scope: str = ""
 
-    def caller(self, identity: Identity, catalog: ICatalog) -> Identity:
+    def effective_identity(self, identity: Identity, catalog: ICatalog) -> Identity:
         """
-        The caller as the routes of the API take them: with what the credentials behind a bearer token may do.
+        The identity that the route uses: of a bearer token, that of the credentials that it was issued for.
 
-        :raises Forbidden: the bearer token was asked for with a scope, and this is no route for those
+        :raises Forbidden: the bearer token was requested with a scope, and does not open this route
         """
         if identity.scoped is None or (identity.scoped and self.public):
             return identity
-        if identity.scoped and not self.registry:
+        if identity.scoped and not self.container_scoped:
             raise Forbidden(SCOPED)
         return behind(catalog, identity)
 
@@ -73,17 +75,17 @@ class Who:
         asked: str = "",
     ) -> None:
         """
-        Let the caller pass, or say why not.
+        Raise an error unless the caller may use the route.
 
-        ``package`` is the key of the package that the route is about, ``asked`` how the caller named the repository:
-        a refusal must not tell more than that.
+        ``package`` is the key of the package that the route is about. ``asked`` is the repository's name as the caller
+        wrote it: a refusal must not contain more than that.
 
-        :raises AuthenticationRequired: nobody was named; :raises Forbidden: somebody was, and may not
-        :raises NotFound: ... and may not even know of the repository
+        :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller lacks the permission
+        :raises NotFound: the caller may not know that the repository exists
         :raises RepositoryInactive: it is switched off
         """
-        if self.needs and not identity.anonymous and not authorizer.may_use(identity, self.needs):
-            raise Forbidden(f"this token lacks the scope {self.needs!r}")
+        if self.extra_scope and not identity.anonymous and not authorizer.may_use(identity, self.extra_scope):
+            raise Forbidden(f"this token lacks the scope {self.extra_scope!r}")
         if self.action is not None:
             if repository is None:
                 raise unknown(identity, asked)
@@ -123,7 +125,7 @@ class Who:
 
 
 def is_full_admin(identity: Identity) -> bool:
-    """Whether the caller is an admin, and not through a token that was made for less."""
+    """Whether the caller is an admin who logged in, or uses a token without any limit."""
     limits = identity.limits
     narrowed = limits is not None and (not limits.scopes >= SERVER_SCOPES or limits.repositories or limits.packages)
     return identity.admin and not narrowed
@@ -131,24 +133,25 @@ def is_full_admin(identity: Identity) -> bool:
 
 def check_no_bearer(identity: Identity) -> None:
     """
-    Let pass who makes a token or sets a password.
+    Refuse bearer tokens where a token is made or a password is set: what they make would outlive them.
 
-    :raises Forbidden: with a bearer token, whose short life would be of no use then
+    :raises Forbidden: the caller uses a bearer token
     """
     if identity.via == "bearer":
         raise Forbidden("a bearer token makes no tokens and sets no passwords: send a password or an access token")
 
 
-PUBLIC = Who("anyone", public=True)
-VIEWERS = Who("anyone; callers see what they may")
-PROJECT_VIEWERS = Who("anyone; callers see what they may", needs="api:read")
-PROJECT_FINDERS = Who("readers of the repository", action=Action.READ, needs="api:read")
-SELF = Who("anyone with an account", scope="api")
-USER_MANAGERS = Who("user managers", scope="users")
-SYSTEM_MANAGERS = Who("system managers", scope="system")
-AUDITORS = Who("admins", scope="audit")
-WATCHERS = Who("system managers", scope="metrics")
-READERS = Who("readers of the repository", action=Action.READ)
-EDITORS = Who("editors of the repository", action=Action.EDIT)
-CONTENT_READERS = Who("readers of the repository", action=Action.READ, content=True)
-CONTENT_DELETERS = Who("whoever may delete from the repository", action=Action.DELETE, content=True)
+PUBLIC = AccessRule("anyone", public=True)
+VIEWERS = AccessRule("anyone; callers see what they may")
+PROJECT_VIEWERS = AccessRule("anyone; callers see what they may", extra_scope="api:read")
+PROJECT_FINDERS = AccessRule("readers of the repository", action=Action.READ, extra_scope="api:read")
+ACCOUNT_HOLDERS = AccessRule("anyone with an account", scope="api")
+USER_MANAGERS = AccessRule("user managers", scope="users")
+SYSTEM_MANAGERS = AccessRule("system managers", scope="system")
+AUDITORS = AccessRule("admins", scope="audit")
+METRICS_READERS = AccessRule("system managers", scope="metrics")
+READERS = AccessRule("readers of the repository", action=Action.READ)
+EDITORS = AccessRule("editors of the repository", action=Action.EDIT)
+CONTENT_READERS = AccessRule("readers of the repository", action=Action.READ, content=True)
+CONTENT_DELETERS = AccessRule("whoever may delete from the repository", action=Action.DELETE, content=True)
+ADMINS = AccessRule("admins of the repository", action=Action.ADMIN, container_scoped=True)

@@ -7,8 +7,8 @@ from pkgrepo.auth.login.bootstrap import ensure_admin
 from pkgrepo.auth.login.usernames import check_username
 from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import Transaction
+from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import PUBLIC
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import MAX_LIMIT
 from pkgrepo.management.api.parsing import BODY_LIMIT
@@ -41,7 +41,7 @@ class Setup(Handlers):
 
     table = Table("server")
 
-    @table.route("GET", "/info", who=PUBLIC, summary="What this server is", answer=Info)
+    @table.route("GET", "/info", access=PUBLIC, summary="What this server is", answer=Info)
     async def info(self, _call: Call) -> Info:
         """Name, version, formats, login methods, whether there is an admin, and limits."""
         return Info(
@@ -61,7 +61,7 @@ class Setup(Handlers):
             ),
         )
 
-    @table.route("GET", "/info/scopes", who=PUBLIC, summary="What access tokens may be given", answer=Scopes)
+    @table.route("GET", "/info/scopes", access=PUBLIC, summary="What access tokens may be given", answer=Scopes)
     async def scopes(self, _call: Call) -> Scopes:
         """Every scope and every action."""
         return Scopes(
@@ -70,7 +70,7 @@ class Setup(Handlers):
         )
 
     @table.route(
-        "POST", "/install", who=PUBLIC, summary="Make the first admin", body=Install, status=204, audit="install"
+        "POST", "/install", access=PUBLIC, summary="Make the first admin", body=Install, status=204, audit="install"
     )
     async def install(self, call: Call, body: Install) -> None:
         """Works once; a server that has users answers 404."""

@@ -21,8 +21,8 @@ from pkgrepo.auth.tokens.bearer import Access, allowed_words
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
 from pkgrepo.errors import AuthenticationRequired, Invalid, StorageFailed, StorageFull
 from pkgrepo.gateway.image_addresses import FORMAT
+from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import PUBLIC
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.model import Identity, Repository, TokenKind, TokenLimits
@@ -53,7 +53,7 @@ class TokenService(Handlers):
     @elsewhere.route(
         "GET",
         "/",
-        who=PUBLIC,
+        access=PUBLIC,
         summary="Get a bearer token",
         answer=BearerAnswer,
         query=QUERY,
@@ -63,7 +63,7 @@ class TokenService(Handlers):
     @table.route(
         "GET",
         "/auth/token",
-        who=PUBLIC,
+        access=PUBLIC,
         summary="Get a bearer token",
         answer=BearerAnswer,
         query=QUERY,
@@ -78,7 +78,7 @@ class TokenService(Handlers):
     @elsewhere.route(
         "POST",
         "/",
-        who=PUBLIC,
+        access=PUBLIC,
         summary="Get a bearer token",
         answer=BearerAnswer,
         query=QUERY,
@@ -88,7 +88,7 @@ class TokenService(Handlers):
     @table.route(
         "POST",
         "/auth/token",
-        who=PUBLIC,
+        access=PUBLIC,
         summary="Get a bearer token",
         answer=BearerAnswer,
         query=QUERY,

@@ -31,19 +31,6 @@ DESCRIPTIONS = {
 }
 
 
-def find_format(formats: Mapping[str, IFormat], name: str, pointer: str = "/format") -> IFormat:
-    """
-    The format of this name or alias, in any case.
-
-    :raises Invalid: there is none
-    """
-    wanted = name.casefold()
-    for format_ in formats.values():
-        if wanted == format_.name or wanted in format_.aliases:
-            return format_
-    raise Invalid(f"there is no format {name!r}; there are {', '.join(sorted(formats))}", pointer)
-
-
 def validated(format_: IFormat, config: Mapping[str, Any], pointer: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """
     A configuration as the format wants it kept: the fixed object, and the settings beside it.

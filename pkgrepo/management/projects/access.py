@@ -12,7 +12,7 @@ from pkgrepo.storage.catalog.people import projects
 from .schema import BindingRecord, MemberRecord, ProjectRecord
 
 
-class KnownProjects:
+class ProjectAccess:
     """
     Finds and shows projects.
 

@@ -1,19 +1,20 @@
 """
-Rows of the audit log: written with the change that they tell of, or noted when there was none.
+Writes rows of the audit log: in the transaction of the change that they record, or later from a queue in memory.
 
 =============================  ====================================================================================
 row                            when it is written
 =============================  ====================================================================================
-of a change                    in the change's transaction: both are durable, or neither happened
-of a login, a refusal, or a    noted in memory, written within ``FLUSH_S``; a crash loses those of that time. While
-failure, by a known caller     the catalog cannot be written they are kept, ``MOST_NOTED`` of them; a row "audit.lost"
-                               then counts the others; a stop at such a time loses them, and the log says so
-of a refusal of an unknown     counted by action and outcome in memory; one row for each kind every ``SUM_S``, so that
-caller                         nobody fills the disk without credentials
+of a change                    in the transaction of the change: both are committed, or neither
+of a login, a refusal or a     queued in memory, written within ``FLUSH_S``; a crash loses the queue. While the
+failure, by a known user       catalog cannot be written the queue keeps ``QUEUE_LIMIT`` rows; a later row
+                               "audit.lost" counts those that did not fit. A stop at such a time loses the queue,
+                               and the log says so
+of a refusal of an anonymous   counted in memory by action and outcome; one row for each kind every ``COUNTS_S``, so
+caller                         that nobody can fill the disk without credentials
 =============================  ====================================================================================
 
-So no answer waits for a row, and none fails for want of one. Whoever reads the log, and the stop of the server, has
-everything written down first.
+No answer waits for a row, and no request fails because a row cannot be written. Before the log is read through the API,
+and when the server stops, the queue and the counts are written.
 """
 
 from __future__ import annotations
@@ -45,34 +46,34 @@ REFUSED = "refused"
 FAILED = "failed"
 
 FLUSH_S = 1.0  # seconds
-SUM_S = 300.0  # seconds; at most some ten thousand rows a day, whatever anybody sends
-MOST_NOTED = 1000  # rows kept while the catalog cannot be written; some 1 MB as a rule
-FLUSH_FROM = 500  # rows that do not wait for FLUSH_S
-MOST_KINDS = 50  # pairs of action and outcome that are told apart in one interval
-MOST_ADDRESSES = 20  # addresses that are told apart in one row
+COUNTS_S = 300.0  # seconds; with MAX_KINDS, at most some ten thousand rows a day
+QUEUE_LIMIT = 1000  # rows; usually about 1 MB
+FLUSH_AT = 500  # rows; a queue of this length is written without waiting for FLUSH_S
+MAX_KINDS = 50  # pairs of action and outcome that are counted separately in one interval
+MAX_ADDRESSES = 20  # addresses that are counted separately in one row
 
 
 @frozen
-class _Noted:
+class _Row:
     entry: Entry
     at_ms: int
 
 
 @define
-class _Sum:
-    """What unknown callers were refused, of one kind; ``first`` stands for all."""
+class _Count:
+    """Refusals of anonymous callers with one action and outcome; the row has the reason of the ``first``."""
 
-    first: _Noted
+    first: _Row
     count: int = 0
     addresses: dict[str, int] = Factory(dict)
 
     def add(self, address: str) -> None:
         self.count += 1
-        if address not in self.addresses and len(self.addresses) >= MOST_ADDRESSES:
+        if address not in self.addresses and len(self.addresses) >= MAX_ADDRESSES:
             address = "others"
         self.addresses[address] = self.addresses.get(address, 0) + 1
 
-    def row(self, now_ms: int) -> _Noted:
+    def row(self, now_ms: int) -> _Row:
         if self.count == 1:
             return self.first
         entry = self.first.entry
@@ -84,11 +85,11 @@ class _Sum:
             "addresses": self.addresses,
         }
         actor = Actor(name=entry.actor.name, address=entry.actor.address if sole else "")
-        return _Noted(evolve(entry, actor=actor, object="", detail=detail), now_ms)
+        return _Row(evolve(entry, actor=actor, object="", detail=detail), now_ms)
 
 
-class AuditTrail:
-    """Writes audit lines into the catalog, and a copy to ``sink`` once they are durable."""
+class AuditLog:
+    """Writes rows to the catalog; ``sink`` is given a copy of each as a line of JSON once the row is durable."""
 
     def __init__(
         self, catalog: ICatalog, clock: Clock, reactor: IReactorTime, sink: Callable[[bytes], None] | None = None
@@ -96,53 +97,53 @@ class AuditTrail:
         self._catalog = catalog
         self._clock = clock
         self._sink = sink
-        self._noted: list[_Noted] = []
-        self._sums: dict[tuple[str, str], _Sum] = {}
+        self._queue: list[_Row] = []
+        self._counts: dict[tuple[str, str], _Count] = {}
         self._lost = 0
         self._writing = FairSemaphore(1, reactor)
 
-    def note(self, entry: Entry) -> None:
-        """Have a line written that tells of no change."""
-        noted = _Noted(evolve(entry, object=cut(entry.object), detail=cut_detail(entry.detail)), self._clock.now_ms())
+    def enqueue(self, entry: Entry) -> None:
+        """Queue or count a row that belongs to no change (see the table above)."""
+        row = _Row(evolve(entry, object=cut(entry.object), detail=cut_detail(entry.detail)), self._clock.now_ms())
         if entry.actor.user_id is None:
-            self._count(noted)
-        elif len(self._noted) < MOST_NOTED:
-            self._noted.append(noted)
-            if len(self._noted) == FLUSH_FROM:
+            self._count(row)
+        elif len(self._queue) < QUEUE_LIMIT:
+            self._queue.append(row)
+            if len(self._queue) == FLUSH_AT:
                 Deferred.fromCoroutine(self.flush()).addErrback(_log_failure)
         else:
             self._lost += 1
 
     async def flush(self) -> None:
-        """Write what was noted, whoever waits for it; what cannot be written is kept for the next time."""
-        await shield(self._write_noted())
+        """Write the queue, also when the waiting task is cancelled; rows that cannot be written stay in the queue."""
+        await shield(self._write_queue())
 
-    async def sum_up(self) -> None:
-        """Write the counts of what unknown callers were refused, too."""
-        sums, self._sums = self._sums, {}
+    async def flush_all(self) -> None:
+        """Write the queue and the counts of refusals of anonymous callers."""
+        counts, self._counts = self._counts, {}
         now_ms = self._clock.now_ms()
-        self._noted += [each.row(now_ms) for each in sums.values()]
+        self._queue += [each.row(now_ms) for each in counts.values()]
         await self.flush()
 
     async def close(self) -> None:
-        """Write everything down for the last time; the log says how many rows that could not be."""
-        await self.sum_up()
-        left = len(self._noted) + self._lost
+        """Write the queue and the counts for the last time; log how many rows could not be written."""
+        await self.flush_all()
+        left = len(self._queue) + self._lost
         if left:
             log.error("{count} rows of the audit log are lost: the catalog cannot be written", count=left)
 
     async def write(
         self, entry: Entry, command: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run a write command, with its line in the same transaction: both are durable, or neither happened."""
-        result: T = await self._catalog.write(self.audited(entry, command), *args, **kwargs)
+        """Run a write command and write its row in the same transaction: both are committed, or neither."""
+        result: T = await self._catalog.write(self.with_row(entry, command), *args, **kwargs)
         self.copy(entry)
         return result
 
-    def audited(
+    def with_row(
         self, entry: Entry, command: Callable[Concatenate[Transaction, P], T]
     ) -> Callable[Concatenate[Transaction, P], T]:
-        """The command with the line; the caller makes the copy."""
+        """A command that also writes the row; the caller calls L{copy} once it is committed."""
         now_ms = self._clock.now_ms()
 
         def run(tx: Transaction, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -153,7 +154,7 @@ class AuditTrail:
         return run
 
     def copy(self, entry: Entry, at_ms: int | None = None) -> None:
-        """Give a durable line to the sink."""
+        """Give the sink the line of a row that is durable."""
         if self._sink is None:
             return
         actor = entry.actor
@@ -170,37 +171,37 @@ class AuditTrail:
         }
         self._sink(msgspec.json.encode(line) + b"\n")
 
-    async def _write_noted(self) -> None:
+    async def _write_queue(self) -> None:
         async with self._writing.hold():
-            noted, lost = self._noted, self._lost
+            rows, lost = self._queue, self._lost
             if lost:
                 entry = Entry(SYSTEM, "audit.lost", "", FAILED, {"count": lost})
-                noted = [*noted, _Noted(entry, self._clock.now_ms())]
-            if not noted:
+                rows = [*rows, _Row(entry, self._clock.now_ms())]
+            if not rows:
                 return
-            self._noted, self._lost = [], 0
+            self._queue, self._lost = [], 0
             try:
-                await self._catalog.write(_append_all, noted)
-            except (StorageFull, StorageFailed):  # which the catalog has logged
-                kept = [each for each in noted if each.entry.actor is not SYSTEM] + self._noted
-                self._noted, left = kept[:MOST_NOTED], kept[MOST_NOTED:]
+                await self._catalog.write(_append_all, rows)
+            except (StorageFull, StorageFailed):  # the catalog has logged it
+                kept = [each for each in rows if each.entry.actor is not SYSTEM] + self._queue
+                self._queue, left = kept[:QUEUE_LIMIT], kept[QUEUE_LIMIT:]
                 self._lost += lost + len(left)
                 return
-            for each in noted:
+            for each in rows:
                 self.copy(each.entry, each.at_ms)
 
-    def _count(self, noted: _Noted) -> None:
-        kind = (noted.entry.action, noted.entry.outcome)
-        if kind not in self._sums and len(self._sums) >= MOST_KINDS:
-            kind = ("other", noted.entry.outcome)
-            noted = evolve(noted, entry=evolve(noted.entry, action="other"))
-        self._sums.setdefault(kind, _Sum(noted)).add(noted.entry.actor.address)
+    def _count(self, row: _Row) -> None:
+        kind = (row.entry.action, row.entry.outcome)
+        if kind not in self._counts and len(self._counts) >= MAX_KINDS:
+            kind = ("other", row.entry.outcome)
+            row = evolve(row, entry=evolve(row.entry, action="other"))
+        self._counts.setdefault(kind, _Count(row)).add(row.entry.actor.address)
 
 
 def _log_failure(failure: Failure) -> None:
     log.failure("rows of the audit log could not be written", failure=failure)
 
 
-def _append_all(tx: Transaction, noted: list[_Noted]) -> None:
-    for each in noted:
+def _append_all(tx: Transaction, rows: list[_Row]) -> None:
+    for each in rows:
         append_entry(tx, each.entry, each.at_ms)

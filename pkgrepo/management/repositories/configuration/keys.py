@@ -6,13 +6,14 @@ from typing import Any
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.interfaces import IFormat
+from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, READERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import PUBLIC, READERS, SELF
 from pkgrepo.management.api.handlers import Handlers
+from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.route import Parameter, Table, Value
+from pkgrepo.management.repositories.schema import ConfigKey, RepositoryType, Snippet, Validation
 
-from .formats import DESCRIPTIONS, find_format, is_whole, part_name, parts, validated
-from .schema import ConfigKey, RepositoryType, Snippet, Validation
+from .parts import DESCRIPTIONS, is_whole, part_name, parts, validated
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FORMAT = Parameter("format", "The format that is meant, where several have the key.")
@@ -26,7 +27,7 @@ class ConfigurationKeys(Handlers):
     @table.route(
         "GET",
         "/repository/types",
-        who=PUBLIC,
+        access=PUBLIC,
         summary="List the formats that repositories may have",
         answer=list[RepositoryType],
     )
@@ -45,7 +46,7 @@ class ConfigurationKeys(Handlers):
     @table.route(
         "GET",
         "/repository/config/<key>/schema",
-        who=PUBLIC,
+        access=PUBLIC,
         summary="JSON Schema (2020-12) of a configuration key",
         answer=dict[str, Any],
         query=[FORMAT],
@@ -59,7 +60,7 @@ class ConfigurationKeys(Handlers):
     @table.route(
         "GET",
         "/repository/config/<key>/default",
-        who=PUBLIC,
+        access=PUBLIC,
         summary="Default of a configuration key",
         answer=Any,
         query=[FORMAT],
@@ -72,7 +73,7 @@ class ConfigurationKeys(Handlers):
     @table.route(
         "GET",
         "/repository/config/<key>/description",
-        who=PUBLIC,
+        access=PUBLIC,
         summary="What a configuration key is for",
         answer=ConfigKey,
         query=[FORMAT],
@@ -86,7 +87,7 @@ class ConfigurationKeys(Handlers):
     @table.route(
         "POST",
         "/repository/config/<key>/validate",
-        who=SELF,
+        access=ACCOUNT_HOLDERS,
         summary="Check a configuration without keeping it",
         body=Any,
         answer=Validation,
@@ -109,7 +110,7 @@ class ConfigurationKeys(Handlers):
     @table.route(
         "GET",
         "/repository/<repository>/setup",
-        who=READERS,
+        access=READERS,
         summary="How to set up clients for the repository",
         answer=list[Snippet],
         query=[Parameter("client", "Only for this client, such as pip or uv.")],
@@ -128,7 +129,7 @@ class ConfigurationKeys(Handlers):
         """The format that has the key, and the key of the part; None for the whole."""
         formats = self._services.formats
         wanted = call.query("format")
-        candidates = [find_format(formats, wanted, "format")] if wanted else list(formats.values())
+        candidates = [get_format(formats, wanted, "format")] if wanted else list(formats.values())
         for format_ in candidates:
             if is_whole(format_, key):
                 return format_, None

@@ -8,15 +8,15 @@ from typing import Any
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.gateway.access import unknown
 from pkgrepo.interfaces import IFormat
+from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.callers import EDITORS
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table, Value
+from pkgrepo.management.repositories.schema import ConfigKey
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.server import repositories
 
-from .formats import DESCRIPTIONS, is_whole, part_name, parts, validated, warnings_of
-from .schema import ConfigKey
+from .parts import DESCRIPTIONS, is_whole, part_name, parts, validated, warnings_of
 
 SHOWN_IN_AUDIT = frozenset({"auth", "policy", "push_rules", "quota", "retention"})  # no part that may hold secrets
 
@@ -29,7 +29,11 @@ class Configuration(Handlers):
     table = Table("repositories")
 
     @table.route(
-        "GET", "/repository/<repository>/config", who=EDITORS, summary="Show the configuration", answer=dict[str, Any]
+        "GET",
+        "/repository/<repository>/config",
+        access=EDITORS,
+        summary="Show the configuration",
+        answer=dict[str, Any],
     )
     async def get(self, call: Call) -> dict[str, Any]:
         """The whole object, defaults filled in."""
@@ -38,7 +42,7 @@ class Configuration(Handlers):
     @table.route(
         "PUT",
         "/repository/<repository>/config",
-        who=EDITORS,
+        access=EDITORS,
         summary="Replace the configuration",
         body=dict[str, Any],
         answer=dict[str, Any],
@@ -56,7 +60,7 @@ class Configuration(Handlers):
     @table.route(
         "GET",
         "/repository/<repository>/configs",
-        who=EDITORS,
+        access=EDITORS,
         summary="List the parts of the configuration",
         answer=list[ConfigKey],
     )
@@ -71,7 +75,7 @@ class Configuration(Handlers):
     @table.route(
         "GET",
         "/repository/<repository>/config/<key>",
-        who=EDITORS,
+        access=EDITORS,
         summary="Show one part of the configuration",
         answer=Any,
     )
@@ -82,7 +86,7 @@ class Configuration(Handlers):
     @table.route(
         "PUT",
         "/repository/<repository>/config/<key>",
-        who=EDITORS,
+        access=EDITORS,
         summary="Replace one part of the configuration",
         body=Any,
         answer=Any,

@@ -217,12 +217,12 @@ async def test_every_figure_is_explained_and_the_dashboard_shows_no_other(encryp
     for family in text_string_to_metric_families(reply.body.decode()):
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}
         told[family.name + ("_total" if family.type == "counter" else "")] = (family.type, labels)
-    text = resources.files("pkgrepo.management.figures").joinpath("metrics.md").read_text()
+    text = resources.files("pkgrepo.management.metrics").joinpath("metrics.md").read_text()
     rows = re.findall(r"(?m)^\| `(\w+)` \| (\w+) \| ([\w, ]*)\| .+ \|$", text)
     explained = {name: (kind, {word.strip() for word in labels.split(",")} - {""}) for name, kind, labels in rows}
     assert explained == told
 
-    dashboard = json.loads(resources.files("pkgrepo.management.figures").joinpath("dashboard.json").read_text())
+    dashboard = json.loads(resources.files("pkgrepo.management.metrics").joinpath("dashboard.json").read_text())
     for panel in dashboard["panels"]:
         for target in panel["targets"]:
             expression, legend = target["expr"], target["legendFormat"]

@@ -13,7 +13,7 @@ from pkgrepo.storage.private_files import private_opener, tighten
 log = Logger()
 
 
-class LineFile:
+class AuditFile:
     """
     Appends to a file that is opened anew for each line, so that it may be moved away at any time.
 

@@ -14,7 +14,7 @@ from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
 from pkgrepo.storage.free_space import free_and_total
 
-from .metrics import Families
+from .exposition import Families
 
 
 class ServerFigures:

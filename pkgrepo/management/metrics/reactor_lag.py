@@ -9,7 +9,7 @@ from twisted.application.service import Service
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 
-from .metrics import Families, cumulated
+from .exposition import Families, cumulated
 
 STEP_S = 0.5
 BOUNDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)  # seconds

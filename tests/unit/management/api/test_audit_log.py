@@ -8,8 +8,7 @@ from twisted.internet.task import Clock
 from twisted.logger import globalLogPublisher
 
 from pkgrepo.errors import StorageFull
-from pkgrepo.management.api import audit_trail
-from pkgrepo.management.api.audit_trail import FAILED, MOST_ADDRESSES, MOST_KINDS, MOST_NOTED, REFUSED, AuditTrail
+from pkgrepo.management.api.audit_log import COUNTS_S, FAILED, MAX_ADDRESSES, MAX_KINDS, QUEUE_LIMIT, REFUSED, AuditLog
 from pkgrepo.model import ANONYMOUS, Actor
 from pkgrepo.storage.catalog.server.audit import LONGEST_TEXT, Entry, list_audit
 from tests.support.catalog import MemoryCatalog
@@ -33,7 +32,7 @@ class Scene:
     def __init__(self):
         self.catalog = FullDisk()
         self.copies = []
-        self.trail = AuditTrail(self.catalog, FixedClock(), Clock(), self.copies.append)
+        self.audit_log = AuditLog(self.catalog, FixedClock(), Clock(), self.copies.append)
 
     def do(self, work):
         outcome = []
@@ -56,21 +55,21 @@ def stranger(number=0, action="login", path="x"):
 
 def test_a_thousand_refusals_of_strangers_are_one_row(scene):
     for number in range(1000):
-        scene.trail.note(stranger(number % 3, path="x" * 30_000))
-    scene.do(scene.trail.flush())
+        scene.audit_log.enqueue(stranger(number % 3, path="x" * 30_000))
+    scene.do(scene.audit_log.flush())
     assert scene.rows() == []
-    scene.do(scene.trail.sum_up())
+    scene.do(scene.audit_log.flush_all())
     (row,) = scene.rows()
     assert (row.actor, row.action, row.outcome, row.object, row.address) == ("anonymous", "login", REFUSED, "", "")
     assert row.detail["count"] == 1000
     assert row.detail["addresses"] == {"198.51.100.0": 334, "198.51.100.1": 333, "198.51.100.2": 333}
-    scene.do(scene.trail.sum_up())
+    scene.do(scene.audit_log.flush_all())
     assert len(scene.rows()) == 1
 
 
 def test_a_single_refusal_keeps_what_is_known_of_it(scene):
-    scene.trail.note(stranger(5, path="main/py"))
-    scene.do(scene.trail.sum_up())
+    scene.audit_log.enqueue(stranger(5, path="main/py"))
+    scene.do(scene.audit_log.flush_all())
     (row,) = scene.rows()
     assert (row.object, row.address, row.request_id, row.detail) == (
         "main/py",
@@ -81,63 +80,63 @@ def test_a_single_refusal_keeps_what_is_known_of_it(scene):
 
 
 def test_kinds_and_addresses_are_told_apart_up_to_a_bound(scene):
-    for number in range(3 * MOST_KINDS):
-        scene.trail.note(stranger(action=f"made up {number}"))
-    for number in range(3 * MOST_ADDRESSES):
-        scene.trail.note(stranger(number, action="made up 0"))
-    scene.do(scene.trail.sum_up())
+    for number in range(3 * MAX_KINDS):
+        scene.audit_log.enqueue(stranger(action=f"made up {number}"))
+    for number in range(3 * MAX_ADDRESSES):
+        scene.audit_log.enqueue(stranger(number, action="made up 0"))
+    scene.do(scene.audit_log.flush_all())
     rows = scene.rows()
-    assert len(rows) == MOST_KINDS + 1
-    assert {row.action: row.detail["count"] for row in rows if row.action == "other"} == {"other": 2 * MOST_KINDS}
+    assert len(rows) == MAX_KINDS + 1
+    assert {row.action: row.detail["count"] for row in rows if row.action == "other"} == {"other": 2 * MAX_KINDS}
     first = next(row for row in rows if row.action == "made up 0")
-    assert len(first.detail["addresses"]) == MOST_ADDRESSES + 1
-    assert sum(first.detail["addresses"].values()) == first.detail["count"] == 1 + 3 * MOST_ADDRESSES
+    assert len(first.detail["addresses"]) == MAX_ADDRESSES + 1
+    assert sum(first.detail["addresses"].values()) == first.detail["count"] == 1 + 3 * MAX_ADDRESSES
 
 
 def test_known_callers_have_rows_of_their_own(scene):
     for number in range(3):
-        scene.trail.note(Entry(ADA, "login", f"o{number}"))
-    scene.do(scene.trail.flush())
+        scene.audit_log.enqueue(Entry(ADA, "login", f"o{number}"))
+    scene.do(scene.audit_log.flush())
     assert [row.object for row in scene.rows()] == ["o2", "o1", "o0"]
     assert [json.loads(copy)["object"] for copy in scene.copies] == ["o0", "o1", "o2"]
 
 
 def test_a_burst_of_a_known_caller_loses_no_row_while_the_catalog_can_be_written(scene):
-    for number in range(3 * MOST_NOTED):
-        scene.trail.note(Entry(ADA, "login", f"o{number}"))
-    scene.do(scene.trail.flush())
-    assert [row.object for row in reversed(scene.rows())] == [f"o{number}" for number in range(3 * MOST_NOTED)]
+    for number in range(3 * QUEUE_LIMIT):
+        scene.audit_log.enqueue(Entry(ADA, "login", f"o{number}"))
+    scene.do(scene.audit_log.flush())
+    assert [row.object for row in reversed(scene.rows())] == [f"o{number}" for number in range(3 * QUEUE_LIMIT)]
 
 
 def test_a_full_disk_keeps_rows_up_to_a_bound_and_tells_how_many_were_lost(scene):
     scene.catalog.full = True
-    for number in range(MOST_NOTED):
-        scene.trail.note(Entry(ADA, "login", f"o{number}"))
-    scene.do(scene.trail.flush())
+    for number in range(QUEUE_LIMIT):
+        scene.audit_log.enqueue(Entry(ADA, "login", f"o{number}"))
+    scene.do(scene.audit_log.flush())
     for _ in range(7):
-        scene.trail.note(Entry(ADA, "login", "lost"))
-    scene.do(scene.trail.flush())
+        scene.audit_log.enqueue(Entry(ADA, "login", "lost"))
+    scene.do(scene.audit_log.flush())
     assert scene.rows() == []
     scene.catalog.full = False
-    scene.do(scene.trail.flush())
+    scene.do(scene.audit_log.flush())
     last, *kept = scene.rows()
     assert (last.actor, last.action, last.outcome, last.detail) == ("system", "audit.lost", FAILED, {"count": 7})
-    assert [row.object for row in reversed(kept)] == [f"o{number}" for number in range(MOST_NOTED)]
-    scene.do(scene.trail.flush())
-    assert len(scene.rows()) == MOST_NOTED + 1
+    assert [row.object for row in reversed(kept)] == [f"o{number}" for number in range(QUEUE_LIMIT)]
+    scene.do(scene.audit_log.flush())
+    assert len(scene.rows()) == QUEUE_LIMIT + 1
 
 
 def test_a_reader_who_leaves_while_rows_are_written_loses_none(scene, monkeypatch):
     writing = Deferred()
     monkeypatch.setattr(scene.catalog, "write", lambda *_args: writing)
-    scene.trail.note(Entry(ADA, "login", "x"))
-    scene.trail.note(stranger())
-    reading = Deferred.fromCoroutine(scene.trail.sum_up())
+    scene.audit_log.enqueue(Entry(ADA, "login", "x"))
+    scene.audit_log.enqueue(stranger())
+    reading = Deferred.fromCoroutine(scene.audit_log.flush_all())
     reading.addErrback(lambda failure: failure.trap(CancelledError))
     reading.cancel()
     writing.errback(StorageFull("catalog"))
     monkeypatch.undo()
-    scene.do(scene.trail.flush())
+    scene.do(scene.audit_log.flush())
     assert [row.actor for row in scene.rows()] == ["anonymous", "ada"]
 
 
@@ -145,12 +144,12 @@ def test_rows_that_a_stop_loses_are_told_of(scene):
     events = []
     globalLogPublisher.addObserver(events.append)
     try:
-        scene.do(scene.trail.close())
+        scene.do(scene.audit_log.close())
         assert events == []
         scene.catalog.full = True
-        scene.trail.note(Entry(ADA, "login", "x"))
-        scene.trail.note(stranger())
-        scene.do(scene.trail.close())
+        scene.audit_log.enqueue(Entry(ADA, "login", "x"))
+        scene.audit_log.enqueue(stranger())
+        scene.do(scene.audit_log.close())
     finally:
         globalLogPublisher.removeObserver(events.append)
     assert [each["count"] for each in events] == [2]
@@ -161,17 +160,17 @@ def test_what_is_kept_is_bounded_whatever_its_length(scene):
     for _ in range(50):
         nested["x"] = nested = {}
     detail = {"long": "y" * 10_000, "many": list(range(10_000)), "deep": deep, "wide": {str(n): n for n in range(999)}}
-    scene.trail.note(Entry(ADA, "a", "o" * 10_000, FAILED, detail))
-    scene.do(scene.trail.flush())
+    scene.audit_log.enqueue(Entry(ADA, "a", "o" * 10_000, FAILED, detail))
+    scene.do(scene.audit_log.flush())
     (row,) = scene.rows()
     assert len(row.object) == len(row.detail["long"]) == LONGEST_TEXT
     assert row.object.endswith("…")
     assert len(scene.copies[0]) < 5000
     huge = {str(n): "z" * 400 for n in range(99)}
-    scene.trail.note(Entry(ADA, "a", "o", FAILED, huge))
-    scene.do(scene.trail.flush())
+    scene.audit_log.enqueue(Entry(ADA, "a", "o", FAILED, huge))
+    scene.do(scene.audit_log.flush())
     assert scene.rows()[0].detail == {"left_out": "the detail is too long"}
 
 
 def test_the_bound_of_the_rows_of_a_day_is_what_the_documentation_says():
-    assert (MOST_KINDS + 1) * 86_400 / audit_trail.SUM_S < 15_000
+    assert (MAX_KINDS + 1) * 86_400 / COUNTS_S < 15_000

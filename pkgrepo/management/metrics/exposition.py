@@ -23,7 +23,7 @@ from pkgrepo.errors import StorageFailed
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
-from pkgrepo.management.api.callers import WATCHERS
+from pkgrepo.management.api.access_rules import METRICS_READERS
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Repository, Storage
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
@@ -63,7 +63,7 @@ class Metrics:
         """All figures, in the text format."""
         services = self._services
         identity = await services.shared.access.identify(request)
-        WATCHERS.check(identity, "GET", services.authorizer)
+        METRICS_READERS.check(identity, "GET", services.authorizer)
         repositories = await services.shared.catalog.scan(all_repositories)
         behind = await services.shared.catalog.scan(backlog)
         stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]

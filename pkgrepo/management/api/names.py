@@ -1,0 +1,88 @@
+"""Actions, visibilities, formats and repositories by the names that callers use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from pkgrepo.errors import Invalid
+from pkgrepo.interfaces import IFormat
+from pkgrepo.model import Action, Repository, Visibility
+from pkgrepo.repositories.registry import Registry
+
+_ORDER = list(Action)
+
+
+def parse_action(text: str) -> Action | None:
+    """The action of this name in any case, also as ``repository:read`` or ``ReadRepository``; None for others."""
+    word = text.casefold().removeprefix("repository:").removesuffix("repository")
+    try:
+        return Action(word)
+    except ValueError:
+        return None
+
+
+def parse_actions(texts: Iterable[str], pointer: str) -> frozenset[Action]:
+    """
+    A set of actions.
+
+    :raises Invalid: one of the names is unknown; ``pointer`` and its index say which
+    """
+    found = set()
+    for index, text in enumerate(texts):
+        action = parse_action(text)
+        if action is None:
+            raise Invalid(f"there is no action {text!r}; there are {', '.join(Action)}", f"{pointer}/{index}")
+        found.add(action)
+    return frozenset(found)
+
+
+def action_names(actions: Iterable[Action]) -> list[str]:
+    """The names of actions, in the order in which L{Action} defines them."""
+    return [str(action) for action in sorted(actions, key=_ORDER.index)]
+
+
+def parse_visibility(text: str, pointer: str = "/visibility") -> Visibility:
+    """
+    A visibility, written in any case.
+
+    :raises Invalid: there is no such one
+    """
+    try:
+        return Visibility(text.lower())
+    except ValueError:
+        raise Invalid(f"visibility is one of {', '.join(Visibility)}", pointer) from None
+
+
+def get_format(formats: Mapping[str, IFormat], name: str, pointer: str = "/format") -> IFormat:
+    """
+    The format of this name or alias, in any case.
+
+    :raises Invalid: there is none
+    """
+    wanted = name.casefold()
+    for format_ in formats.values():
+        if wanted == format_.name or wanted in format_.aliases:
+            return format_
+    raise Invalid(f"there is no format {name!r}; there are {', '.join(sorted(formats))}", pointer)
+
+
+def find_repository(registry: Registry, name: str) -> Repository | None:
+    """The repository with this id or this path ``storage/name``; None when there is none."""
+    storage, slash, rest = name.partition("/")
+    return registry.find(storage, rest) if slash else registry.find_uid(name.lower())
+
+
+def get_repository(
+    registry: Registry, name: str, pointer: str, knows: Callable[[Repository], bool] | None = None
+) -> Repository:
+    """
+    The repository that a body or query names by id or path.
+
+    ``knows`` tells whether the caller may know that a repository exists; without it, every repository is found.
+
+    :raises Invalid: there is none, or the caller may not know of it; ``pointer`` says where the name stands
+    """
+    repository = find_repository(registry, name)
+    if repository is None or (knows is not None and not knows(repository)):
+        raise Invalid(f"there is no repository {name!r}; give its id, or storage/name", pointer)
+    return repository
