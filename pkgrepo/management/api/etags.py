@@ -14,23 +14,15 @@ import re
 import msgspec
 
 from .problems import Stale
+from .schema import Record
 
 _TAG = re.compile(rb'"([^"]*)"')
-
-
-class Record(msgspec.Struct, kw_only=True):
-    """A thing as the API shows it."""
-
-    @classmethod
-    def measured(cls) -> frozenset[str]:
-        """The fields that change without anybody editing the thing."""
-        return frozenset()
 
 
 def tag_of(value: object) -> bytes:
     """The strong ETag of a value in its JSON form."""
     built = msgspec.to_builtins(value)
-    measured = type(value).measured() if isinstance(value, Record) else frozenset[str]()
+    measured = value.measured if isinstance(value, Record) else frozenset[str]()
     if not measured:
         return b'"%s"' % _hash(built, 32)
     set_by_people = {key: field for key, field in built.items() if key not in measured}

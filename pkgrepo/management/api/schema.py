@@ -1,11 +1,11 @@
-"""What the schemas have in common."""
+"""Base structs and types of the schemas: ``Body`` for what requests send, ``Record`` for what answers contain."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 END = r"$(?!\n)"  # in Python, the dollar alone also stands before a line feed at the end
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}" + END
@@ -25,3 +25,25 @@ Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\
 
 class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What a request brings."""
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """The fields among ``names`` that the request sets, with their values."""
+        return {name: value for name in names if (value := getattr(self, name)) is not UNSET}
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """
+    A thing as the API shows it.
+
+    ``measured`` are the fields that change without a request that edits the thing: sizes, counts, times of use.
+    """
+
+    measured: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def from_attributes(cls, value: object, **others: Any) -> Self:
+        """A record with the attributes of ``value`` that are named like its fields, and with ``others``."""
+        for name in cls.__struct_fields__:
+            if name not in others and hasattr(value, name):
+                others[name] = getattr(value, name)
+        return cls(**others)

@@ -12,7 +12,6 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import NDJSON, Lines, Parameter, Table
-from pkgrepo.model import AuditEntry
 from pkgrepo.storage.catalog.server.audit import list_audit
 
 from .schema import AuditRecord
@@ -57,7 +56,7 @@ class Audit(Handlers):
             from_ms=_time(call, "from"),
             to_ms=_time(call, "to"),
         )
-        page = wanted.page(found, lambda entry: entry.seq, _record)
+        page = wanted.page(found, lambda entry: entry.seq, AuditRecord.of)
         accepted = call.request.header(b"accept") or b""
         if call.query("format") == "ndjson" or NDJSON in accepted:
             return Lines(page)
@@ -76,18 +75,3 @@ def _time(call: Call, name: str) -> int | None:
     if value.tzinfo is None:
         raise Invalid(f"{name} names its offset, such as Z", name)
     return round(value.timestamp() * 1000)
-
-
-def _record(entry: AuditEntry) -> AuditRecord:
-    return AuditRecord(
-        id=entry.seq,
-        time=entry.at,
-        request_id=entry.request_id,
-        actor=entry.actor,
-        token_id=entry.token_id,
-        address=entry.address,
-        action=entry.action,
-        object=entry.object,
-        outcome=entry.outcome,
-        detail=dict(entry.detail),
-    )

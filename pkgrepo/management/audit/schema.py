@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
-from pkgrepo.management.api.etags import Record
+from pkgrepo.management.api.schema import Record
+from pkgrepo.model import AuditEntry
 
 
 class AuditRecord(Record):
@@ -21,3 +22,8 @@ class AuditRecord(Record):
     object: str
     outcome: str
     detail: dict[str, Any]
+
+    @classmethod
+    def of(cls, entry: AuditEntry) -> Self:
+        """The record of a row of the audit log."""
+        return cls.from_attributes(entry, id=entry.seq, time=entry.at, detail=dict(entry.detail))

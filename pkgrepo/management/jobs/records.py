@@ -16,14 +16,11 @@ from .schema import Collection, JobRecord, KeptRecord, Removed, Scanned
 def job_record(job: Job) -> JobRecord:
     """A job as its watchers see it."""
     ended_well = job.state == "done" and job.kind == KIND
-    return JobRecord(
+    return JobRecord.from_attributes(
+        job,
         id=job.uid,
         job_id=job.uid,
-        kind=job.kind,
-        state=job.state,
         status=job.state,
-        created_at=job.created_at,
-        finished_at=job.finished_at,
         result=msgspec.to_builtins(collection(job)) if ended_well else None,
         errors=list(job.result.get("errors", ())),
     )

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from pkgrepo.management.api.etags import Record
-from pkgrepo.management.api.schema import Body
+from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.repositories.upkeep.gc import GRACE_S
 
 YEAR_S = 366 * 86_400

@@ -172,14 +172,8 @@ def _summary(found: tuple[ImageVersion, Sequence[ImagePart]]) -> VersionSummaryR
 def _file(part: ImagePart, image: str, address: str) -> FileRecord:
     algorithm, _, text = part.digest.partition(":")
     path = f"v2/{image}/{'manifests' if part.kind == 'manifest' else 'blobs'}/{part.digest}"
-    return FileRecord(
-        name=part.digest,
-        path=path,
-        url=file_url(address, path),
-        size=part.size,
-        media_type=part.media_type,
-        digests={algorithm: text},
-        uploaded_at=part.uploaded_at,
+    return FileRecord.from_attributes(
+        part, name=part.digest, path=path, url=file_url(address, path), digests={algorithm: text}
     )
 
 

@@ -8,43 +8,12 @@ from typing import Any
 from urllib.parse import quote
 
 from pkgrepo.model import File, Repository, Version
-from pkgrepo.storage.catalog.packages.summaries import PackageSummary, VersionSummary
 
-from .schema import FileRecord, PackageFlags, PackageRecord, VersionRecord, VersionSummaryRecord
+from .schema import FileRecord, VersionRecord
 
 LONG = frozenset({"description", "readme"})  # texts that have an address of their own
 
 _SEPARATORS = re.compile(r"[,\s]+")
-
-
-def package_record(summary: PackageSummary) -> PackageRecord:
-    """The record of a package."""
-    return PackageRecord(
-        name=summary.name,
-        key=summary.key,
-        latest=summary.latest,
-        versions=summary.versions,
-        files=summary.files,
-        size=summary.size,
-        downloads=summary.downloads,
-        source="hosted",
-        created_at=summary.created_at,
-        updated_at=summary.updated_at,
-        flags=PackageFlags(yanked=summary.withdrawn, deprecated=summary.deprecated),
-    )
-
-
-def version_summary_record(summary: VersionSummary) -> VersionSummaryRecord:
-    """The record of a version in a list."""
-    return VersionSummaryRecord(
-        version=summary.text,
-        state=summary.state,
-        reason=summary.reason,
-        published_at=summary.published_at,
-        publisher=summary.publisher,
-        files=summary.files,
-        size=summary.size,
-    )
 
 
 def version_record(
@@ -52,13 +21,10 @@ def version_record(
 ) -> VersionRecord:
     """The record of a version; what all formats have in common is taken from its metadata under their usual names."""
     meta = version.meta
-    return VersionRecord(
+    return VersionRecord.from_attributes(
+        version,
         package=name,
         version=version.text,
-        state=version.state,
-        reason=version.reason,
-        published_at=version.published_at,
-        publisher=version.publisher,
         license=str(meta.get("license_expression") or meta.get("license") or ""),
         keywords=_keywords(meta.get("keywords")),
         links=_links(meta),
@@ -71,12 +37,10 @@ def version_record(
 
 def file_record(file: File, repository_url: str) -> FileRecord:
     """The record of a file."""
-    return FileRecord(
+    return FileRecord.from_attributes(
+        file,
         name=file.path.rsplit("/", 1)[-1],
-        path=file.path,
         url=file_url(repository_url, file.path),
-        size=file.size,
-        media_type=file.media_type,
         digests=dict(file.digests),
         uploaded_at=file.created_at,
     )

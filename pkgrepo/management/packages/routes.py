@@ -22,7 +22,7 @@ from pkgrepo.storage.catalog.packages.summaries import (
 )
 
 from .images import Images
-from .records import package_record, repository_url, version_record, version_summary_record
+from .records import repository_url, version_record
 from .schema import PackageRecord, VersionRecord, VersionSummaryRecord
 
 MOST_PAGES = 10_000
@@ -69,7 +69,7 @@ class Packages(Handlers):
             search=search,
         )
         total = await self._catalog.scan(count_packages, repository_id, search) if wanted.count else None
-        return wanted.page(found, lambda package: package.key, package_record, total)
+        return wanted.page(found, lambda package: package.key, PackageRecord.of, total)
 
     @table.route(
         "GET",
@@ -83,7 +83,7 @@ class Packages(Handlers):
         found = await self._catalog.scan(find_package_summary, call.repository.id, call.package or "")
         if found is None:
             raise NotFound("package", call.package or "")
-        return package_record(found)
+        return PackageRecord.of(found)
 
     @table.route(
         "GET",
@@ -101,7 +101,7 @@ class Packages(Handlers):
         before = _position(wanted.after(""))
         found = await self._catalog.scan(list_version_summaries, package.id, before=before, limit=wanted.limit + 1)
         total = await self._catalog.scan(versions.count_versions, package.id) if wanted.count else None
-        return wanted.page(found, _cursor, version_summary_record, total)
+        return wanted.page(found, _cursor, VersionSummaryRecord.of, total)
 
     @table.route(
         "GET",

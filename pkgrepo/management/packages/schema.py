@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from msgspec import Meta
 
-from pkgrepo.management.api.etags import Record
-from pkgrepo.management.api.schema import Body, Word
+from pkgrepo.management.api.schema import Body, Record, Word
+from pkgrepo.storage.catalog.packages.summaries import PackageSummary, VersionSummary
 
 
 class PackageFlags(Record):
@@ -33,10 +33,13 @@ class PackageRecord(Record):
     updated_at: datetime
     flags: PackageFlags
 
+    measured = frozenset({"downloads"})
+
     @classmethod
-    def measured(cls) -> frozenset[str]:
-        """See L{Record.measured}."""
-        return frozenset({"downloads"})
+    def of(cls, summary: PackageSummary, **more: str) -> Self:
+        """The record of a package; ``more`` are fields of a subclass."""
+        flags = PackageFlags(yanked=summary.withdrawn, deprecated=summary.deprecated)
+        return cls.from_attributes(summary, source="hosted", flags=flags, **more)
 
 
 class PackageHit(PackageRecord):
@@ -69,6 +72,11 @@ class VersionSummaryRecord(Record):
     files: int
     size: int
     digest: str | None = None
+
+    @classmethod
+    def of(cls, summary: VersionSummary) -> Self:
+        """The record of a version of anything but an image."""
+        return cls.from_attributes(summary, version=summary.text)
 
 
 class FileRecord(Record):

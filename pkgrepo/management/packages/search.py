@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from pkgrepo.management.api.access_rules import VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
@@ -12,7 +10,6 @@ from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.storage.catalog.packages.summaries import search_packages
 
-from .records import package_record
 from .schema import Hits, PackageHit
 
 MOST_WORDS = 8
@@ -53,8 +50,8 @@ class Search(Handlers):
         }
         found = await self._catalog.scan(search_packages, sorted(repositories), words, limit + 1)
         items = [
-            PackageHit(
-                **msgspec.structs.asdict(package_record(summary)),
+            PackageHit.of(
+                summary,
                 repository_id=repositories[owner].uid,
                 repository=repositories[owner].path,
                 format=repositories[owner].format,

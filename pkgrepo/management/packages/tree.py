@@ -57,13 +57,11 @@ class Tree(Handlers):
 
 
 def _file(file: File, address: str) -> TreeEntry:
-    return TreeEntry(
+    return TreeEntry.from_attributes(
+        file,
         name=file.path.rsplit("/", 1)[-1],
-        path=file.path,
         kind="file",
-        size=file.size,
         digest=f"sha256:{file.sha256}",
-        media_type=file.media_type,
         modified_at=file.created_at,
         url=file_url(address, file.path),
     )

@@ -51,15 +51,9 @@ class ProjectAccess:
         """The record of a project; bindings in repositories that the caller may not read are left out."""
         bound = self._catalog.look_inline(projects.list_bindings, project_id=project.id)
         places = [(self._services.shared.registry.find_id(each.repository_id), each.pattern) for each in bound]
-        return ProjectRecord(
+        return ProjectRecord.from_attributes(
+            project,
             id=project.uid,
-            key=project.key,
-            name=project.name,
-            description=project.description,
-            visibility=project.visibility,
-            quota=project.quota,
-            created_at=project.created_at,
-            updated_at=project.updated_at,
             members=self.members(project) if self._knows_members(call, project) else None,
             bindings=[
                 BindingRecord(repository_id=repository.uid, repository=repository.path, pattern=pattern)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import UNSET
 
 from pkgrepo.errors import NotFound
@@ -53,7 +51,7 @@ class Projects(Handlers):
             if len(some) < step:
                 break
             after = some[-1].key
-        return wanted.page(found, lambda project: project.key, _summary)
+        return wanted.page(found, lambda project: project.key, ProjectSummary.of)
 
     @table.route(
         "POST",
@@ -115,9 +113,7 @@ class Projects(Handlers):
         """For its maintainers."""
         project = self._known.find(call, key, ProjectRole.MAINTAINER)
         call.check_unchanged(self._known.shown(call, project))
-        changes: dict[str, Any] = {
-            name: value for name in ("name", "description", "quota") if (value := getattr(body, name)) is not UNSET
-        }
+        changes = body.given("name", "description", "quota")
         if body.visibility is not UNSET:
             changes["visibility"] = parse_visibility(body.visibility)
         project = await call.write(
@@ -139,15 +135,3 @@ class Projects(Handlers):
         project = self._known.find(call, key, ProjectRole.OWNER)
         call.check_unchanged(self._known.shown(call, project))
         await call.write(call.entry(project.key), projects.remove_project, project.id)
-
-
-def _summary(project: Project) -> ProjectSummary:
-    return ProjectSummary(
-        id=project.uid,
-        key=project.key,
-        name=project.name,
-        description=project.description,
-        visibility=project.visibility,
-        created_at=project.created_at,
-        updated_at=project.updated_at,
-    )

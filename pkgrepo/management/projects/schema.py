@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Self
 
 from msgspec import UNSET, Meta, UnsetType
 
-from pkgrepo.management.api.etags import Record
-from pkgrepo.management.api.schema import END, LARGEST, Body, Line, Text, Word
-from pkgrepo.model import ProjectRole
+from pkgrepo.management.api.schema import END, LARGEST, Body, Line, Record, Text, Word
+from pkgrepo.model import Project, ProjectRole
 
 Slug = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}" + END)]
 Size = Annotated[int, Meta(ge=0, le=LARGEST)]
@@ -76,6 +75,11 @@ class ProjectSummary(Record):
     visibility: str
     created_at: datetime
     updated_at: datetime
+
+    @classmethod
+    def of(cls, project: Project) -> Self:
+        """The record of a project in a list."""
+        return cls.from_attributes(project, id=project.uid)
 
 
 class MemberGiven(Body):

@@ -20,7 +20,6 @@ from pkgrepo.model import Action, Repository, RepositoryType, Storage
 from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.catalog.server.purge import purge_repository
 
-from .records import record
 from .schema import (
     DeletedRepository,
     FoundRepository,
@@ -65,13 +64,10 @@ class Repositories(Handlers):
             fresh = {each.id: each for each in await self._catalog.scan(repositories.all_repositories)}
             every = [fresh.get(each.id, each) for each in every]
         found = [each for each in every if self._fits(call, each)]
-        uids = {each.id: each.uid for each in self._registry.storages()}
         return call.wanted.page_of_all(
             found,
             lambda repository: repository.path,
-            lambda each: record(
-                each, uids[each.storage_id], call.base_url, warnings_of(self._services.formats, each), usage=usage
-            ),
+            lambda each: self._record(call, each, usage=usage),
         )
 
     @table.route(
@@ -116,7 +112,7 @@ class Repositories(Handlers):
             now_ms=call.now_ms,
         )
         self._services.on_change(repository)
-        return Created(self._shown(call, repository), f"/api/repository/{repository.uid}")
+        return Created(self._record(call, repository), f"/api/repository/{repository.uid}")
 
     @table.route(
         "GET",
@@ -137,7 +133,7 @@ class Repositories(Handlers):
     )
     async def get(self, call: Call) -> RepositoryRecord:
         """By id, or by storage%2Fname."""
-        return self._shown(call, self._fresh(call))
+        return self._record(call, self._fresh(call))
 
     @table.route(
         "GET",
@@ -170,7 +166,7 @@ class Repositories(Handlers):
     async def change(self, call: Call, body: RepositoryChange) -> RepositoryRecord:
         """Visibility, description, and whether it is active."""
         repository = self._fresh(call)
-        call.check_unchanged(self._shown(call, repository))
+        call.check_unchanged(self._record(call, repository))
         changes: dict[str, Any] = {}
         if body.visibility is not UNSET:
             changes["visibility"] = parse_visibility(body.visibility)
@@ -185,7 +181,7 @@ class Repositories(Handlers):
                 entry, repositories.update_repository, repository.id, now_ms=call.now_ms, **changes
             )
             self._services.on_change(repository)
-        return self._shown(call, repository)
+        return self._record(call, repository)
 
     @table.route(
         "DELETE",
@@ -200,7 +196,7 @@ class Repositories(Handlers):
     async def delete(self, call: Call) -> DeletedRepository:
         """Nothing is served from it any more; its content goes with purge, or after some days."""
         repository = self._fresh(call)
-        call.check_unchanged(self._shown(call, repository))
+        call.check_unchanged(self._record(call, repository))
         dry, purge = call.flag("dry_run"), call.flag("purge")
         if call.query("confirm") not in (repository.name, repository.path) and not dry:
             raise Invalid(f"add ?confirm={repository.name} to delete repository {repository.path}", "confirm")
@@ -263,6 +259,9 @@ class Repositories(Handlers):
             raise unknown(call.identity, call.repository.path)
         return fresh
 
-    def _shown(self, call: Call, repository: Repository) -> RepositoryRecord:
+    def _record(self, call: Call, repository: Repository, *, usage: bool = True) -> RepositoryRecord:
         storage = self._registry.storage(repository.storage_id)
-        return record(repository, storage.uid, call.base_url, warnings_of(self._services.formats, repository))
+        warnings = warnings_of(self._services.formats, repository)
+        return RepositoryRecord.of(
+            repository, storage_uid=storage.uid, base_url=call.base_url, warnings=warnings, usage=usage
+        )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
 
 from msgspec import UNSET, UnsetType
 
-from pkgrepo.management.api.etags import Record
-from pkgrepo.management.api.schema import Body, Name, Text
+from pkgrepo.management.api.schema import Body, Name, Record, Text
+from pkgrepo.model import Repository
 
 Json = Any
 
@@ -72,10 +73,27 @@ class RepositoryRecord(Record):
     repository_kind: str
     storage_usage_bytes: int | None
 
+    measured = frozenset({"usage_bytes", "package_count", "storage_usage_bytes", "url", "registry_host"})
+
     @classmethod
-    def measured(cls) -> frozenset[str]:
-        """See L{Record.measured}."""
-        return frozenset({"usage_bytes", "package_count", "storage_usage_bytes", "url", "registry_host"})
+    def of(
+        cls, repository: Repository, *, storage_uid: str, base_url: str, warnings: list[str], usage: bool = True
+    ) -> Self:
+        """The record of a repository; its usage figures are null without ``usage``."""
+        size = repository.bytes_used if usage else None
+        return cls.from_attributes(
+            repository,
+            id=repository.uid,
+            storage_id=storage_uid,
+            url=f"{base_url}/repositories/{quote(repository.path)}",
+            registry_host=urlsplit(base_url).netloc,
+            warnings=warnings,
+            usage_bytes=size,
+            package_count=repository.package_count if usage else None,
+            repository_type=repository.format,
+            repository_kind=repository.type,
+            storage_usage_bytes=size,
+        )
 
 
 class FoundRepository(Record):

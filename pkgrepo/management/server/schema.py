@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pkgrepo.management.api.etags import Record
-from pkgrepo.management.api.schema import Body, Word
+from pkgrepo.management.api.schema import Body, Record, Word
 
 
 class Limits(Record):

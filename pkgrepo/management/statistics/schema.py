@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pkgrepo.management.api.etags import Record
+from pkgrepo.management.api.schema import Record
 from pkgrepo.management.jobs.schema import JobRecord
 
 

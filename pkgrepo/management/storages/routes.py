@@ -284,14 +284,11 @@ class Storages(Handlers):
 
     def _record(self, storage: Storage, usage: Usage) -> StorageRecord:
         folder = str(self._folders.folder(storage))
-        return StorageRecord(
+        return StorageRecord.from_attributes(
+            storage,
             id=storage.uid,
-            name=storage.name,
             type=storage.kind,
             settings={"path": folder, "readable_layout": storage.readable_layout},
-            active=storage.active,
-            created_at=storage.created_at,
-            updated_at=storage.updated_at,
             usage=usage,
             warnings=[] if storage.readable_layout else [NO_LAYOUT],
         )

@@ -7,8 +7,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from pkgrepo.management.api.etags import Record
-from pkgrepo.management.api.schema import Body, Name
+from pkgrepo.management.api.schema import Body, Name, Record
 
 
 class StorageSettings(Body):
@@ -71,10 +70,7 @@ class StorageRecord(Record):
     usage: Usage
     warnings: list[str] = []
 
-    @classmethod
-    def measured(cls) -> frozenset[str]:
-        """See L{Record.measured}."""
-        return frozenset({"usage"})
+    measured = frozenset({"usage"})
 
 
 class StorageCheck(Record):

@@ -22,7 +22,6 @@ from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.people import tokens
 
 from .limits import check_not_wider, checked, reach
-from .records import new_token_record, token_record
 from .schema import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange, TokenRecord
 
 DEFAULT_DAYS = 90
@@ -48,7 +47,7 @@ class Tokens(Handlers):
         found = await self._catalog.scan(tokens.list_tokens, owner, after=wanted.after(0), limit=wanted.limit + 1)
         total = await self._catalog.scan(tokens.count_tokens, owner) if wanted.count else None
         username = call.identity.username
-        return wanted.page(found, lambda token: token.id, lambda token: token_record(token, username), total)
+        return wanted.page(found, lambda token: token.id, lambda token: TokenRecord.of(token, username), total)
 
     @table.route(
         "POST",
@@ -91,7 +90,7 @@ class Tokens(Handlers):
             now_ms=call.now_ms,
             asked=msgspec.to_builtins(AskedRecord(scopes=body.scopes, repositories=repositories)),
         )
-        return Created(new_token_record(token, call.identity.username, text), f"/api/user/token/{token.uid}")
+        return Created(NewTokenRecord.of(token, call.identity.username, token=text), f"/api/user/token/{token.uid}")
 
     @table.route(
         "GET",
@@ -103,7 +102,7 @@ class Tokens(Handlers):
     )
     async def get(self, call: Call, id: str) -> TokenRecord:
         """Everything but its text."""
-        return token_record(self._find(call, id), call.identity.username)
+        return TokenRecord.of(self._find(call, id), call.identity.username)
 
     @table.route(
         "PATCH",
@@ -118,11 +117,8 @@ class Tokens(Handlers):
     async def change(self, call: Call, body: TokenChange, id: str) -> TokenRecord:
         """Widening needs a new token, so that nobody's token grows behind their back."""
         token = self._find(call, id)
-        call.check_unchanged(token_record(token, call.identity.username))
-        changes: dict[str, Any] = {}
-        for name in ("name", "description"):
-            if getattr(body, name) is not UNSET:
-                changes[name] = getattr(body, name)
+        call.check_unchanged(TokenRecord.of(token, call.identity.username))
+        changes = body.given("name", "description")
         limits = self._narrowed(call, token.limits, body)
         if limits != token.limits:
             check_not_wider(limits, token.limits)
@@ -130,7 +126,7 @@ class Tokens(Handlers):
         if changes:
             entry = call.entry(token.name, {"changed": sorted(changes)})
             token = await call.write(entry, tokens.update_token, token.id, **changes)
-        return token_record(token, call.identity.username)
+        return TokenRecord.of(token, call.identity.username)
 
     @table.route(
         "DELETE",
@@ -180,7 +176,7 @@ class Tokens(Handlers):
             grace_s=body.grace_s,
             call=call,
         )
-        return Created(new_token_record(fresh, call.identity.username, text), f"/api/user/token/{fresh.uid}")
+        return Created(NewTokenRecord.of(fresh, call.identity.username, token=text), f"/api/user/token/{fresh.uid}")
 
     # Below
 

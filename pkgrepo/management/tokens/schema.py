@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from pkgrepo.management.api.etags import Record
-from pkgrepo.management.api.schema import Body, Text, Word
-from pkgrepo.model import TokenKind
+from pkgrepo.auth.tokens.limits import NOWHERE
+from pkgrepo.management.api.names import action_names
+from pkgrepo.management.api.schema import Body, Record, Text, Word
+from pkgrepo.model import Token, TokenKind
 
 Time = Annotated[datetime, Meta(tz=True)]
 Globs = Annotated[list[Word], Meta(max_length=200)]
@@ -113,10 +115,31 @@ class TokenRecord(Record):
     last_used_client: str | None
     uses: int
 
+    measured = frozenset({"last_used_at", "last_used_ip", "last_used_client", "uses"})
+
     @classmethod
-    def measured(cls) -> frozenset[str]:
-        """See L{Record.measured}."""
-        return frozenset({"last_used_at", "last_used_ip", "last_used_client", "uses"})
+    def of(cls, token: Token, owner: str, /, **more: str) -> Self:
+        """The record of a token; ``owner`` is a user name."""
+        limits = token.limits
+        reached = [each for each in limits.repositories if each != NOWHERE]
+        return cls.from_attributes(
+            token,
+            id=token.uid,
+            owner=owner,
+            scopes=sorted(limits.scopes),
+            repository_access="listed" if reached else "none" if limits.repositories else "owner",
+            repositories=[
+                ScopeRecord(
+                    repository=each.repository, actions=action_names(each.actions), packages=list(each.packages)
+                )
+                for each in reached
+            ],
+            asked=None if token.asked is None else msgspec.convert(token.asked, AskedRecord),
+            packages=list(limits.packages),
+            cidrs=list(limits.cidrs),
+            expires_at=limits.expires_at,
+            **more,
+        )
 
 
 class NewTokenRecord(TokenRecord):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from msgspec import UNSET
-
 from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, check_no_bearer
@@ -15,7 +11,6 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.model import User
 from pkgrepo.storage.catalog.people import grants, identity
 
-from .records import permissions_record, user_record
 from .schema import OwnChange, PasswordChange, Permissions, UserRecord, Whoami
 
 
@@ -28,20 +23,13 @@ class Account(Handlers):
     async def whoami(self, call: Call) -> Whoami:
         """Works for everybody, also without credentials, and for every token."""
         found = call.identity
-        return Whoami(
-            authenticated=not found.anonymous,
-            username=found.username,
-            via=found.via,
-            admin=found.admin,
-            user_manager=found.user_manager,
-            system_manager=found.system_manager,
-            scopes=None if found.limits is None else sorted(found.limits.scopes),
-        )
+        scopes = None if found.limits is None else sorted(found.limits.scopes)
+        return Whoami.from_attributes(found, authenticated=not found.anonymous, scopes=scopes)
 
     @table.route("GET", "/user/me", access=ACCOUNT_HOLDERS, summary="Show one's own account", answer=UserRecord)
     async def me(self, call: Call) -> UserRecord:
         """The record that user managers see."""
-        return user_record(self._user(call))
+        return UserRecord.of(self._user(call))
 
     @table.route(
         "PATCH",
@@ -56,12 +44,10 @@ class Account(Handlers):
     async def change(self, call: Call, body: OwnChange) -> UserRecord:
         """Name and email."""
         user = self._user(call)
-        call.check_unchanged(user_record(user))
-        changes: dict[str, Any] = {
-            name: value for name in ("name", "email") if (value := getattr(body, name)) is not UNSET
-        }
+        call.check_unchanged(UserRecord.of(user))
+        changes = body.given("name", "email")
         entry = call.entry(user.username, {"changed": sorted(changes)})
-        return user_record(await call.write(entry, identity.update_user, user.id, now_ms=call.now_ms, **changes))
+        return UserRecord.of(await call.write(entry, identity.update_user, user.id, now_ms=call.now_ms, **changes))
 
     @table.route(
         "GET", "/user/me/permissions", access=ACCOUNT_HOLDERS, summary="Show what one was given", answer=Permissions
@@ -70,7 +56,7 @@ class Account(Handlers):
         """Flags, default actions, and grants in repositories."""
         user = self._user(call)
         found = self._catalog.look_inline(grants.permissions_of_user, user.id)
-        return permissions_record(user, found, {each.id: each for each in self._registry.all()})
+        return Permissions.of(user, found, self._registry.all())
 
     @table.route(
         "POST",

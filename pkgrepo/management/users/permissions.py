@@ -17,7 +17,6 @@ from pkgrepo.model import Action, Repository, SubjectKind, User
 from pkgrepo.storage.catalog.people import grants, identity
 
 from .privileges import FLAGS, check_flags, check_may_give, find_manageable, find_user, shown
-from .records import permissions_record
 from .schema import GrantSet, Permissions, PermissionsSet
 
 
@@ -53,7 +52,7 @@ class UserPermissions(Handlers):
         """The list of grants is taken as a whole; only admins give rights that they do not hold themselves."""
         user = find_manageable(self._catalog, call, id)
         call.check_unchanged(self._permissions(user))
-        changes: dict[str, Any] = {flag: getattr(body, flag) for flag in FLAGS if getattr(body, flag) is not UNSET}
+        changes = body.given(*FLAGS)
         if body.default_repository_actions is not UNSET:
             changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
         check_flags(call, user, changes)
@@ -71,7 +70,7 @@ class UserPermissions(Handlers):
 
     def _permissions(self, user: User) -> Permissions:
         found = self._catalog.look_inline(grants.permissions_of_user, user.id)
-        return permissions_record(user, found, {each.id: each for each in self._registry.all()})
+        return Permissions.of(user, found, self._registry.all())
 
     def _wanted(self, call: Call, user: User, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
         wanted: dict[int, frozenset[Action]] = {}

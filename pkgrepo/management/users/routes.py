@@ -18,7 +18,6 @@ from pkgrepo.model import User, UserKind
 from pkgrepo.storage.catalog.people import identity, login_unlocks
 
 from .privileges import FLAGS, check_flags, check_may_give, check_may_raise, find_manageable, find_user, shown
-from .records import user_record
 from .schema import NameTaken, NewUser, PasswordSet, StatusChange, UserChange, UserRecord
 
 
@@ -50,7 +49,7 @@ class Users(Handlers):
             identity.list_users, after=wanted.after(""), limit=wanted.limit + 1, search=call.query("q")
         )
         total = await self._catalog.scan(identity.count_users, call.query("q")) if wanted.count else None
-        return wanted.page(found, lambda user: user.key, user_record, total)
+        return wanted.page(found, lambda user: user.key, UserRecord.of, total)
 
     @table.route(
         "POST",
@@ -87,7 +86,7 @@ class Users(Handlers):
             now_ms=call.now_ms,
             **flags,
         )
-        return Created(user_record(user), f"/api/users/{user.uid}")
+        return Created(UserRecord.of(user), f"/api/users/{user.uid}")
 
     @table.route(
         "GET",
@@ -99,7 +98,7 @@ class Users(Handlers):
     )
     async def get(self, _call: Call, id: str) -> UserRecord:
         """By id or user name."""
-        return user_record(find_user(self._catalog, id))
+        return UserRecord.of(find_user(self._catalog, id))
 
     @table.route(
         "PATCH",
@@ -115,16 +114,13 @@ class Users(Handlers):
     async def change(self, call: Call, body: UserChange, id: str) -> UserRecord:
         """Lowering somebody ends what was issued to them."""
         user = find_manageable(self._catalog, call, id)
-        call.check_unchanged(user_record(user))
-        changes: dict[str, Any] = {}
-        if body.username is not UNSET:
-            changes["username"] = check_username(body.username)
-        for name in ("name", "email", "active", *FLAGS):
-            if getattr(body, name) is not UNSET:
-                changes[name] = getattr(body, name)
+        call.check_unchanged(UserRecord.of(user))
+        changes = body.given("username", "name", "email", "active", *FLAGS)
+        if "username" in changes:
+            changes["username"] = check_username(changes["username"])
         if body.default_repository_actions is not UNSET:
             changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
-        return user_record(await self._update(call, user, changes))
+        return UserRecord.of(await self._update(call, user, changes))
 
     @table.route(
         "DELETE",
@@ -139,7 +135,7 @@ class Users(Handlers):
     async def delete(self, call: Call, id: str) -> None:
         """With tokens, grants and memberships; what they did keeps their name."""
         user = find_manageable(self._catalog, call, id)
-        call.check_unchanged(user_record(user))
+        call.check_unchanged(UserRecord.of(user))
         if user.id == call.identity.user_id:
             raise Conflict("nobody removes their own account")
         await call.write(call.entry(user.username), identity.remove_user, user.id)
@@ -178,7 +174,7 @@ class Users(Handlers):
         user = find_manageable(self._catalog, call, id)
         if user.id == call.identity.user_id and not body.active:
             raise Conflict("nobody switches off their own account")
-        return user_record(await self._update(call, user, {"active": body.active}))
+        return UserRecord.of(await self._update(call, user, {"active": body.active}))
 
     @table.route(
         "POST",

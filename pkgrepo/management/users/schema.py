@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Self
 
 from msgspec import UNSET, Meta, UnsetType
 
-from pkgrepo.management.api.etags import Record
-from pkgrepo.management.api.schema import END, Body, Line, Word
-from pkgrepo.model import UserKind
+from pkgrepo.management.api.names import action_names
+from pkgrepo.management.api.schema import END, Body, Line, Record, Word
+from pkgrepo.model import Grant, Repository, SubjectKind, User, UserKind
 
 Email = Annotated[str, Meta(max_length=254, pattern=r"^([^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+)?" + END)]
 Password = Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -72,10 +73,13 @@ class UserRecord(Record):
     last_login_at: datetime | None
     mfa: bool = False
 
+    measured = frozenset({"last_login_at"})
+
     @classmethod
-    def measured(cls) -> frozenset[str]:
-        """See L{Record.measured}."""
-        return frozenset({"last_login_at"})
+    def of(cls, user: User) -> Self:
+        """The record of a user."""
+        actions = action_names(user.default_actions)
+        return cls.from_attributes(user, id=user.uid, default_repository_actions=actions)
 
 
 class NameTaken(Record):
@@ -142,6 +146,25 @@ class Permissions(Record):
     system_manager: bool
     default_repository_actions: list[str]
     repositories: list[GrantRecord]
+
+    @classmethod
+    def of(cls, user: User, grants: Iterable[Grant], repositories: Iterable[Repository]) -> Self:
+        """The record of a user's permissions; grants in repositories that are not listed are left out."""
+        known = {each.id: each for each in repositories}
+        return cls.from_attributes(
+            user,
+            default_repository_actions=action_names(user.default_actions),
+            repositories=[
+                GrantRecord(
+                    repository_id=known[grant.repository_id].uid,
+                    repository=known[grant.repository_id].path,
+                    actions=action_names(grant.actions),
+                    via="user" if grant.subject_kind is SubjectKind.USER else f"group {grant.subject_name}",
+                )
+                for grant in grants
+                if grant.repository_id in known
+            ],
+        )
 
 
 class Whoami(Record):

@@ -59,7 +59,7 @@ async def overtaken(stack: Stack, resource: str, by: tuple[str, str, Any] | None
     method, path, body, other = RESOURCES[resource]
     path = await address(stack, path)
     etag = (await stack.api("GET", path)).headers["etag"]
-    gate = Gate(stack.assembly.core.catalog, of="AuditLog.audited")
+    gate = Gate(stack.assembly.core.catalog, of="AuditLog.with_row")
     first = ensureDeferred(stack.api(method, path, body, headers={"If-Match": etag}))
     await gate.arrived
     await stack.ok(*(by or (method, path, other)))
@@ -94,7 +94,7 @@ async def test_who_is_overtaken_again_and_again_is_told(filled: Stack) -> None:
 
     async def overtaking(command: Any, *args: Any, **kwargs: Any) -> Any:
         nonlocal busy
-        if not busy and "AuditLog.audited" in command.__qualname__:
+        if not busy and "AuditLog.with_row" in command.__qualname__:
             busy = True
             await filled.ok("PATCH", "/users/bob", {"name": f"name {next(numbers)}"})
             busy = False
