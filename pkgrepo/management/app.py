@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
+from attrs import evolve
 from klein import Klein
 from twisted.web.resource import IResource
 
@@ -14,6 +15,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.problems import ERRORS, problem_page
+from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.audit.routes import Audit
 from pkgrepo.management.jobs.gc import GarbageCollection
@@ -31,6 +33,7 @@ from pkgrepo.management.repositories.routes import Repositories
 from pkgrepo.management.server.health import HealthChecks
 from pkgrepo.management.server.routes import Setup
 from pkgrepo.management.statistics.routes import Statistics
+from pkgrepo.management.storages.probe import StorageProbe
 from pkgrepo.management.storages.routes import Storages
 from pkgrepo.management.tokens.bearer import TokenService
 from pkgrepo.management.tokens.routes import Tokens
@@ -43,6 +46,7 @@ Handler = Callable[[Request], Awaitable[Answer]]
 HANDLERS = (
     Setup,
     Storages,
+    StorageProbe,
     Repositories,
     ConfigurationKeys,
     Configuration,
@@ -96,9 +100,10 @@ class ManagementApp:
         return branches
 
     def token_resource(self) -> IResource:
-        """The token service alone, for the further addresses under which container clients look for it."""
+        """The token service without a path below its resource, for the other addresses that container clients use."""
         dispatcher = Dispatcher(self._services)
-        dispatcher.mount(TokenService.elsewhere, TokenService(self._services))
+        table = Table(TokenService.table.name, [evolve(route, path="/") for route in TokenService.table.routes])
+        dispatcher.mount(table, TokenService(self._services))
         return dispatcher.resource()
 
 

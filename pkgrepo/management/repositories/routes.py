@@ -20,6 +20,7 @@ from pkgrepo.model import Action, Repository, RepositoryType, Storage
 from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.catalog.server.purge import purge_repository
 
+from .filters import FILTERS, matches
 from .schema import (
     DeletedRepository,
     FoundRepository,
@@ -31,14 +32,6 @@ from .schema import (
 
 CONFIRM = Parameter("confirm", "The name of what is to be deleted, so that nobody deletes by a wrong id.")
 PURGE = Parameter("purge", "Delete at once and for good.", "boolean")
-FILTERS = (
-    Parameter("format", "Only of this format."),
-    Parameter("type", "Only of this type: Hosted, Proxy or Virtual."),
-    Parameter("storage", "Only in this storage, by name or id."),
-    Parameter("visibility", "Only with this visibility."),
-    Parameter("q", "Only with this text in path or description."),
-    Parameter("include_usage", "Whether to fill in the usage figures.", "boolean"),
-)
 
 
 class Repositories(Handlers):
@@ -63,7 +56,7 @@ class Repositories(Handlers):
         if usage:
             fresh = {each.id: each for each in await self._catalog.scan(repositories.all_repositories)}
             every = [fresh.get(each.id, each) for each in every]
-        found = [each for each in every if self._fits(call, each)]
+        found = [each for each in every if matches(self._services, call, each)]
         return call.wanted.page_of_all(
             found,
             lambda repository: repository.path,
@@ -223,24 +216,6 @@ class Repositories(Handlers):
         )
 
     # Below
-
-    def _fits(self, call: Call, repository: Repository) -> bool:
-        if not self._services.authorizer.may_see(call.identity, repository):
-            return False
-        wanted_format, storage, text = call.query("format"), call.query("storage"), call.query("q").casefold()
-        if wanted_format and get_format(self._services.formats, wanted_format, "format").name != repository.format:
-            return False
-        if call.query("type") and call.query("type").casefold() != repository.type.casefold():
-            return False
-        uid = self._registry.storage(repository.storage_id).uid
-        if storage and storage.casefold() not in (uid, repository.storage_name.casefold()):
-            return False
-        if (
-            call.query("visibility")
-            and parse_visibility(call.query("visibility"), "visibility") != repository.visibility
-        ):
-            return False
-        return text in f"{repository.path}\n{repository.description}".casefold()
 
     def _storage(self, body: NewRepository) -> Storage:
         name = body.storage or body.storage_name or body.storage_id

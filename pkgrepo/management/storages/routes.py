@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from msgspec import UNSET
-from twisted.logger import Logger
 
-from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
-from pkgrepo.errors import AlreadyExists, Conflict, Invalid, NotFound, PkgrepoError, TooManyOpenFiles
+from pkgrepo.errors import AlreadyExists, Conflict, Invalid, NotFound, PkgrepoError
 from pkgrepo.gateway.image_addresses import check_hides_nothing
-from pkgrepo.interfaces import IBlobStore
+from pkgrepo.interfaces import IBlobStore, ICatalog
 from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
@@ -26,11 +21,8 @@ from pkgrepo.repositories.layout.marker import NO_LAYOUT
 from pkgrepo.storage.catalog.blobs.blobs import usage
 from pkgrepo.storage.catalog.server import storages
 
-from .schema import NewStorage, StorageChange, StorageCheck, StorageRecord, Usage
-
-log = Logger()
-
-PROBE_BYTES = 64 * 1024
+from .folders import FolderSetup
+from .schema import NewStorage, StorageChange, StorageRecord, Usage
 
 
 class Storages(Handlers):
@@ -41,6 +33,7 @@ class Storages(Handlers):
     def __init__(self, services: ManagementServices) -> None:
         super().__init__(services)
         self._folders = services.folders
+        self._setup = FolderSetup(services)
 
     @table.route(
         "GET",
@@ -76,15 +69,15 @@ class Storages(Handlers):
         """A storage that is there already just so is answered with 200, so that scripts may run again."""
         if type.lower() != "local":
             raise Invalid("the type of a storage is Local", "/type")
-        path = self._path(body)
+        path = self._setup.path_of(body)
         present = self._catalog.look_inline(storages.find_storage, body.name)
         if present is not None:
             if self._folders.folder(present) != path or present.readable_layout != _readable(body):
                 raise AlreadyExists("storage", body.name)
             return await self._shown(present)
-        await self._check_path(path, None)
-        uid = await self._new_uid(path)
-        settings = await self._make(body.name, path, uid)
+        await self._setup.check_free(path, None)
+        uid = await self._setup.new_uid(path)
+        settings = await self._setup.make(body.name, path, uid)
         if not _readable(body):
             settings["readable_layout"] = False
         entry = call.entry(body.name, {**settings, "path": str(path)})
@@ -98,7 +91,7 @@ class Storages(Handlers):
     @table.route("GET", "/storage/<id>", access=SYSTEM_MANAGERS, summary="Show a storage", answer=StorageRecord)
     async def get(self, _call: Call, id: str) -> StorageRecord:
         """By id or name."""
-        return await self._shown(self._find(id))
+        return await self._shown(get_storage(self._catalog, id))
 
     @table.route(
         "PATCH",
@@ -113,15 +106,12 @@ class Storages(Handlers):
     )
     async def change(self, call: Call, body: StorageChange, id: str) -> StorageRecord:
         """Name, whether it is active, and, while no repository lives there, where it is."""
-        storage = self._find(id)
+        storage = get_storage(self._catalog, id)
         before = await self._shown(storage)
         call.check_unchanged(before)
-        changes: dict[str, Any] = {}
+        changes = body.given("name", "active")
         if body.name is not UNSET:
             self._check_name(storage, body.name)
-            changes["name"] = body.name
-        if body.active is not UNSET:
-            changes["active"] = body.active
         path = body.path if body.path is not UNSET else (body.settings.path if body.settings is not UNSET else None)
         if path is not None and self._folders.locate(path) != self._folders.folder(storage):
             changes["settings"] = await self._moved(storage, Path(path), before)
@@ -151,65 +141,16 @@ class Storages(Handlers):
     )
     async def delete(self, call: Call, id: str) -> None:
         """Refused while repositories live there; its files stay on disk."""
-        storage = self._find(id)
+        storage = get_storage(self._catalog, id)
         call.check_unchanged(await self._shown(storage))
         self._check_unused(storage)
         if call.flag("dry_run"):
             return
         await call.write(call.entry(storage.name), storages.remove_storage, storage.id)
-        await self._forget(storage)
-
-    @table.route(
-        "POST",
-        "/storage/<id>/check",
-        access=SYSTEM_MANAGERS,
-        summary="Write, sync, read and remove a probe",
-        answer=StorageCheck,
-        audit="storage.check",
-    )
-    async def check(self, call: Call, id: str) -> StorageCheck:
-        """What goes wrong is part of the answer, not an error."""
-        storage = self._find(id)
-        call.object = storage.name
-        written = read = 0.0
-        free = None
-        try:
-            store: IBlobStore = await self._services.stores.open(storage)
-            free, _total = store.capacity()
-            probe = os.urandom(PROBE_BYTES)
-            started = time.perf_counter()
-            async with store.begin(len(probe)) as upload:
-                upload.write(probe)
-                await upload.drained()
-                info = await upload.commit()
-            written = time.perf_counter() - started
-            started = time.perf_counter()
-            back = await store.open(info.locator).read(0, len(probe))
-            read = time.perf_counter() - started
-            await store.delete(info.locator)
-            error = None if back == probe else "the bytes read are not the bytes written"
-        except (PkgrepoError, OSError) as failure:
-            error = str(failure)
-        return StorageCheck(
-            ok=error is None,
-            error=error,
-            bytes=PROBE_BYTES,
-            write_ms=round(written * 1000, 2),
-            read_ms=round(read * 1000, 2),
-            free_bytes=free,
-        )
+        self._services.stores.forget(storage.id)
+        await self._setup.remove_from_list(storage)
 
     # Below
-
-    def _find(self, id: str) -> Storage:
-        storage: Storage | None = self._catalog.look_inline(storages.find_storage, id)
-        if storage is None:
-            raise NotFound("storage", id)
-        return storage
-
-    def _path(self, body: NewStorage) -> Path:
-        given = body.path or body.settings.path or (body.config.settings.path if body.config else None)
-        return self._folders.locate(f"storages/{body.name}" if given is None else given)
 
     async def _moved(self, storage: Storage, path: Path, before: StorageRecord) -> dict[str, Any]:
         """The settings with the new path, once the folder there has been opened; whatever is wrong with it raises."""
@@ -217,25 +158,8 @@ class Storages(Handlers):
         if before.usage.blobs:
             raise Conflict(f"storage {storage.name!r} holds {before.usage.blobs} blobs, so its path cannot change")
         path = self._folders.data / path
-        await self._check_path(path, storage)
-        return {**storage.settings, **await self._make(storage.name, path, storage.uid)}
-
-    async def _new_uid(self, path: Path) -> str:
-        """The id for a storage that is to be made: that of its folder, where making it has failed before."""
-        try:
-            found = await self._services.shared.pools.disk(self._folders.find_empty, path)
-        except (PkgrepoError, OSError) as error:
-            raise _unusable(error) from error
-        present = None if found is None else self._catalog.look_inline(storages.find_storage, found)
-        return found if found is not None and present is None else str(uuid4())
-
-    async def _make(self, name: str, path: Path, uid: str) -> dict[str, Any]:
-        """The settings of a storage whose folder was made; whatever is wrong with that raises."""
-        try:
-            await self._services.shared.pools.disk(self._folders.make, name, path, uid)
-        except (PkgrepoError, OSError) as error:
-            raise _unusable(error) from error
-        return {"path": await self._services.shared.pools.disk(self._folders.spell, path)}
+        await self._setup.check_free(path, storage)
+        return {**storage.settings, **await self._setup.make(storage.name, path, storage.uid)}
 
     def _check_name(self, storage: Storage, name: str) -> None:
         """Let a storage be called so, as far as its repositories are concerned, whose addresses begin with it."""
@@ -254,20 +178,6 @@ class Storages(Handlers):
         users = [each.path for each in self._registry.all() if each.storage_id == storage.id]
         if users:
             raise Conflict(f"storage {storage.name!r} is used by {', '.join(users[:5])}")
-
-    async def _check_path(self, path: Path, storage: Storage | None) -> None:
-        if "\0" in str(path):
-            raise Invalid("a path holds no NUL", "/settings/path")
-        others = [each for each in self._registry.storages() if storage is None or each.id != storage.id]
-        await self._services.shared.pools.disk(self._folders.check_free, path, others)
-
-    async def _forget(self, storage: Storage) -> None:
-        self._services.stores.forget(storage.id)
-        try:
-            await self._services.shared.pools.disk(self._folders.remove_from_list, storage.uid)
-        except OSError as error:
-            if not is_out_of_descriptors(error):
-                log.failure("storage {storage} is gone, and stays noted in storages.json", storage=storage.name)
 
     async def _shown(self, storage: Storage) -> StorageRecord:
         return self._record(storage, await self._usage(storage))
@@ -294,14 +204,14 @@ class Storages(Handlers):
         )
 
 
+def get_storage(catalog: ICatalog, id: str) -> Storage:
+    """The storage with this id or name. :raises NotFound: there is none"""
+    storage: Storage | None = catalog.look_inline(storages.find_storage, id)
+    if storage is None:
+        raise NotFound("storage", id)
+    return storage
+
+
 def _readable(body: NewStorage) -> bool:
     settings = (body.settings, *((body.config.settings,) if body.config else ()))
     return all(each.readable_layout is not False for each in settings)
-
-
-def _unusable(error: PkgrepoError | OSError) -> Exception:
-    """Why a folder is not taken: for what it is, unless the server is at fault at this moment."""
-    if isinstance(error, TooManyOpenFiles) or (isinstance(error, OSError) and is_out_of_descriptors(error)):
-        return error
-    why = error.strerror or "the disk failed" if isinstance(error, OSError) else str(error)
-    return Invalid(f"the folder cannot be used: {why}", "/settings/path")

@@ -48,18 +48,7 @@ class TokenService(Handlers):
     """Issues bearer tokens, to anonymous callers too."""
 
     table = Table("tokens")
-    elsewhere = Table("tokens")
 
-    @elsewhere.route(
-        "GET",
-        "/",
-        access=PUBLIC,
-        summary="Get a bearer token",
-        answer=BearerAnswer,
-        query=QUERY,
-        audit="login",
-        blank=True,
-    )
     @table.route(
         "GET",
         "/auth/token",
@@ -75,16 +64,6 @@ class TokenService(Handlers):
         offline = _values(call.request.args, b"offline_token") == ["true"]
         return await self._issue(call, call.identity, _values(call.request.args, b"scope"), offline=offline)
 
-    @elsewhere.route(
-        "POST",
-        "/",
-        access=PUBLIC,
-        summary="Get a bearer token",
-        answer=BearerAnswer,
-        query=QUERY,
-        audit="login",
-        blank=True,
-    )
     @table.route(
         "POST",
         "/auth/token",

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from typing import Any
+
+from attrs import evolve
+from msgspec import UNSET
 
 from pkgrepo.auth.tokens.limits import NOWHERE, SERVER_SCOPES, check_limits, literal
 from pkgrepo.errors import Forbidden, Invalid
@@ -12,7 +17,9 @@ from pkgrepo.management.api.names import get_repository, parse_action, parse_act
 from pkgrepo.model import Action, Repository, RepositoryScope, TokenLimits
 from pkgrepo.repositories.registry import Registry
 
-from .schema import ScopeGiven
+from .schema import NewToken, ScopeGiven, TokenChange
+
+DEFAULT_DAYS = 90  # until a new token expires
 
 _WILD = re.compile(r"[*?\[]")
 
@@ -37,7 +44,7 @@ def split_scopes(scopes: Sequence[str]) -> tuple[frozenset[str], frozenset[Actio
     return frozenset(server), frozenset(actions)
 
 
-def reach(
+def limits_of(
     registry: Registry,
     knows: Callable[[Repository], bool],
     *,
@@ -61,10 +68,54 @@ def reach(
         reached = () if scopes is None else (NOWHERE,)
     if repositories is not None and not reached:
         reached = (NOWHERE,)
-    return checked(TokenLimits(scopes=server, repositories=reached, packages=tuple(packages), cidrs=tuple(cidrs)))
+    return _checked(TokenLimits(scopes=server, repositories=reached, packages=tuple(packages), cidrs=tuple(cidrs)))
 
 
-def checked(limits: TokenLimits) -> TokenLimits:
+def expiry(body: NewToken, now: datetime, own: TokenLimits | None, max_days: int) -> datetime:
+    """
+    When a new token expires; ``own`` are the limits of the token that the caller uses, if any.
+
+    :raises Invalid: the request asks for a time in the past, or more than ``max_days`` from ``now``
+    """
+    if body.expires_at is not None:
+        end, pointer = _utc(body.expires_at), "/expires_at"
+    else:
+        days = min(DEFAULT_DAYS, max_days) if body.expires_in_days is None else body.expires_in_days
+        end, pointer = now + timedelta(days=max(-1, min(days, 100_000))), "/expires_in_days"
+    if own is not None and own.expires_at is not None and body.expires_at is None and body.expires_in_days is None:
+        end = min(end, own.expires_at)
+    if not now < end <= now + timedelta(days=max_days):
+        raise Invalid(f"a token ends within {max_days} days from now (auth.token_max_days)", pointer)
+    return end
+
+
+def narrowed(
+    registry: Registry, knows: Callable[[Repository], bool], limits: TokenLimits, body: TokenChange
+) -> TokenLimits:
+    """
+    The limits of a token after a change; what the request leaves out stays.
+
+    :raises Invalid: with the pointer of a value that makes no sense
+    """
+    changes: dict[str, Any] = {}
+    if body.scopes is not UNSET or body.repositories is not UNSET:
+        scopes = None if body.scopes is UNSET else body.scopes
+        given = None if body.repositories is UNSET else body.repositories
+        wanted = limits_of(registry, knows, scopes=scopes, repositories=given, packages=(), cidrs=())
+        if scopes is not None:
+            changes["scopes"] = wanted.scopes
+        if given is not None:
+            changes["repositories"] = wanted.repositories
+    if body.packages is not UNSET:
+        changes["packages"] = tuple(body.packages)
+    if body.cidrs is not UNSET:
+        changes["cidrs"] = tuple(body.cidrs)
+    if body.expires_at is not UNSET:
+        changes["expires_at"] = _utc(body.expires_at)
+    return _checked(evolve(limits, **changes))
+
+
+def _checked(limits: TokenLimits) -> TokenLimits:
     """
     The limits, if they can be kept.
 
@@ -74,6 +125,13 @@ def checked(limits: TokenLimits) -> TokenLimits:
         return check_limits(limits)
     check_limits(TokenLimits(scopes=limits.scopes, packages=limits.packages, cidrs=limits.cidrs))
     return limits
+
+
+def _utc(time: datetime) -> datetime:
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:  # the first and the last day there is, in most time zones
+        raise Invalid("there is no such time in UTC", "/expires_at") from None
 
 
 def _scope(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import msgspec
 from attrs import evolve
-from msgspec import UNSET
 
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
-from pkgrepo.errors import AuthenticationRequired, Conflict, Invalid, NotFound
+from pkgrepo.errors import AuthenticationRequired, Conflict, NotFound
 from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, check_no_bearer
 from pkgrepo.management.api.call import Call
@@ -21,10 +19,8 @@ from pkgrepo.model import Token, TokenKind, TokenLimits
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.people import tokens
 
-from .limits import check_not_wider, checked, reach
+from .limits import check_not_wider, expiry, limits_of, narrowed
 from .schema import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange, TokenRecord
-
-DEFAULT_DAYS = 90
 
 
 class Tokens(Handlers):
@@ -65,7 +61,7 @@ class Tokens(Handlers):
         check_no_bearer(call.identity)
         owner = _owner(call)
         repositories = body.repositories if body.repositories is not None else body.repository_scopes
-        limits = reach(
+        limits = limits_of(
             self._registry,
             call.knows,
             scopes=body.scopes,
@@ -73,7 +69,8 @@ class Tokens(Handlers):
             packages=body.packages,
             cidrs=body.cidrs,
         )
-        limits = evolve(limits, expires_at=self._end(call, body))
+        expires_at = expiry(body, from_ms(call.now_ms), call.identity.limits, self._services.token_max_days)
+        limits = evolve(limits, expires_at=expires_at)
         check_not_wider(limits, call.identity.limits)
         text = make_token(body.kind)
         token = await call.write(
@@ -119,7 +116,7 @@ class Tokens(Handlers):
         token = self._find(call, id)
         call.check_unchanged(TokenRecord.of(token, call.identity.username))
         changes = body.given("name", "description")
-        limits = self._narrowed(call, token.limits, body)
+        limits = narrowed(self._registry, call.knows, token.limits, body)
         if limits != token.limits:
             check_not_wider(limits, token.limits)
             changes["limits"] = limits
@@ -186,47 +183,6 @@ class Tokens(Handlers):
             raise NotFound("token", id)
         call.object = token.name
         return token
-
-    def _end(self, call: Call, body: NewToken) -> datetime:
-        now = from_ms(call.now_ms)
-        most = self._services.token_max_days
-        if body.expires_at is not None:
-            end, pointer = _utc(body.expires_at), "/expires_at"
-        else:
-            days = min(DEFAULT_DAYS, most) if body.expires_in_days is None else body.expires_in_days
-            end, pointer = now + timedelta(days=max(-1, min(days, 100_000))), "/expires_in_days"
-        own = call.identity.limits
-        if own is not None and own.expires_at is not None and body.expires_at is None and body.expires_in_days is None:
-            end = min(end, own.expires_at)
-        if not now < end <= now + timedelta(days=most):
-            raise Invalid(f"a token ends within {most} days from now (auth.token_max_days)", pointer)
-        return end
-
-    def _narrowed(self, call: Call, limits: TokenLimits, body: TokenChange) -> TokenLimits:
-        changes: dict[str, Any] = {}
-        if body.scopes is not UNSET or body.repositories is not UNSET:
-            scopes = None if body.scopes is UNSET else body.scopes
-            given = None if body.repositories is UNSET else body.repositories
-            registry = self._registry
-            wanted = reach(registry, call.knows, scopes=scopes, repositories=given, packages=(), cidrs=())
-            if scopes is not None:
-                changes["scopes"] = wanted.scopes
-            if given is not None:
-                changes["repositories"] = wanted.repositories
-        if body.packages is not UNSET:
-            changes["packages"] = tuple(body.packages)
-        if body.cidrs is not UNSET:
-            changes["cidrs"] = tuple(body.cidrs)
-        if body.expires_at is not UNSET:
-            changes["expires_at"] = _utc(body.expires_at)
-        return checked(evolve(limits, **changes))
-
-
-def _utc(time: datetime) -> datetime:
-    try:
-        return time.astimezone(UTC)
-    except OverflowError:  # the first and the last day there is, in most time zones
-        raise Invalid("there is no such time in UTC", "/expires_at") from None
 
 
 def _owner(call: Call) -> int:

@@ -1,0 +1,35 @@
+"""The filters of the list of repositories."""
+
+from __future__ import annotations
+
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.names import get_format, parse_visibility
+from pkgrepo.management.api.route import Parameter
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Repository
+
+FILTERS = (
+    Parameter("format", "Only of this format."),
+    Parameter("type", "Only of this type: Hosted, Proxy or Virtual."),
+    Parameter("storage", "Only in this storage, by name or id."),
+    Parameter("visibility", "Only with this visibility."),
+    Parameter("q", "Only with this text in path or description."),
+    Parameter("include_usage", "Whether to fill in the usage figures.", "boolean"),
+)
+
+
+def matches(services: ManagementServices, call: Call, repository: Repository) -> bool:
+    """Whether the caller may see the repository, and it matches the filters of the query."""
+    if not services.authorizer.may_see(call.identity, repository):
+        return False
+    wanted_format, storage, text = call.query("format"), call.query("storage"), call.query("q").casefold()
+    if wanted_format and get_format(services.formats, wanted_format, "format").name != repository.format:
+        return False
+    if call.query("type") and call.query("type").casefold() != repository.type.casefold():
+        return False
+    uid = services.shared.registry.storage(repository.storage_id).uid
+    if storage and storage.casefold() not in (uid, repository.storage_name.casefold()):
+        return False
+    if call.query("visibility") and parse_visibility(call.query("visibility"), "visibility") != repository.visibility:
+        return False
+    return text in f"{repository.path}\n{repository.description}".casefold()
