@@ -1,5 +1,5 @@
 """
-The values that cross room borders: frozen, typed, free of behaviour that touches the world.
+The values that all rooms share: frozen and typed, without I/O.
 
 Times are aware UTC datetimes here and milliseconds since the epoch in the catalog; sizes are bytes; digests are
 lower-case hex. ``key`` is always the normalised spelling of the ``name`` beside it, made by the format.
@@ -7,43 +7,13 @@ lower-case hex. ``key`` is always the normalised spelling of the ``name`` beside
 
 from __future__ import annotations
 
-from .content import (
-    BlobInfo,
-    Document,
-    File,
-    NewFile,
-    Package,
-    Repository,
-    RepositoryType,
-    Storage,
-    Version,
-    VersionState,
-    Visibility,
-)
-from .people import (
-    ANONYMOUS,
-    SYSTEM,
-    Action,
-    Actor,
-    AuditEntry,
-    Grant,
-    Group,
-    Identity,
-    RepositoryScope,
-    SubjectKind,
-    Token,
-    TokenKind,
-    TokenLimits,
-    TokenUse,
-    User,
-    UserKind,
-)
-from .projects import (
-    Project,
-    ProjectBinding,
-    ProjectMember,
-    ProjectRole,
-)
+from .audit import SYSTEM, Actor, AuditEntry
+from .packages import BlobInfo, Document, File, NewFile, Package, Version, VersionState
+from .permissions import Action, Grant, SubjectKind
+from .projects import Project, ProjectBinding, ProjectMember, ProjectRole
+from .repositories import Repository, RepositoryType, Storage, Visibility
+from .tokens import RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
+from .users import ANONYMOUS, Group, Identity, User, UserKind
 
 __all__ = [
     "ANONYMOUS",

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from attrs import frozen
 
-from .content import Visibility
-from .people import SubjectKind
+from .permissions import SubjectKind
+from .repositories import Visibility
 
 
 class ProjectRole(StrEnum):
@@ -28,7 +28,7 @@ class ProjectRole(StrEnum):
 
 @frozen
 class Project:
-    """A named owner of packages; ``key`` is the normalised slug."""
+    """A named owner of packages; ``key`` is the slug in its normalised form."""
 
     id: int
     uid: str
@@ -43,7 +43,7 @@ class Project:
 
 @frozen
 class ProjectMember:
-    """A user's or group's role in a project; ``subject_uid`` and ``subject_name`` are for showing."""
+    """The role of a user or group in a project; ``subject_uid`` and ``subject_name`` are only shown."""
 
     project_id: int
     subject_kind: SubjectKind
@@ -55,7 +55,7 @@ class ProjectMember:
 
 @frozen
 class ProjectBinding:
-    """Names in a repository that a project owns; the format gives ``pattern`` its meaning."""
+    """Names of packages in a repository that a project owns; the format defines what ``pattern`` matches."""
 
     repository_id: int
     pattern: str

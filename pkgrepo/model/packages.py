@@ -1,0 +1,113 @@
+"""What a repository contains: packages, versions, files and index documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from attrs import Factory, frozen
+
+
+@frozen
+class Package:
+    """
+    A package in one repository.
+
+    ``modified_s`` is the Unix time of its last change for Last-Modified. Each change gets a later second than the one
+    before, so after several changes within one second it is ahead of the clock for a while.
+    """
+
+    id: int
+    repository_id: int
+    key: str
+    name: str
+    latest: str | None
+    serial: int
+    meta: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    modified_s: int
+
+
+class VersionState(StrEnum):
+    """The state of a version. Of a deleted version only a tombstone remains."""
+
+    LIVE = "live"
+    YANKED = "yanked"
+    DEPRECATED = "deprecated"
+
+
+@frozen
+class Version:
+    """One version of a package. Sorted by the bytes of ``sort``, versions have the order that the format defines."""
+
+    id: int
+    package_id: int
+    key: str
+    text: str
+    sort: bytes
+    state: VersionState
+    reason: str
+    meta: Mapping[str, Any]
+    published_at: datetime
+    publisher: str
+
+
+@frozen
+class BlobInfo:
+    """A blob that is durable in a storage. ``digests`` maps algorithm names to hex and always has ``sha256``."""
+
+    sha256: str
+    size: int
+    locator: str
+    digests: Mapping[str, str]
+
+
+@frozen
+class File:
+    """A published file; ``path`` is decoded, below the repository's address, without a leading slash."""
+
+    id: int
+    repository_id: int
+    storage_id: int
+    path: str
+    package_id: int | None
+    version_id: int | None
+    sha256: str
+    size: int
+    locator: str
+    media_type: str
+    digests: Mapping[str, str]
+    attrs: Mapping[str, Any]
+    created_at: datetime
+
+
+@frozen
+class NewFile:
+    """A file to be published; its blob is durable already."""
+
+    path: str
+    blob: BlobInfo
+    media_type: str = "application/octet-stream"
+    attrs: Mapping[str, Any] = Factory(dict)
+
+
+@frozen
+class Document:
+    """
+    A rendered index document, ready to be sent.
+
+    ``etag`` is the quoted strong validator of the uncompressed form; the compressed forms add a suffix to it. ``gzip``
+    and ``zstd`` are None when compression saves too little. ``modified_s`` is that of the package, for documents of one
+    package that are sent with Last-Modified.
+    """
+
+    content_type: str
+    body: bytes
+    etag: str
+    serial: int
+    gzip: bytes | None = None
+    zstd: bytes | None = None
+    modified_s: int | None = None

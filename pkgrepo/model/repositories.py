@@ -1,0 +1,79 @@
+"""Storages and repositories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from attrs import frozen
+
+
+class Visibility(StrEnum):
+    """Who sees a repository without a grant: everybody, nobody, or whoever knows its exact name."""
+
+    PUBLIC = "public"
+    PRIVATE = "private"
+    HIDDEN = "hidden"
+
+
+class RepositoryType(StrEnum):
+    """Where a repository's packages come from; the spellings are the specification's."""
+
+    HOSTED = "Hosted"
+    PROXY = "Proxy"
+    VIRTUAL = "Virtual"
+
+
+@frozen
+class Storage:
+    """A place where blobs are stored; each repository belongs to one."""
+
+    id: int
+    uid: str
+    name: str
+    kind: str
+    settings: Mapping[str, Any]
+    active: bool
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def readable_layout(self) -> bool:
+        """Whether a readable layout is kept: files under their names, from which a lost catalog can be rebuilt."""
+        return bool(self.settings.get("readable_layout", True))
+
+
+@frozen
+class Repository:
+    """One repository. ``config`` and ``settings`` are its configuration with the defaults filled in."""
+
+    id: int
+    uid: str
+    storage_id: int
+    storage_name: str
+    name: str
+    format: str
+    type: RepositoryType
+    visibility: Visibility
+    active: bool
+    description: str
+    config: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    serial: int
+    bytes_used: int
+    package_count: int
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def path(self) -> str:
+        """``storage/name``, as people and scopes of tokens write it."""
+        return f"{self.storage_name}/{self.name}"
+
+    @property
+    def auth_enabled(self) -> bool:
+        """Whether reads need credentials also when the repository is public."""
+        auth = self.settings.get("auth")
+        return bool(auth and auth.get("enabled", False))
