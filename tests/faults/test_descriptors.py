@@ -6,36 +6,23 @@ import json
 import os
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from attrs import frozen
 
+from tests.support.configurations import MOVING, hosted
 from tests.support.images import OCI_IMAGE, digest_of, make_image
 from tests.support.npmpkgs import make_publish, make_tarball
-from tests.support.processes import ServerProcess, twistd_process
+from tests.support.processes import ServerProcess
 from tests.support.pyprojects import make_wheel
 from tests.support.registries import ADMIN, ok, push_image
 from tests.support.wire import Reply, Wire, read_reply
 
 pytestmark = pytest.mark.faults
 
-CONFIG = """
-[[bootstrap.repositories]]
-name = "py"
-format = "python"
-
-[[bootstrap.repositories]]
-name = "node"
-format = "npm"
-
-[[bootstrap.repositories]]
-name = "images"
-format = "docker"
-config = { type = "Hosted", push_rules = { allow_tag_overwrite = true } }
-"""
+REPOSITORIES = hosted("python", "py") + hosted("npm", "node") + hosted("docker", images=MOVING)
 
 FREE = range(5)  # descriptors left: each request fails at another of the files that it opens
 PAD = 200_000  # bytes: too many to be answered from memory
@@ -128,12 +115,8 @@ class Starving:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    (tmp_path / "pkgrepo.toml").write_text(CONFIG)
-    process = twistd_process(tmp_path, "--config", str(tmp_path / "pkgrepo.toml"))
-    process.wait_ready()
-    yield process
-    process.kill()
+def server(run: Callable[[], ServerProcess]) -> ServerProcess:
+    return run()
 
 
 def test_who_needs_a_descriptor_is_told_to_come_again_and_the_server_recovers(server: ServerProcess) -> None:

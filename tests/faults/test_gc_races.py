@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from tests.support.churn import Churner, make_pool
+from tests.support.configurations import MOVING, hosted
 from tests.support.images import digest_of
-from tests.support.processes import ServerProcess, twistd_process
+from tests.support.processes import ServerProcess, running
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.server
@@ -34,14 +35,8 @@ GC = "/api/repository/main%2Fimages/gc?wait=true"
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
     """A server with one container repository, main/images."""
-    process = twistd_process(tmp_path)
-    wire = Wire(process.wait_ready(), AUTH)
-    config = {"type": "Hosted", "push_rules": {"allow_tag_overwrite": True}}
-    body = {"name": "images", "storage": "main", "format": "docker", "visibility": "public", "config": config}
-    assert wire.post_json("/api/repository", body).status == 201
-    yield process
-    process.stop()
-    assert "Traceback" not in process.output, process.output
+    with running(tmp_path, hosted("docker", images=MOVING)) as process:
+        yield process
 
 
 def collect(wire: Wire, **options: Any) -> Any:

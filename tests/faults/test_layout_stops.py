@@ -4,27 +4,18 @@ import pytest
 import requests
 
 from tests.support.audit import Data, pkgrepo
+from tests.support.configurations import hosted
 from tests.support.images import digest_of, make_image
 from tests.support.index import PASSWORD, USER
 from tests.support.npmpkgs import make_publish, make_tarball
 from tests.support.patience import PATIENCE_S
-from tests.support.processes import restarts
 from tests.support.pyprojects import make_wheel
 
 pytestmark = pytest.mark.faults
 
-REPOSITORIES = "".join(
-    f'[[bootstrap.repositories]]\nname = "{name}"\nformat = "{format_}"\n'
-    for name, format_ in (("py", "python"), ("js", "npm"), ("images", "docker"))
-)
+REPOSITORIES = hosted("python", "py") + hosted("npm", "js") + hosted("docker", "images")
 EACH = 40
 COUNTS = "SELECT (SELECT COUNT(*) FROM version), (SELECT COUNT(*) FROM manifest), (SELECT COUNT(*) FROM tag)"
-
-
-@pytest.fixture
-def run(tmp_path):
-    with restarts(tmp_path, REPOSITORIES) as start:
-        yield start
 
 
 def sender(url):

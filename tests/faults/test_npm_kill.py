@@ -8,24 +8,17 @@ import random
 import pytest
 
 from tests.support.audit import Data, pkgrepo, wait_for
+from tests.support.configurations import hosted
 from tests.support.npmpkgs import make_publish, make_tarball
-from tests.support.processes import restarts
 from tests.support.uploader import Upload, Uploader
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.faults
 
-REPOSITORY = '[[bootstrap.repositories]]\nname = "js"\nformat = "npm"\n'
+REPOSITORIES = hosted("npm", "js")
 NAMES = ("left", "@some/right", "middle")
 VERSIONS = 80  # of each
 KILLS = 3
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Starts servers on one data folder, one after the other."""
-    with restarts(tmp_path, REPOSITORY) as start:
-        yield start
 
 
 def integrity_of(body):

@@ -9,27 +9,13 @@ from pkgrepo.storage.storages_file import NAME
 from tests.support.audit import Data, pkgrepo
 from tests.support.index import PASSWORD, USER
 from tests.support.patience import PATIENCE_S
-from tests.support.processes import restarts, twistd_process
+from tests.support.processes import restarts
 from tests.support.pyprojects import make_sdist
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.faults
 
 FILE = make_sdist("demo", "1.0")
-
-
-@pytest.fixture
-def run(tmp_path):
-    processes = []
-
-    def start():
-        processes.append(twistd_process(tmp_path))
-        processes[-1].wait_ready()
-        return processes[-1]
-
-    yield start
-    for process in processes:
-        process.kill()
 
 
 def api(server, method, path, body=None):

@@ -15,7 +15,7 @@ from tests.support.forms import uv
 from tests.support.images import digest_of, make_image
 from tests.support.index import PASSWORD, USER
 from tests.support.npmpkgs import make_publish, make_tarball
-from tests.support.processes import restarts, twistd_process
+from tests.support.processes import restarts
 from tests.support.pyprojects import make_wheel
 from tests.support.wire import Wire
 
@@ -65,11 +65,8 @@ def data(tmp_path):
 
 @pytest.fixture
 def server(tmp_path, small):
-    (tmp_path / "pkgrepo.toml").write_text(STORAGE.format(path=small / "store"))
-    process = twistd_process(tmp_path, "--config", str(tmp_path / "pkgrepo.toml"))
-    process.wait_ready()
-    yield process
-    process.kill()
+    with restarts(tmp_path, STORAGE.format(path=small / "store")) as start:
+        yield start()
 
 
 def assert_full(reply):

@@ -6,30 +6,18 @@ import random
 
 import pytest
 
-from tests.support.audit import Data, pkgrepo, wait_for
+from tests.support.audit import pkgrepo, wait_for
+from tests.support.configurations import hosted
 from tests.support.index import JSON, PASSWORD, USER
-from tests.support.processes import restarts
 from tests.support.pyprojects import make_wheel
 from tests.support.uploader import Upload, Uploader
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.faults
 
-REPOSITORY = '[[bootstrap.repositories]]\nname = "py"\nformat = "python"\n'
+REPOSITORIES = hosted("python", "py")
 UPLOADS = 300
 KILLS = 3
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Starts servers on one data folder, one after the other."""
-    with restarts(tmp_path, REPOSITORY) as start:
-        yield start
-
-
-@pytest.fixture
-def data(tmp_path):
-    return Data(tmp_path / "data")
 
 
 def test_kills_lose_nothing_that_was_acknowledged_and_show_nothing_that_is_not_whole(run, data):

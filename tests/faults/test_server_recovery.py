@@ -7,49 +7,19 @@ import time
 import pytest
 import requests
 
-from tests.support.audit import Data, pkgrepo, stop_in_step
+from tests.support.audit import pkgrepo, stop_in_step
+from tests.support.configurations import PRIVATE, config, hosted
 from tests.support.forms import uv
 from tests.support.index import JSON, PASSWORD, USER
 from tests.support.patience import PATIENCE_S
-from tests.support.processes import twistd_process
 from tests.support.pyprojects import make_sdist, make_wheel
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.faults
 
-REPOSITORIES = """
-[[bootstrap.repositories]]
-name = "py"
-format = "python"
-description = "our own"
-config = { type = "Hosted", policy = { strict_filenames = true } }
-
-[[bootstrap.repositories]]
-name = "closed"
-format = "python"
-visibility = "private"
-"""
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Starts servers on one data folder; ``declared=False`` without any repository in their configuration."""
-    processes = []
-
-    def start(*, declared=True):
-        (tmp_path / "pkgrepo.toml").write_text(REPOSITORIES if declared else "")
-        processes.append(twistd_process(tmp_path, "--config", str(tmp_path / "pkgrepo.toml")))
-        processes[-1].wait_ready()
-        return processes[-1]
-
-    yield start
-    for process in processes:
-        process.kill()
-
-
-@pytest.fixture
-def data(tmp_path):
-    return Data(tmp_path / "data")
+REPOSITORIES = hosted(
+    "python", py='description = "our own"\n' + config(policy="strict_filenames = true"), closed=PRIVATE
+)
 
 
 @pytest.fixture
@@ -109,7 +79,7 @@ def test_a_lost_database_is_built_again_with_the_same_pages(run, filled, served_
     filled.forget_catalog()
     if served_between:  # somebody starts the server first, which must keep everything
         with pytest.raises(AssertionError, match="pkgrepo reindex"):
-            run(declared=False)
+            run("")
         assert set(filled.copies()) >= needed
     done = pkgrepo(filled, "reindex")
     assert done.returncode == 0, done.stderr
@@ -118,7 +88,7 @@ def test_a_lost_database_is_built_again_with_the_same_pages(run, filled, served_
     assert (again.returncode, "took in 0 repositories, 0 versions, 0 files" in again.stdout) == (0, True)
     checked = pkgrepo(filled, "verify")
     assert checked.returncode == 0, checked.stderr
-    server = run(declared=False)
+    server = run("")
     assert pages(server.url) == before
     anonymous = requests.get(f"{server.url}/repositories/main/closed/simple/", timeout=PATIENCE_S)
     assert anonymous.status_code == 401  # it is as private as it was
@@ -231,7 +201,7 @@ def test_a_lost_copy_is_restored_from_the_layout(run, filled):
     filled.forget_catalog()
     done = pkgrepo(filled, "reindex")
     assert done.returncode == 0, done.stderr
-    server = run(declared=False)
+    server = run("")
     assert pages(server.url) == before
     stop_in_step(server, filled)
     assert pkgrepo(filled, "verify").returncode == 0
@@ -239,7 +209,7 @@ def test_a_lost_copy_is_restored_from_the_layout(run, filled):
 
 @pytest.mark.parametrize("purge", ["false", "true"])
 def test_a_repository_that_was_removed_does_not_come_back(run, filled, purge):
-    server = run(declared=False)
+    server = run("")
     api = f"{server.url}/api/repository"
     uid = requests.get(f"{api}/find-id/main/py", auth=(USER, PASSWORD), timeout=PATIENCE_S).json()["id"]
     query = {"confirm": "main/py", "purge": purge}

@@ -29,7 +29,8 @@ class ServerProcess:
     """
     A running command that announces an address on its standard output.
 
-    ``url`` is that address without its last slash; ``output`` is all that it has written so far.
+    ``url`` is that address without its last slash; ``output`` is all that it has written so far; ``folder`` is where it
+    runs.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class ServerProcess:
         pass_fds: Sequence[int] = (),
     ) -> None:
         self.output = ""
+        self.folder = folder
         self._announced = threading.Event()
         self._grown = threading.Condition()
         self._process = subprocess.Popen(
@@ -135,13 +137,17 @@ def twistd_process(
 
 
 @contextmanager
-def restarts(folder: Path, configuration: str) -> Iterator[Callable[[], ServerProcess]]:
-    """Starts servers, one after the other or beside each other, on one data folder; ends them all."""
+def restarts(folder: Path, configuration: str = "") -> Iterator[Callable[..., ServerProcess]]:
+    """
+    Starts servers, one after the other or beside each other, on one data folder; kills them all.
+
+    ``start(configuration)`` starts one with another configuration. None of them may have written a traceback.
+    """
     settings = folder / "pkgrepo.toml"
-    settings.write_text(configuration)
     processes: list[ServerProcess] = []
 
-    def start() -> ServerProcess:
+    def start(configuration: str = configuration) -> ServerProcess:
+        settings.write_text(configuration)
         processes.append(twistd_process(folder, "--config", str(settings)))
         processes[-1].wait_ready()
         return processes[-1]
@@ -151,3 +157,14 @@ def restarts(folder: Path, configuration: str) -> Iterator[Callable[[], ServerPr
     finally:
         for process in processes:
             process.kill()
+    for process in processes:
+        assert "Traceback" not in process.output, process.output
+
+
+@contextmanager
+def running(folder: Path, configuration: str = "") -> Iterator[ServerProcess]:
+    """One server with this configuration; it is stopped as a service manager would, and without a traceback."""
+    with restarts(folder, configuration) as start:
+        process = start()
+        yield process
+        assert process.stop() in (0, -signal.SIGTERM), process.output  # twistd ends by the signal it got

@@ -1,34 +1,19 @@
-"""A server with container repositories in its own process, and client programs of images that are logged in there."""
+"""Users, images and logged-in client programs for servers with container repositories."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.support.clients import client, client_environment, run_client
 from tests.support.images import Image, digest_of
-from tests.support.processes import ServerProcess, twistd_process
+from tests.support.processes import ServerProcess
 from tests.support.wire import Reply, Wire
 
 ADMIN = ("admin", "correct horse battery")
 BOB = ("bob", "staple battery horse")
-
-
-@contextmanager
-def registry_process(folder: Path, config: str) -> Iterator[ServerProcess]:
-    """A running server with this configuration, its data below ``folder``; a traceback in its log fails the test."""
-    (folder / "pkgrepo.toml").write_text(config)
-    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
-    try:
-        process.wait_ready()
-        yield process
-    finally:
-        process.stop()
-    assert "Traceback" not in process.output, process.output
 
 
 def host_of(process: ServerProcess) -> str:

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.configurations import hosted
 from tests.support.images import make_image, write_layout
 from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, Clients, host_of, push_image, registry_process
+from tests.support.registries import ADMIN, Clients, host_of, push_image
 from tests.support.wire import Wire
 
-CONFIG = """
-[[bootstrap.repositories]]
-name = "images"
-format = "docker"
-
-[[bootstrap.repositories]]
-name = "copies"
-format = "docker"
-"""
+CONFIG = hosted("docker", "images", "copies")
 REPORT = "application/vnd.example.report.v1"
 CHART = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with registry_process(tmp_path_factory.mktemp("server"), CONFIG) as process:
-        yield process
-
-
-@pytest.fixture
-def wire(server: ServerProcess) -> Wire:
-    return Wire(server.url, ADMIN)
 
 
 class Artifacts(Clients):

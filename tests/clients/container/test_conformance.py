@@ -17,21 +17,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.clients import CLIENTS, client_environment
+from tests.support.configurations import config, hosted
 from tests.support.images import Image, digest_of, make_artifact, make_image, make_index
-from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, host_of, push_image, registry_process
+from tests.support.processes import ServerProcess, running
+from tests.support.registries import ADMIN, host_of, push_image
 from tests.support.wire import Wire
 
 SUITE_S = 300  # a bound for a suite that hangs
-CONFIG = """
-[container]
-ping = "open"
-
-[[bootstrap.repositories]]
-name = "images"
-format = "docker"
-config = { type = "Hosted", push_rules = { allow_tag_overwrite = true }, policy = { allow_sparse = true } }
-"""
+CONFIG = '[container]\nping = "open"\n' + hosted(
+    "docker", images=config(push_rules="allow_tag_overwrite = true", policy="allow_sparse = true")
+)
 # What the suite leaves out unless it is told.
 SWITCHES = (
     "OCI_API_BLOBS_DIGEST_HEADER",
@@ -53,7 +48,8 @@ NOT_FOR_NOBODY = (
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with registry_process(tmp_path, CONFIG) as process:
+    """A server of its own for each run of the suite."""
+    with running(tmp_path, CONFIG) as process:
         yield process
 
 

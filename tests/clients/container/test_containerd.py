@@ -8,23 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.clients import program
+from tests.support.configurations import PRIVATE, hosted
 from tests.support.daemons import containerd
 from tests.support.images import make_image, make_index
 from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, BOB, Clients, add_bob, host_of, push_image, registry_process
+from tests.support.registries import ADMIN, BOB, Clients, add_bob, host_of, push_image
 from tests.support.relay import Relay
 from tests.support.wire import Wire
 
-CONFIG = """
-[[bootstrap.repositories]]
-name = "images"
-format = "docker"
-
-[[bootstrap.repositories]]
-name = "private"
-format = "docker"
-visibility = "private"
-"""
+CONFIG = hosted("docker", "images", private=PRIVATE)
 MIRROR = """
 server = "https://images.example"
 
@@ -41,15 +33,10 @@ def daemon() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with registry_process(tmp_path_factory.mktemp("server"), CONFIG) as process:
-        add_bob(Wire(process.url, ADMIN), "main/images")
-        yield process
-
-
-@pytest.fixture
-def wire(server: ServerProcess) -> Wire:
-    return Wire(server.url, ADMIN)
+def server(server: ServerProcess) -> ServerProcess:
+    """The same, where bob may write."""
+    add_bob(Wire(server.url, ADMIN), "main/images")
+    return server
 
 
 class Ctr(Clients):

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.configurations import hosted, trusting
 from tests.support.images import Image, make_image, make_index
 from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, Clients, host_of, push_image, registry_process
+from tests.support.registries import ADMIN, Clients, host_of, push_image
 from tests.support.signing import BUNDLE, signature_tag
 from tests.support.wire import Wire
 
-CONFIG = """
-[[bootstrap.repositories]]
-name = "open"
-format = "docker"
-
-[[bootstrap.repositories]]
-name = "signed"
-format = "docker"
-
-[bootstrap.repositories.config]
-type = "Hosted"
-push_rules = { require_content_trust = true }
-trust = { keys = ['''KEY'''] }
-"""
 ROOT_OF_TRUST = '{"mediaType":"application/vnd.dev.sigstore.trustedroot+json;version=0.1"}'
 HTTP = ("--allow-http-registry", "--allow-insecure-registry")
 FORMS = pytest.mark.parametrize("form", ["simple", "bundle"])
@@ -87,16 +73,9 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Iterator[ServerProcess]:
-    """A running server that trusts one of the keys."""
-    config = CONFIG.replace("KEY", (keys / "ours.pub").read_text())
-    with registry_process(tmp_path_factory.mktemp("server"), config) as process:
-        yield process
-
-
-@pytest.fixture
-def wire(server: ServerProcess) -> Wire:
-    return Wire(server.url, ADMIN)
+def configuration(keys: Path) -> str:
+    """A repository that trusts one of the keys, and one for everybody."""
+    return hosted("docker", "open", signed=trusting((keys / "ours.pub").read_text()))
 
 
 @pytest.fixture

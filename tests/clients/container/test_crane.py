@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.configurations import MOVING, PRIVATE, hosted
 from tests.support.images import make_image, write_layout
 from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, BOB, Clients, add_bob, host_of, push_image, registry_process
+from tests.support.registries import ADMIN, BOB, Clients, add_bob, host_of, push_image
 from tests.support.wire import Wire
 
-CONFIG = """
-[[bootstrap.repositories]]
-name = "images"
-format = "docker"
-
-[[bootstrap.repositories]]
-name = "moving"
-format = "docker"
-config = { type = "Hosted", push_rules = { allow_tag_overwrite = true } }
-
-[[bootstrap.repositories]]
-name = "private"
-format = "docker"
-visibility = "private"
-"""
+CONFIG = hosted("docker", "images", moving=MOVING, private=PRIVATE)
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with registry_process(tmp_path_factory.mktemp("server"), CONFIG) as process:
-        add_bob(Wire(process.url, ADMIN), "main/images")
-        yield process
-
-
-@pytest.fixture
-def wire(server: ServerProcess) -> Wire:
-    return Wire(server.url, ADMIN)
+def server(server: ServerProcess) -> ServerProcess:
+    """The same, where bob may write."""
+    add_bob(Wire(server.url, ADMIN), "main/images")
+    return server
 
 
 class Crane(Clients):

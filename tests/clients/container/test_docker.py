@@ -10,25 +10,16 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.clients import client_environment, program, run_client
+from tests.support.configurations import PRIVATE, hosted
 from tests.support.images import OCI_IMAGE, digest_of, make_image
-from tests.support.processes import ServerProcess, twistd_process
+from tests.support.processes import ServerProcess
 from tests.support.wire import Wire
 
 USER, PASSWORD = "admin", "correct horse battery"
-CONFIG = '[[bootstrap.repositories]]\nname = "private"\nformat = "docker"\nvisibility = "private"\n'
+CONFIG = hosted("docker", private=PRIVATE)
 IMAGE = "main/private/app"
 
 Docker = Callable[..., str]
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> object:
-    (tmp_path / "pkgrepo.toml").write_text(CONFIG)
-    process = twistd_process(tmp_path, "--config", str(tmp_path / "pkgrepo.toml"))
-    process.wait_ready()
-    yield process
-    process.stop()
-    assert "Traceback" not in process.output, process.output
 
 
 @pytest.fixture

@@ -11,50 +11,24 @@ from pathlib import Path
 import pytest
 
 from tests.support.clients import program
+from tests.support.configurations import MOVING, PRIVATE, config, hosted, trusting
 from tests.support.daemons import dockerd
 from tests.support.images import make_image
 from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, BOB, Clients, add_bob, host_of, ok, push_image, registry_process
+from tests.support.registries import ADMIN, BOB, Clients, add_bob, host_of, ok, push_image
 from tests.support.signing import Signer, sign_simply, signature_tag
 from tests.support.wire import Wire
 
 SIGNER = Signer()
-CONFIG = f"""
-[container]
-default_repository = "main/moving"
-
-[[bootstrap.repositories]]
-name = "images"
-format = "docker"
-
-[[bootstrap.repositories]]
-name = "moving"
-format = "docker"
-config = {{ type = "Hosted", push_rules = {{ allow_tag_overwrite = true }} }}
-
-[[bootstrap.repositories]]
-name = "private"
-format = "docker"
-visibility = "private"
-
-[[bootstrap.repositories]]
-name = "members"
-format = "docker"
-config = {{ type = "Hosted", push_rules = {{ must_be_project_member = true }} }}
-
-[[bootstrap.repositories]]
-name = "tokens"
-format = "docker"
-config = {{ type = "Hosted", push_rules = {{ must_use_auth_token_for_push = true }} }}
-
-[[bootstrap.repositories]]
-name = "signed"
-format = "docker"
-[bootstrap.repositories.config]
-type = "Hosted"
-push_rules = {{ require_content_trust = true }}
-trust = {{ keys = ['''{SIGNER.pem}'''] }}
-"""
+CONFIG = '[container]\ndefault_repository = "main/moving"\n' + hosted(
+    "docker",
+    "images",
+    moving=MOVING,
+    private=PRIVATE,
+    members=config(push_rules="must_be_project_member = true"),
+    tokens=config(push_rules="must_use_auth_token_for_push = true"),
+    signed=trusting(SIGNER.pem),
+)
 
 
 @pytest.fixture(scope="module")
@@ -64,16 +38,10 @@ def daemon() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A running server with a repository for each rule, where bob may push as far as the rules go."""
-    with registry_process(tmp_path_factory.mktemp("server"), CONFIG) as process:
-        add_bob(Wire(process.url, ADMIN), *(f"main/{each}" for each in ("images", "moving", "members", "tokens")))
-        yield process
-
-
-@pytest.fixture
-def wire(server: ServerProcess) -> Wire:
-    return Wire(server.url, ADMIN)
+def server(server: ServerProcess) -> ServerProcess:
+    """A repository for each rule, where bob may push as far as the rules go."""
+    add_bob(Wire(server.url, ADMIN), *(f"main/{each}" for each in ("images", "moving", "members", "tokens")))
+    return server
 
 
 class Docker(Clients):

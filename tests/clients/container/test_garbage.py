@@ -9,29 +9,22 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from tests.support.clients import client
+from tests.support.configurations import hosted
 from tests.support.images import Image, digest_of, make_image, write_layout
 from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, Clients, host_of, ok, registry_process
+from tests.support.registries import ADMIN, Clients, host_of, ok
 from tests.support.wire import Wire
 
-CONFIG = '[[bootstrap.repositories]]\nname = "images"\nformat = "docker"\n'
+CONFIG = hosted("docker", "images")
 GC = "/api/repository/main%2Fimages/gc?wait=true"
 PUSHERS = 8
 ROUNDS = 5  # of each pusher
 SECONDS = float(os.environ.get("PKGREPO_GC_RACES_S", "0"))
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with registry_process(tmp_path, CONFIG) as process:
-        yield process
 
 
 class Pusher(Clients):
@@ -100,6 +93,6 @@ def test_every_acknowledged_image_is_whole_and_no_other_byte_stays(server: Serve
     last = ok(wire.post_json(GC, {"grace_seconds": 0, "delete_untagged": True})).json
     assert removed + last["removed"]["blobs"] > 0
     expected = {digest_of(data) for image in kept.values() for data in (*image.blobs, image.manifest)}
-    stored = [path for path in (tmp_path / "data/storages/main/blobs").rglob("*") if path.is_file()]
+    stored = [path for path in (server.folder / "data/storages/main/blobs").rglob("*") if path.is_file()]
     assert {digest_of(path.read_bytes()) for path in stored} == expected
     assert len(stored) == len(expected)

@@ -10,21 +10,16 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.clients import program
+from tests.support.configurations import hosted
 from tests.support.daemons import containerd, dockerd
 from tests.support.images import Image, digest_of, make_image
 from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, Clients, push_image, registry_process
+from tests.support.registries import ADMIN, Clients, push_image
 from tests.support.relay import Relay
 from tests.support.wire import Wire
 
 SIZE = 4 * 1024 * 1024
-CONFIG = '[[bootstrap.repositories]]\nname = "images"\nformat = "docker"\n'
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with registry_process(tmp_path_factory.mktemp("server"), CONFIG) as process:
-        yield process
+CONFIG = hosted("docker", "images")
 
 
 @pytest.fixture(scope="module")

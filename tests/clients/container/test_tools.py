@@ -6,63 +6,29 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.support.clients import client_environment, program, run_client
+from tests.support.configurations import MOVING, PRIVATE, config, hosted
 from tests.support.images import digest_of, make_image, write_layout
-from tests.support.processes import ServerProcess, twistd_process
+from tests.support.processes import ServerProcess
+from tests.support.registries import ADMIN
 from tests.support.wire import Wire
 
-USER, PASSWORD = "admin", "correct horse battery"
+USER, PASSWORD = ADMIN
 CREDS = f"{USER}:{PASSWORD}"
 
-CONFIG = """
-[[bootstrap.repositories]]
-name = "images"
-format = "docker"
-
-[[bootstrap.repositories]]
-name = "moving"
-format = "docker"
-config = { type = "Hosted", push_rules = { allow_tag_overwrite = true } }
-
-[[bootstrap.repositories]]
-name = "private"
-format = "docker"
-visibility = "private"
-
-[[bootstrap.repositories]]
-name = "tokens"
-format = "docker"
-config = { type = "Hosted", push_rules = { must_use_auth_token_for_push = true } }
-
-[container]
-default_repository = "main/moving"
-"""
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A running server with container repositories of several rules."""
-    folder = tmp_path_factory.mktemp("registry")
-    (folder / "pkgrepo.toml").write_text(CONFIG)
-    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
-    process.wait_ready()
-    yield process
-    process.stop()
-    assert "Traceback" not in process.output, process.output
-
-
-@pytest.fixture
-def wire(registry: ServerProcess) -> Wire:
-    return Wire(registry.url, (USER, PASSWORD))
-
-
-@pytest.fixture
-def host(registry: ServerProcess) -> str:
-    return urlsplit(registry.url).netloc
+CONFIG = (
+    hosted(
+        "docker",
+        "images",
+        moving=MOVING,
+        private=PRIVATE,
+        tokens=config(push_rules="must_use_auth_token_for_push = true"),
+    )
+    + '[container]\ndefault_repository = "main/moving"\n'
+)
 
 
 class Tools:
@@ -120,15 +86,13 @@ def test_skopeo_pushes_inspects_lists_and_pulls(tools: Tools, host: str) -> None
     assert (pulled / "manifest.json").read_bytes() == make_image("hello").manifest
 
 
-def test_skopeo_copies_without_sending_layers_again(
-    tools: Tools, host: str, wire: Wire, registry: ServerProcess
-) -> None:
+def test_skopeo_copies_without_sending_layers_again(tools: Tools, host: str, wire: Wire, server: ServerProcess) -> None:
     source, target = f"{host}/main/images/copy/from", f"{host}/main/images/copy/to"
     tools.push("copied", f"{source}:v1")
     arguments = ["--src-tls-verify=false", "--dest-tls-verify=false", "--dest-creds", CREDS]
     tools.skopeo("copy", *arguments, f"docker://{source}:v1", f"docker://{target}:v1")
     assert wire.get("/v2/main/images/copy/to/manifests/v1").body == make_image("copied").manifest
-    starts = registry.lines("POST /v2/main/images/copy/to/blobs/uploads/", 1)
+    starts = server.lines("POST /v2/main/images/copy/to/blobs/uploads/", 1)
     assert " 201 " in starts[0], "the layer was mounted"
 
 

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.support.clients import client_environment, program, run_client
+from tests.support.configurations import hosted, trusting
 from tests.support.images import Image, make_image, write_layout
-from tests.support.processes import ServerProcess, twistd_process
 from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature_tag
 
 USER, PASSWORD = "admin", "correct horse battery"
-
-CONFIG = """
-[[bootstrap.repositories]]
-name = "images"
-format = "docker"
-
-[bootstrap.repositories.config]
-type = "Hosted"
-push_rules = { require_content_trust = true, allow_tag_overwrite = true }
-trust = { keys = ['''KEY'''] }
-"""
 
 
 @pytest.fixture(scope="module")
@@ -35,15 +22,9 @@ def signer() -> Signer:
 
 
 @pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory, signer: Signer) -> Iterator[ServerProcess]:
-    """A running server that trusts the signer alone."""
-    folder = tmp_path_factory.mktemp("registry")
-    (folder / "pkgrepo.toml").write_text(CONFIG.replace("KEY", signer.pem))
-    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
-    process.wait_ready()
-    yield process
-    process.stop()
-    assert "Traceback" not in process.output, process.output
+def configuration(signer: Signer) -> str:
+    """A repository that trusts the signer alone."""
+    return hosted("docker", images=trusting(signer.pem, "allow_tag_overwrite = true"))
 
 
 class Skopeo:
@@ -80,9 +61,9 @@ class Skopeo:
 
 
 @pytest.fixture
-def skopeo(tmp_path: Path, registry: ServerProcess) -> Skopeo:
+def skopeo(tmp_path: Path, host: str) -> Skopeo:
     (tmp_path / "run").mkdir()
-    return Skopeo(tmp_path, urlsplit(registry.url).netloc)
+    return Skopeo(tmp_path, host)
 
 
 def test_skopeo_pulls_only_what_is_signed(skopeo: Skopeo, signer: Signer) -> None:

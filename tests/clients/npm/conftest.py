@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
+from tests.support.configurations import PRIVATE, hosted
 from tests.support.index import PASSWORD, USER
 from tests.support.nodeclients import NodeBench, Registry
-from tests.support.processes import ServerProcess, twistd_process
+from tests.support.processes import ServerProcess
+from tests.support.registries import ok
 from tests.support.wire import Wire
-
-CONFIG = """
-[npm]
-advisories = "osv"
-
-[[bootstrap.repositories]]
-name = "npm"
-format = "npm"
-
-[[bootstrap.repositories]]
-name = "private"
-format = "npm"
-visibility = "private"
-"""
 
 ADVISORY = {
     "id": "GHSA-aaaa-bbbb-cccc",
@@ -40,20 +28,19 @@ ADVISORY = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A running server with two npm repositories, which knows of one vulnerability."""
-    folder = tmp_path_factory.mktemp("server")
-    (folder / "pkgrepo.toml").write_text(CONFIG)
-    (folder / "osv").mkdir()
-    (folder / "osv" / "one.json").write_text(json.dumps(ADVISORY))
-    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
-    process.wait_ready()
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two npm repositories and one vulnerability."""
+    advisories = tmp_path_factory.mktemp("osv")
+    (advisories / "one.json").write_text(json.dumps(ADVISORY))
+    return f'[npm]\nadvisories = "{advisories}"\n' + hosted("npm", "npm", private=PRIVATE)
+
+
+@pytest.fixture(scope="module")
+def server(server: ServerProcess) -> ServerProcess:
+    """The same, with a user who has no rights."""
     bob = {"username": "bob", "password": "bob keeps bees at home", "email": "bob@example.org"}
-    made = Wire(f"{process.url}/api", (USER, PASSWORD)).post_json("/users", bob)
-    assert made.status == 201, made
-    yield process
-    assert process.stop() in (0, -15), process.output  # twistd ends by the signal it got
-    assert "Traceback" not in process.output, process.output
+    ok(Wire(f"{server.url}/api", (USER, PASSWORD)).post_json("/users", bob))
+    return server
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.configurations import MOVING, hosted
 from tests.support.images import OCI_IMAGE, digest_of, make_image
-from tests.support.processes import ServerProcess, twistd_process
+from tests.support.processes import ServerProcess, restarts
 from tests.support.wire import Reply, Wire, read_reply
 
 ADMIN = ("admin", "correct horse battery")
@@ -16,31 +17,14 @@ DATA = bytes(range(256)) * 4096  # a megabyte: more than is read ahead of the di
 DIGEST = digest_of(DATA)
 UPLOADS = "/v2/main/images/app/blobs/uploads/"
 
-CONFIG = """
-[[bootstrap.repositories]]
-name = "images"
-format = "docker"
-config = { type = "Hosted", push_rules = { allow_tag_overwrite = true } }
-"""
-
 Run = Callable[[], ServerProcess]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     """Starts servers over the same data."""
-    (tmp_path / "pkgrepo.toml").write_text(CONFIG)
-    processes: list[ServerProcess] = []
-
-    def start() -> ServerProcess:
-        processes.append(twistd_process(tmp_path, "--config", str(tmp_path / "pkgrepo.toml")))
-        processes[-1].wait_ready()
-        return processes[-1]
-
-    yield start
-    for process in processes:
-        process.stop()
-        assert "Traceback" not in process.output, process.output
+    with restarts(tmp_path, hosted("docker", images=MOVING)) as start:
+        yield start
 
 
 def wire(process: ServerProcess) -> Wire:

@@ -6,27 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.processes import ServerProcess, twistd_process
+from tests.support.configurations import hosted
+from tests.support.processes import ServerProcess, running
 from tests.support.registries import ADMIN
 from tests.support.wire import Wire, basic, read_reply
 
 pytestmark = pytest.mark.server
 
 CONFIG = """
-[server]
-trusted_proxies = ["127.0.0.1"]
-[limits]
-login_failures = 1000
-[[bootstrap.repositories]]
-name = "py"
-format = "python"
-[[bootstrap.repositories]]
-name = "node"
-format = "npm"
-[[bootstrap.repositories]]
-name = "images"
-format = "docker"
-"""
+server.trusted_proxies = ["127.0.0.1"]
+limits.login_failures = 1000
+""" + "".join((hosted("python", "py"), hosted("npm", "node"), hosted("docker", "images")))
 PATHS = [
     "/",
     "*",
@@ -92,13 +82,8 @@ FIELDS = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    folder = tmp_path_factory.mktemp("odd")
-    (folder / "pkgrepo.toml").write_text(CONFIG)
-    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
-    process.wait_ready()
-    yield process
-    process.stop()
-    assert "Traceback" not in process.output, process.output
+    with running(tmp_path_factory.mktemp("odd"), CONFIG) as process:
+        yield process
 
 
 @pytest.mark.parametrize("path", PATHS, ids=[path[:40] for path in PATHS])

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.auth.tokens.text import hash_token, make_token
+from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.model import TokenKind
+from tests.support.configurations import PRIVATE, config, hosted, tokens
 from tests.support.index import PASSWORD, USER
 from tests.support.npmpkgs import make_publish
-from tests.support.processes import ServerProcess, twistd_process
+from tests.support.processes import ServerProcess, running
+from tests.support.registries import ok
 from tests.support.wire import Reply, Wire
 
 MAX_UPLOAD = 2 * 1024 * 1024  # bytes
@@ -21,9 +23,9 @@ BOB = ("bob", "bob keeps bees at home")
 REPOSITORIES = {
     "npm": "",
     "search": "",
-    "private": 'visibility = "private"',
-    "reusable": 'config = { type = "Hosted", policy = { reuse_deleted_names = true } }',
-    "careful": 'config = { type = "Hosted", policy = { manifest_mismatch = "refuse" } }',
+    "private": PRIVATE,
+    "reusable": config(policy="reuse_deleted_names = true"),
+    "careful": config(policy='manifest_mismatch = "refuse"'),
 }
 
 # By name: repositories, actions, packages.
@@ -63,28 +65,16 @@ def npm_server(tmp_path_factory: pytest.TempPathFactory, npm_tokens: dict[str, s
     folder = tmp_path_factory.mktemp("npm_server")
     (folder / "osv").mkdir()
     (folder / "osv" / "one.json").write_text(json.dumps(ADVISORY))
-    lines = ["[server]", f"max_upload = {MAX_UPLOAD}", "trusted_proxies = ['127.0.0.1']"]
-    lines += ["[limits]", "login_failures = 1000", "[npm]", 'advisories = "osv"']
-    for name, rest in REPOSITORIES.items():
-        lines += ["[[bootstrap.repositories]]", f'name = "{name}"', 'format = "npm"', rest]
-    for name, (repository, actions, packages) in TOKENS.items():
-        lines += [
-            "[[bootstrap.tokens]]",
-            f'name = "{name}"',
-            f'user = "{USER}"',
-            f'hash = "{hash_token(npm_tokens[name]).hex()}"',
-            f"packages = {packages}",
-            f'repositories = [{{ repository = "{repository}", actions = {actions} }}]',
-        ]
-    (folder / "pkgrepo.toml").write_text("\n".join(lines) + "\n")
-    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
-    process.wait_ready()
-    bob = {"username": BOB[0], "password": BOB[1], "email": "bob@example.org"}
-    made = Wire(f"{process.url}/api", (USER, PASSWORD)).post_json("/users", bob)
-    assert made.status == 201, made
-    yield process
-    process.stop()
-    assert "Traceback" not in process.output, process.output
+    head = f"""
+server.max_upload = {MAX_UPLOAD}
+server.trusted_proxies = ["127.0.0.1"]
+limits.login_failures = 1000
+npm.advisories = "osv"
+"""
+    with running(folder, head + hosted("npm", **REPOSITORIES) + tokens(USER, npm_tokens, TOKENS)) as process:
+        bob = {"username": BOB[0], "password": BOB[1], "email": "bob@example.org"}
+        ok(Wire(f"{process.url}/api", (USER, PASSWORD)).post_json("/users", bob))
+        yield process
 
 
 @pytest.fixture

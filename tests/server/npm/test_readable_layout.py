@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.audit import Data, pkgrepo, stop_in_step
+from tests.support.configurations import hosted
 from tests.support.index import PASSWORD, USER
 from tests.support.npmpkgs import make_bundle, make_publish, make_tarball
+from tests.support.processes import restarts
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.server
 
-CONFIG = '[[bootstrap.repositories]]\nname = "npm"\nformat = "npm"\n'
 BUNDLE = make_bundle("@team/tool", "0.1.0", make_tarball("@team/tool", "0.1.0"))
 
 
@@ -28,15 +29,15 @@ def comparable(document):
 
 
 @pytest.fixture
-def start(tmp_path, run_twistd):
-    (tmp_path / "pkgrepo.toml").write_text(CONFIG)
+def start(tmp_path):
+    """Starts servers on one data folder, with their repository ``npm`` as the admin sees it."""
+    with restarts(tmp_path, hosted("npm", "npm")) as run:
 
-    def run():
-        server = run_twistd("--config", str(tmp_path / "pkgrepo.toml"))
-        address = f"{server.wait_ready()}/repositories/main/npm"
-        return server, Wire(address, (USER, PASSWORD))
+        def start():
+            server = run()
+            return server, Wire(f"{server.url}/repositories/main/npm", (USER, PASSWORD))
 
-    return run
+        yield start
 
 
 def fill(npm):

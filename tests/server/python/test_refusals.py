@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from tests.server.conftest import MAX_UPLOAD
+from tests.server.python.conftest import MAX_UPLOAD
 from tests.support import forms
 from tests.support.patience import PATIENCE_S
 from tests.support.pyprojects import make_metadata, make_sdist, make_tar_gz, make_wheel, make_zip

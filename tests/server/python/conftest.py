@@ -8,10 +8,11 @@ from urllib.parse import quote
 
 import pytest
 
-from pkgrepo.auth.tokens.text import hash_token, make_token
+from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.model import TokenKind
+from tests.support.configurations import PRIVATE, config, hosted, tokens
 from tests.support.index import PASSWORD, USER
-from tests.support.processes import ServerProcess, twistd_process
+from tests.support.processes import ServerProcess, running
 from tests.support.pyprojects import make_wheel
 from tests.support.wire import Wire
 
@@ -22,12 +23,12 @@ REPOSITORIES = {
     "fresh": "",
     "turned": "",
     "dated": "",
-    "private": 'visibility = "private"',
+    "private": PRIVATE,
     "hidden": 'visibility = "hidden"',
-    "guarded": 'config = { type = "Hosted", auth = { enabled = true } }',
-    "overwritable": 'config = { type = "Hosted", policy = { allow_overwrite = true } }',
-    "reusable": 'config = { type = "Hosted", policy = { reuse_deleted_names = true } }',
-    "strict": 'config = { type = "Hosted", policy = { strict_filenames = true } }',
+    "guarded": config(auth="enabled = true"),
+    "overwritable": config(policy="allow_overwrite = true"),
+    "reusable": config(policy="reuse_deleted_names = true"),
+    "strict": config(policy="strict_filenames = true"),
 }
 
 # By name: repositories, actions, packages.
@@ -48,24 +49,9 @@ def token_texts() -> dict[str, str]:
 def python_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[str, str]) -> Iterator[ServerProcess]:
     """A running server with the repositories and tokens above."""
     folder = tmp_path_factory.mktemp("python_server")
-    lines = ["[server]", f"max_upload = {MAX_UPLOAD}", "[limits]", "login_failures = 1000"]
-    for name, rest in REPOSITORIES.items():
-        lines += ["[[bootstrap.repositories]]", f'name = "{name}"', 'format = "python"', rest]
-    for name, (repository, actions, packages) in TOKENS.items():
-        lines += [
-            "[[bootstrap.tokens]]",
-            f'name = "{name}"',
-            f'user = "{USER}"',
-            f'hash = "{hash_token(token_texts[name]).hex()}"',
-            f"packages = {packages}",
-            f'repositories = [{{ repository = "{repository}", actions = {actions} }}]',
-        ]
-    (folder / "pkgrepo.toml").write_text("\n".join(lines) + "\n")
-    process = twistd_process(folder, "--config", str(folder / "pkgrepo.toml"))
-    process.wait_ready()
-    yield process
-    process.stop()
-    assert "Traceback" not in process.output, process.output
+    head = f"server.max_upload = {MAX_UPLOAD}\nlimits.login_failures = 1000\n"
+    with running(folder, head + hosted("python", **REPOSITORIES) + tokens(USER, token_texts, TOKENS)) as process:
+        yield process
 
 
 @pytest.fixture

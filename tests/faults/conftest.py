@@ -1,0 +1,24 @@
+"""Servers in processes of their own that go and come again on one data folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.audit import Data
+from tests.support.processes import ServerProcess, restarts
+
+
+@pytest.fixture
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
+    """Starts servers on one data folder, with the module's ``REPOSITORIES``; see ``restarts``."""
+    with restarts(tmp_path, getattr(request.module, "REPOSITORIES", "")) as start:
+        yield start
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Data:
+    """What those servers keep."""
+    return Data(tmp_path / "data")

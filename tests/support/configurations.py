@@ -1,0 +1,47 @@
+"""Configurations of servers for tests, in TOML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pkgrepo.auth.tokens.text import hash_token
+
+PRIVATE = 'visibility = "private"'
+
+
+def hosted(format: str, *names: str, **others: str) -> str:
+    """Repositories of one format: public ones by name alone, others with their further lines."""
+    settings = dict.fromkeys(names, "") | others
+    return "".join(
+        f'[[bootstrap.repositories]]\nname = "{name}"\nformat = "{format}"\n{lines}\n'
+        for name, lines in settings.items()
+    )
+
+
+def config(**parts: str) -> str:
+    """The line of a repository whose rules are not the defaults: ``config(policy="allow_overwrite = true")``."""
+    rules = "".join(f", {name} = {{ {rules} }}" for name, rules in parts.items())
+    return f'config = {{ type = "Hosted"{rules} }}'
+
+
+MOVING = config(push_rules="allow_tag_overwrite = true")  # tags may move
+
+
+def trusting(key: str, *rules: str) -> str:
+    """The line of a container repository that shows what this key signed."""
+    return config(push_rules=", ".join(("require_content_trust = true", *rules)), trust=f"keys = ['''{key}''']")
+
+
+def tokens(user: str, texts: Mapping[str, str], scopes: Mapping[str, tuple[str, Sequence[str], Sequence[str]]]) -> str:
+    """Tokens of a user by name; a scope is repositories, actions and packages."""
+    lines = []
+    for name, (repository, actions, packages) in scopes.items():
+        lines += [
+            "[[bootstrap.tokens]]",
+            f'name = "{name}"',
+            f'user = "{user}"',
+            f'hash = "{hash_token(texts[name]).hex()}"',
+            f"packages = {packages}",
+            f'repositories = [{{ repository = "{repository}", actions = {actions} }}]',
+        ]
+    return "\n".join(lines) + "\n"
