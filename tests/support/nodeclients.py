@@ -1,4 +1,4 @@
-"""An npm repository as client programs see it, and a bench on which all of them are told about it."""
+"""An npm repository, and a workbench to run Node's package clients against it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLIENTS = (*NPMS, *PNPMS, "yarn-1", "yarn-4", "bun")
 
 
 class Registry:
-    """The repository at ``path`` of a server; ``url`` ends with a slash."""
+    """The repository at a path of a server; ``url`` ends with a slash."""
 
     def __init__(self, url: str, path: str) -> None:
         self.server = url
@@ -28,12 +28,12 @@ class Registry:
 
     @property
     def key(self) -> str:
-        """The beginning of the registry's settings in an .npmrc."""
+        """The prefix of the registry's settings in an .npmrc."""
         parts = urlsplit(self.url)
         return f"//{parts.netloc}{parts.path}"
 
     def token(self, **body: Any) -> str:
-        """A new token of the admin, who logs in for it; with a body, one that ``npm token create`` would make."""
+        """A new token of the admin from a login; with a body, from ``npm token create`` with that body."""
         login = self.ask("PUT", "-/user/org.couchdb.user:admin", json={"name": USER, "password": PASSWORD})
         token: str = login.json()["token"]
         if not body:
@@ -44,7 +44,7 @@ class Registry:
         return text
 
     def document(self, name: str) -> Mapping[str, Any]:
-        """A packument."""
+        """The packument of a package."""
         found: Mapping[str, Any] = self.ask("GET", name.replace("/", "%2f")).json()
         return found
 
@@ -59,9 +59,9 @@ class Registry:
 
 class NodeBench:
     """
-    Where Node's clients run: with a home, caches and settings of their own, and ``registry`` as their only one.
+    A folder to run Node's clients in, with its own home, caches and settings, and ``registry`` as the only registry.
 
-    Without a ``token`` they are nobody.
+    Without a ``token`` requests are anonymous.
     """
 
     def __init__(self, folder: Path, registry: Registry, token: str | None) -> None:
@@ -81,7 +81,7 @@ class NodeBench:
         self.log_in(token)
 
     def log_in(self, token: str | None) -> None:
-        """Use another token from here on, or none."""
+        """Use another token from now on, or none."""
         self.token = token
         lines = [f"registry={self.registry.url}"]
         if token is not None:
@@ -89,14 +89,14 @@ class NodeBench:
         (self.home / ".npmrc").write_text("\n".join(lines) + "\n")
 
     def run(self, name: str, *command: str, cwd: Path | None = None, status: int | None = 0, **variables: str) -> str:
-        """What a client printed; see ``run_client``."""
+        """The output of a client; see ``run_client``."""
         # yarn 1 keeps its token to itself otherwise; today's npm warns of the setting.
         always = {"npm_config_always_auth": "true"} if name == "yarn-1" else {}
         environ = {**self.environ, **always, **variables}
         return run_client([client(name), *command], environ=environ, folder=cwd or self.folder, status=status).stdout
 
     def package(self, name: str, version: str = "1.0.0", files: Mapping[str, str] | None = None, **fields: Any) -> Path:
-        """A package on the disk, ready to be published."""
+        """The folder of a new package that can be published."""
         place = self._place(f"package-{name}-{version}")
         manifest = {"name": name, "version": version, "description": f"{name} for tests", "main": "index.js", **fields}
         (place / "package.json").write_text(json.dumps(manifest, indent=2))
@@ -108,7 +108,7 @@ class NodeBench:
         return place
 
     def project(self, title: str, **fields: Any) -> Path:
-        """A project on the disk that packages are installed into."""
+        """The folder of a new project, to install packages into."""
         place = self._place(f"project-{title}")
         (place / "package.json").write_text(json.dumps({"name": "app", "version": "0.0.0", "private": True, **fields}))
         self._yarnrc(place)
@@ -131,7 +131,7 @@ class NodeBench:
         return self.run(name, *command.get(name, ("add",)), *packages, cwd=place, status=status)
 
     def required(self, place: Path, name: str) -> str:
-        """What an installed package says of itself: ``name@version``."""
+        """The value that an installed package exports: ``name@version``."""
         command = [program("node"), "-e", f"process.stdout.write(require({json.dumps(name)}))"]
         return run_client(command, environ=self.environ, folder=place).stdout
 
@@ -141,7 +141,7 @@ class NodeBench:
         return place
 
     def _yarnrc(self, place: Path) -> None:
-        """The settings of yarn 4, which reads no .npmrc; a lockfile makes the folder a project of its own."""
+        """Write the settings of yarn 4, which reads no .npmrc, and a lockfile, which marks a project root."""
         lines = [
             f'npmRegistryServer: "{self.registry.url.rstrip("/")}"',
             'unsafeHttpWhitelist: ["127.0.0.1"]',

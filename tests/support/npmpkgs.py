@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
-import io
 import json
 import random
-import tarfile
 from collections.abc import Mapping
 from typing import Any
 
-EPOCH = 499162500  # what npm pack stamps on every file
+from tests.support.tarballs import make_tar_gz
+
 BUNDLE_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 
@@ -31,9 +29,9 @@ def make_tarball(
     pad: int = 0,
 ) -> bytes:
     """
-    A tarball, the same bytes every time; C{manifest} replaces the one that is made, C{files} come beside it.
+    A tarball, the same bytes every time; ``manifest`` replaces the one that is made, ``files`` come beside it.
 
-    C{pad} adds a file of so many bytes that do not compress.
+    ``pad`` adds a file of so many bytes that do not compress.
     """
     packed = make_manifest(name, version) if manifest is None else manifest
     members = {
@@ -42,23 +40,11 @@ def make_tarball(
         **({"padding.bin": random.Random(pad).randbytes(pad)} if pad else {}),
         **(files or {}),
     }
-    return make_tgz({f"{folder}/{path}": content for path, content in members.items()})
-
-
-def make_tgz(members: Mapping[str, bytes]) -> bytes:
-    """A gzipped tar archive of plain files."""
-    target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path, content in members.items():
-            info = tarfile.TarInfo(path)
-            info.size = len(content)
-            info.mtime = EPOCH
-            archive.addfile(info, io.BytesIO(content))
-    return gzip.compress(target.getvalue(), 1, mtime=EPOCH)
+    return make_tar_gz({f"{folder}/{path}": content for path, content in members.items()}, level=1)
 
 
 def make_dist(name: str, version: str, tarball: bytes) -> dict[str, str]:
-    """What clients say of a tarball; the address is not under the registry's path, and without TLS."""
+    """The ``dist`` that clients send; its address is not under the registry's path, and has no TLS."""
     return {
         "integrity": f"sha512-{base64.b64encode(hashlib.sha512(tarball).digest()).decode()}",
         "shasum": hashlib.sha1(tarball).hexdigest(),
@@ -67,7 +53,7 @@ def make_dist(name: str, version: str, tarball: bytes) -> dict[str, str]:
 
 
 def make_bundle(name: str, version: str, tarball: bytes, **statement: Any) -> str:
-    """A provenance bundle as a build service would sign it, with a signature that verifies nowhere."""
+    """A provenance bundle as of a build service, with an invalid signature."""
     subject = {
         "name": f"pkg:npm/{name.replace('@', '%40')}@{version}",
         "digest": {"sha512": hashlib.sha512(tarball).hexdigest()},
@@ -90,9 +76,9 @@ def make_publish(
     **fields: Any,
 ) -> bytes:
     """
-    The body of a publish request as C{npm}, C{pnpm}, C{yarn1}, C{yarn4} or C{bun} writes it.
+    The body of a publish request as ``npm``, ``pnpm``, ``yarn1``, ``yarn4`` or ``bun`` writes it.
 
-    C{fields} are more of the manifest; C{bundle} is a provenance bundle, in JSON.
+    ``fields`` are more of the manifest; ``bundle`` is a provenance bundle, in JSON.
     """
     if tarball is None:
         tarball = make_tarball(name, version, manifest=make_manifest(name, version, **fields))
@@ -148,7 +134,7 @@ def _npm(
 
 
 def _with_junk(*args: Any) -> dict[str, Any]:
-    """What pnpm and bun leave in the manifest."""
+    """The document of pnpm and bun, which leave private keys in the manifest."""
     name, version, _, dist, *_ = args
     document = _npm(*args)
     document["versions"][version] |= {
@@ -168,7 +154,7 @@ def _bun(*args: Any) -> dict[str, Any]:
 
 
 def _yarn1(*args: Any) -> dict[str, Any]:
-    """No digest but sha1, and no access."""
+    """The document of yarn 1: no digest but sha1, and no access."""
     document = _npm(*args)
     sent = document["versions"][args[1]]
     sent["dist"] = {key: value for key, value in sent["dist"].items() if key != "integrity"}
@@ -176,7 +162,7 @@ def _yarn1(*args: Any) -> dict[str, Any]:
 
 
 def _yarn4(*args: Any) -> dict[str, Any]:
-    """Attachments before the name, and the readme beside the versions."""
+    """The document of yarn 4: attachments before the name, and the readme beside the versions."""
     document = _npm(*args)
     sent = document["versions"][args[1]]
     document["readme"] = sent.pop("readme")

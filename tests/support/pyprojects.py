@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import io
 import random
 import re
-import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 
+from tests.support.tarballs import make_tar_gz
+
 DATE = (2024, 1, 1, 0, 0, 0)
-EPOCH = 1704067200
 
 Fields = Sequence[tuple[str, str]]
 
@@ -119,18 +118,6 @@ def make_zip(members: Mapping[str, bytes]) -> bytes:
             info.external_attr = 0o100644 << 16
             archive.writestr(info, content)
     return target.getvalue()
-
-
-def make_tar_gz(members: Mapping[str, bytes]) -> bytes:
-    """A gzipped tar archive, the same bytes every time."""
-    target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path, content in members.items():
-            info = tarfile.TarInfo(path)
-            info.size = len(content)
-            info.mtime = EPOCH
-            archive.addfile(info, io.BytesIO(content))
-    return gzip.compress(target.getvalue(), mtime=EPOCH)
 
 
 def _padding(path: str, size: int) -> dict[str, bytes]:

@@ -99,7 +99,7 @@ def test_pnpm_shows_access(bench: NodeBench) -> None:
 @pytest.mark.parametrize("command", [("team", "ls", "@acme"), ("team", "create", "@acme:dev"), ("org", "ls", "acme")])
 def test_team_commands_print_the_refusal(bench: NodeBench, client: str, command: tuple[str, ...]) -> None:
     if client in PNPMS and command[0] == "org":
-        return  # a word that it does not know
+        return  # this client has no such command
     printed = bench.run(client, *command, status=1)
     assert "this registry has no organisations and teams" in " ".join(printed.replace("│", "").split()), printed
 

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 
 class Terminal:
-    """A client on a terminal of its own: what it prints is read, what it asks is answered."""
+    """A client on a pseudo-terminal, whose output is read and whose questions are answered."""
 
     def __init__(self, bench: NodeBench, name: str, *command: str) -> None:
         self._master, end = pty.openpty()
@@ -32,19 +32,19 @@ class Terminal:
         self.output = ""
 
     def read_until(self, pattern: str) -> re.Match[str]:
-        """What has been printed, as soon as it matches."""
+        """The match of a pattern, as soon as it is in the output."""
         while (found := re.search(pattern, self.output)) is None:
             self.output += self._read()
         return found
 
     def answer(self, pattern: str, text: str) -> None:
-        """Type a line when a question is asked."""
+        """Type a line when the output matches the pattern of a question."""
         end = self.read_until(pattern).end()
         self.output = self.output[end:]
         os.write(self._master, text.encode() + b"\n")
 
     def wait(self) -> int:
-        """The exit status, once it ends."""
+        """The exit status, after the client has ended."""
         while self._process.poll() is None:
             try:
                 self.output += self._read()
@@ -56,7 +56,7 @@ class Terminal:
     def _read(self) -> str:
         try:
             data = os.read(self._master, 4096)
-        except OSError:  # the other end is closed
+        except OSError:  # the client has closed its end
             data = b""
         assert data, f"it ended: {self.output}"
         return data.decode("utf-8", "replace")

@@ -61,7 +61,7 @@ def test_published_metadata_is_served_unchanged(published: Registry, publisher: 
         "_npmVersion",
         "_hasShrinkwrap",
     }
-    if publisher not in ("yarn-4", "bun"):  # which send none
+    if publisher not in ("yarn-4", "bun"):  # these clients send none
         assert document["readme"].startswith(f"# {plain(publisher)}")
     assert published.document(scoped(publisher))["dist-tags"]["beta"] == "1.0.0-beta.1"
 
@@ -105,7 +105,7 @@ def test_a_lockfile_is_enough_to_install(bench: NodeBench, npm: str) -> None:
     entry = document["packages"][f"node_modules/{name}"]
     assert entry["resolved"] == f"{bench.registry.url}{name}/-/{name}-1.0.0.tgz"
     public = bench.run(npm, "config", "get", "registry", "--userconfig=/dev/null").strip().splitlines()[-1]
-    # npm 9 asks the public registry's path at the root of our host, where no repository is.
+    # npm 9 requests the public registry's path at the root of our host, where there is no repository.
     others = [None] if npm == "npm-9" else [None, f"{public}{name}/-/{name}-1.0.0.tgz"]
     for number, resolved in enumerate([entry["resolved"], *others]):
         entry["resolved"] = resolved
@@ -126,7 +126,7 @@ def test_pnpm_installs_what_its_lockfile_says(bench: NodeBench, pnpm: str) -> No
     bench.publish(pnpm, bench.package(name, "1.1.0"))
     for number, command in enumerate([("install", "--frozen-lockfile"), ("ci",)]):
         if command == ("ci",) and pnpm == "pnpm":
-            continue  # which has no such word
+            continue  # this client has no such command
         shutil.rmtree(project / "node_modules")
         bench.run(pnpm, *command, f"--config.store-dir={bench.folder}/store-{number}", cwd=project)
         assert bench.required(project, name) == f"{name}@1.0.0"

@@ -17,7 +17,7 @@ TRUSTING = f"--require={Path(__file__).with_name('no_root_of_trust.cjs')}"
 
 
 def test_signatures_are_verified_without_any_help(bench: NodeBench) -> None:
-    # By the last npm that needs no root of trust from outside.
+    # With the last npm that verifies without a root of trust from the network.
     bench.publish("npm-11", bench.package("@signed/x"))
     project = bench.project("signed")
     bench.install("npm-8", project, "@signed/x")
@@ -35,7 +35,7 @@ def test_provenance_is_published_and_shown(bench: NodeBench, registry: Registry,
 
 
 def test_signatures_and_provenance_are_verified(bench: NodeBench) -> None:
-    # npm 9 and 10 take no provenance without a second statement, signed by the public registry's operator.
+    # npm 9 and 10 reject provenance without a second statement, which the operator of the public registry signs.
     publish_proven(bench, "npm-11", "@proven/x")
     bench.publish("npm-11", bench.package("unproven"))
     project = bench.project("proven")
@@ -55,7 +55,7 @@ def test_signatures_are_verified(bench: NodeBench, npm: str) -> None:
 
 
 def publish_proven(bench: NodeBench, npm: str, name: str) -> None:
-    """Publish a package with a provenance file that fits its tarball."""
+    """Publish a package with a provenance file for its tarball."""
     place = bench.package(name)
     (packed,) = json.loads(bench.run(npm, "pack", "--json", cwd=place))
     tarball = place / packed["filename"]

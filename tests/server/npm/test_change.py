@@ -115,7 +115,7 @@ def test_a_version_is_unpublished(npm, publish, document, write, name):
     assert first.json["rev"] == document(name)["_rev"]
     left = document(name)
     assert sorted(left["versions"]) == ["1.0.0", "2.0.0-rc.1"]
-    assert left["dist-tags"] == {"latest": "2.0.0-rc.1", "next": "2.0.0-rc.1"}  # as the client has worked it out
+    assert left["dist-tags"] == {"latest": "2.0.0-rc.1", "next": "2.0.0-rc.1"}  # as the client computed them
     assert "1.1.0" not in left["time"]
     assert npm.get(f"/{name}/-/{bare}-1.1.0.tgz").status == 404
     assert npm.get(f"/{name}/1.1.0").status == 404
@@ -385,7 +385,7 @@ def test_access_is_that_of_the_repository(npm, publish, registry, write):
     assert write("/-/package/@shown%2fx/access", {"publish_requires_tfa": False}, "POST").status == 200
     assert write("/-/package/@shown%2fx/access", {"access": "restricted"}, "POST").status == 403
     assert npm.get("/-/org/shown/package").json == {"@shown/x": "write"}
-    assert npm.get("/-/org/admin/package").status == 404  # npm then asks for what the user has
+    assert npm.get("/-/org/admin/package").status == 404  # npm then requests the packages of a user
     assert npm.get("/-/user/admin/package").json["@shown/x"] == "write"
     publish("hidden", where=registry("private"))
     assert registry("private").get("/-/package/hidden/visibility").json == {"public": False}

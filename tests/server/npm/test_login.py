@@ -14,7 +14,7 @@ pytestmark = pytest.mark.server
 
 
 class Bearer(Wire):
-    """A client that has a token."""
+    """A client that sends a token."""
 
     def __init__(self, where, token):
         super().__init__(where.url)

@@ -75,7 +75,7 @@ def test_a_document_to_be_written_back_is_full_and_never_answered_with_304(npm, 
 
 
 def told_date(reply):
-    """When the package changed, as the answer says; None when it does not."""
+    """The time in the Last-Modified field; None when there is none."""
     told = reply.headers.get("last-modified")
     return None if told is None else parsedate_to_datetime(told)
 
@@ -100,7 +100,7 @@ def test_if_modified_since_gives_304(npm, publish, accept):
 
 
 def test_dates_alone_never_hide_a_change(npm, publish):
-    """However many changes happen within one second, and while their dates are still to come."""
+    """Several changes lie within one second, and in a second that has not ended."""
     seen = set()
     publish("hurried", "1.0.0")
     for patch in range(1, 6):
@@ -290,7 +290,7 @@ def test_other_methods_are_refused_in_json(npm, method):
     ("method", "path", "allowed"),
     [
         ("POST", "/x", "GET, HEAD, PUT, DELETE"),
-        ("DELETE", "/x", "GET, HEAD, PUT, DELETE"),  # without the revision that it is removed at
+        ("DELETE", "/x", "GET, HEAD, PUT, DELETE"),  # without a revision
         ("PUT", "/x/-/x-1.0.0.tgz", "GET, HEAD, DELETE"),
         ("DELETE", "/", "GET, HEAD, PUT"),
     ],

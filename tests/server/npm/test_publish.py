@@ -10,7 +10,8 @@ import pytest
 
 from tests.server.npm.conftest import MAX_UPLOAD
 from tests.support.index import PASSWORD, USER
-from tests.support.npmpkgs import CLIENTS, make_bundle, make_manifest, make_publish, make_tarball, make_tgz
+from tests.support.npmpkgs import CLIENTS, make_bundle, make_manifest, make_publish, make_tarball
+from tests.support.tarballs import make_tar_gz
 from tests.support.wire import read_reply
 
 pytestmark = pytest.mark.server
@@ -77,7 +78,7 @@ def test_a_version_is_published_once(npm, publish):
 
 
 def test_build_metadata_is_left_out(npm, publish):
-    # As npm does before it publishes: it finds no version that has any.
+    # npm asks so before it publishes: stored versions have no build metadata.
     publish("built", "1.0.0+a", tag="made")
     document = npm.get("/built").json
     assert (list(document["versions"]), document["dist-tags"]["made"]) == (["1.0.0"], "1.0.0")
@@ -221,10 +222,10 @@ def test_invalid_versions_are_refused(npm, version):
     [
         (b"not a tarball", "gzip"),
         (make_tarball("inside", "1.0.0")[:-20], "inside-1.0.0.tgz"),
-        (make_tgz({"package/index.js": b""}), "package.json"),
+        (make_tar_gz({"package/index.js": b""}), "package.json"),
         (make_tarball("somebody-else", "1.0.0"), "somebody-else"),
         (make_tarball("inside", "2.0.0"), "2.0.0"),
-        (make_tgz({"package/package.json": b"{"}), "package.json"),
+        (make_tar_gz({"package/package.json": b"{"}), "package.json"),
     ],
 )
 def test_a_malformed_or_wrong_tarball_is_refused(npm, tarball, told):
@@ -259,7 +260,7 @@ def test_an_unauthorized_publish_is_refused_before_the_body(npm, as_token):
     assert as_token("elsewhere").put("/forbidden", body).status == 403
     connection = npm.connect()
     connection.sendall(as_token("reader").head_lines("PUT", "/forbidden", Content_Length="1000000"))
-    assert read_reply(connection, "PUT").status == 403  # without a byte of the body
+    assert read_reply(connection, "PUT").status == 403  # before any byte of the body is sent
     connection.close()
 
 
@@ -340,7 +341,7 @@ def test_a_permission_revoked_during_an_upload_prevents_the_publish(npm):
         "PUT", "/late", Content_Length=str(len(body)), Authorization=f"Bearer {token}", Expect="100-continue"
     )
     connection.sendall(head)
-    assert read_reply(connection, "PUT").status == 100  # it was let in
+    assert read_reply(connection, "PUT").status == 100  # the head was accepted
     connection.sendall(body[:100])
     assert npm.ask("DELETE", f"/-/user/token/{token}").status == 200
     connection.sendall(body[100:])

@@ -22,7 +22,7 @@ def files_below(folder: Path) -> list[str]:
 
 
 def comparable(document):
-    """A packument without what a catalog that was built again tells otherwise: revision and signatures."""
+    """A packument without revision and signatures, which a rebuilt catalog makes anew."""
     for version in document["versions"].values():
         assert version["dist"].pop("signatures")
     return {key: value for key, value in document.items() if key != "_rev"}
@@ -41,7 +41,7 @@ def start(tmp_path):
 
 
 def fill(npm):
-    """Publishes, tags, deprecations, an owner, a star, and a version that was taken back."""
+    """Publishes, tags, deprecations, an owner, a star, and an unpublished version."""
     for name, version, options in (
         ("plain", "1.0.0", {}),
         ("plain", "1.1.0", {}),
@@ -106,7 +106,7 @@ def test_a_lost_catalog_is_rebuilt(tmp_path, start):
     assert npm.get("/plain/-/plain-1.1.0.tgz").body == make_tarball("plain", "1.1.0")
     assert npm.get("/-/npm/v1/attestations/@team%2ftool@0.1.0").status == 200
     assert npm.put("/plain", make_publish("plain", "1.1.0")).status == 403
-    assert npm.put("/plain", make_publish("plain", "1.2.0")).status == 403  # it was taken back
+    assert npm.put("/plain", make_publish("plain", "1.2.0")).status == 403  # it was unpublished
     server.stop()
 
 

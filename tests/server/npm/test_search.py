@@ -9,7 +9,7 @@ pytestmark = pytest.mark.server
 
 @pytest.fixture
 def shop(registry, publish):
-    """A repository with some packages to be found."""
+    """A repository with some packages."""
     where = registry("search")
     if where.get("/apple-pie").status == 404:
         publish("apple-pie", where=where, description="Sweet thing", keywords=["food", "fruit"], license="MIT")

@@ -12,7 +12,8 @@ import pytest
 from tests.server.python.conftest import MAX_UPLOAD
 from tests.support import forms
 from tests.support.patience import PATIENCE_S
-from tests.support.pyprojects import make_metadata, make_sdist, make_tar_gz, make_wheel, make_zip
+from tests.support.pyprojects import make_metadata, make_sdist, make_wheel, make_zip
+from tests.support.tarballs import make_tar_gz
 from tests.support.wire import BOUNDARY, basic, form_body, read_reply
 
 pytestmark = pytest.mark.server

@@ -7,7 +7,8 @@ import pytest
 
 from tests.support import forms
 from tests.support.patience import PATIENCE_S
-from tests.support.pyprojects import make_metadata, make_sdist, make_tar_gz, make_wheel
+from tests.support.pyprojects import make_metadata, make_sdist, make_wheel
+from tests.support.tarballs import make_tar_gz
 from tests.support.wire import basic
 
 pytestmark = pytest.mark.server

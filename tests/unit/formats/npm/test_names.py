@@ -1,4 +1,4 @@
-"""Names of packages, tags and tarballs, and the paths that they stand in."""
+"""Names of packages, tags and tarballs, and request paths."""
 
 from urllib.parse import quote
 

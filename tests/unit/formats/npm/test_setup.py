@@ -1,4 +1,4 @@
-"""The settings that people copy into their projects."""
+"""The set-up snippets for clients."""
 
 from __future__ import annotations
 

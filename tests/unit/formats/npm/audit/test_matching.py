@@ -332,7 +332,7 @@ def test_size_of_a_tree_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_length_of_all_paths_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor are those made that nobody is told: of a long name with many packages below they would fill the memory."""
+    """Paths beyond the limit are not even built: many packages below a long name would fill the memory."""
     children = {"x": {"version": "1.0.0"}, **{f"c{n}": {"version": "1.0.0"} for n in range(100)}}
     tree = read_tree(json.dumps({"dependencies": {"n" * 1000: {"dependencies": children}}}).encode())
     made: list[str] = []

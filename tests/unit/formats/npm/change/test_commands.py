@@ -1,4 +1,4 @@
-"""Changes of what was published: of many versions at once, as one by one."""
+"""Changes of many versions at once have the result of single changes."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Package:
         return found
 
     def document(self, form: str = packument.FULL) -> dict[str, Any]:
-        """As clients read it, without what tells how often it was changed."""
+        """The document as clients read it, without the keys that every change alters."""
         spliced, _ = self.catalog.peek(read_spliced, 1, "x", form)
         document: dict[str, Any] = json.loads(spliced.joined().replace(packument.BASE, b""))
         for key in ("_rev", "modified"):
             document.pop(key, None)
         for manifest in document["versions"].values():
-            manifest["dist"].pop("signatures")  # another one each time, and as good
+            manifest["dist"].pop("signatures")  # ECDSA signatures are random
         return document
 
     def do(self, command: Any, *args: Any) -> Any:
@@ -65,7 +65,7 @@ class Package:
         return {text: manifest.get("deprecated") for text, manifest in self.document()["versions"].items()}
 
     def happened(self) -> list[tuple[str, str, Mapping[str, Any]]]:
-        """The events that are not of a publish."""
+        """The events other than those of publishes."""
         found = self.catalog.peek(events.events_after, 0, 1000)
         return [(each.kind, each.version_key, each.data) for each in found if each.kind != "published"]
 
@@ -90,7 +90,7 @@ def publish(tx: Transaction, repository: Repository, text: str) -> None:
 
 @pytest.fixture(autouse=True)
 def small_statements(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several statements for a few versions."""
+    """Limit statements to a few rows, so that few versions need several."""
     monkeypatch.setattr(clauses, "AT_ONCE", 5)
 
 
@@ -156,7 +156,7 @@ def test_a_package_is_removed_in_one_change() -> None:
 
 
 class _Counting(MemoryTransaction):
-    """Counts every statement."""
+    """Counts the statements of a transaction."""
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         self.statements += 1
@@ -181,7 +181,7 @@ def test_many_versions_take_few_statements(command: Any, args: Any, monkeypatch:
 
 
 class _Publisher:
-    """Runs commands, and notes about how many versions each is."""
+    """Runs commands, and records the number of versions in each."""
 
     def __init__(self, package: Package) -> None:
         self._package = package

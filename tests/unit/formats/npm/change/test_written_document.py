@@ -1,4 +1,4 @@
-"""Documents that were written back, read a version at a time."""
+"""Reading a written-back document one version at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packuments in their two forms, and under an address."""
+"""Packuments in both forms, and the address in them."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Base64 in pieces, held against what the standard library decodes."""
+"""The incremental base64 decoder, compared with the standard library."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""The brackets of a long piece of JSON."""
+"""Bulk matching of brackets in JSON."""
 
 from __future__ import annotations
 

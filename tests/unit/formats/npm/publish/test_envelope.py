@@ -1,4 +1,4 @@
-"""Publish documents, as each client sends them, and as none should."""
+"""Publish documents of each client, and invalid ones."""
 
 import hashlib
 import json

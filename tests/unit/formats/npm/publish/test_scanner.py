@@ -1,4 +1,4 @@
-"""The scanner of publish documents, held against a whole-document parser."""
+"""The scanner of publish documents, compared with a whole-document parser."""
 
 import base64
 import itertools
@@ -34,7 +34,7 @@ DOCUMENT = {
 
 
 def scan(body: bytes, cuts: list[int] | None = None) -> tuple[SentDocument, dict[str, bytes]]:
-    """The document and its attachments, fed in pieces that end at these offsets."""
+    """The scanned document and its attachments, when the body is fed in pieces that end at these offsets."""
     scanner = PublishScanner()
     attachments: dict[str, bytes] = {}
     name = None
@@ -63,7 +63,7 @@ def pieces(body: bytes, cuts: list[int]) -> Iterator[bytes]:
 
 
 def blanked(document: dict[str, Any]) -> dict[str, Any]:
-    """The document as the scanner leaves it."""
+    """The document with the strings removed that the scanner removes."""
     attachments = document.get("_attachments")
     if not isinstance(attachments, dict):
         return document
@@ -296,7 +296,7 @@ def test_members_keys_and_brackets_are_limited(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("text", [b"[],", b"{},", b"[[[]]],", b"["])
 @pytest.mark.parametrize("cut", [1000, 1_000_000])
 def test_a_document_of_brackets_is_refused_early(text: bytes, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However it comes, and before any of them is looked at where it comes in long pieces."""
+    """It is refused whatever the size of the pieces; in long pieces before any bracket is matched."""
     looked: list[int] = []
     monkeypatch.setattr(scanner_module, "_OPENING", Spied(scanner_module._OPENING, looked))
     scanner = PublishScanner()
@@ -308,7 +308,7 @@ def test_a_document_of_brackets_is_refused_early(text: bytes, cut: int, monkeypa
 
 
 class Spied(dict[int, int]):
-    """Notes each bracket that is looked up."""
+    """A dict that records each look-up."""
 
     def __init__(self, inner: dict[int, int], looked: list[int]) -> None:
         super().__init__(inner)
@@ -350,7 +350,7 @@ CUTS = st.lists(st.integers(0, 10_000), max_size=8)
 
 
 def spaced(value: Any, rng: random.Random) -> str:
-    """JSON with blanks wherever they may be, and characters escaped at random."""
+    """JSON with blanks in all allowed places, and randomly escaped characters."""
 
     def blank() -> str:
         return rng.choice(["", "", " ", "\n\t", "\r\n "])
@@ -385,7 +385,7 @@ def test_any_document_is_read_as_by_a_whole_document_parser(
 
 
 def oracle(body: bytes) -> Any:
-    """What the standard library reads, with the rules that it does not know; None for a refusal."""
+    """The result of the standard library, with the scanner's further rules; None for a refusal."""
 
     def once(members: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(members)

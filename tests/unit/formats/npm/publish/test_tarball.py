@@ -1,4 +1,4 @@
-"""Tarballs, sound and hostile."""
+"""Inspection of valid, malformed and hostile tarballs."""
 
 import gzip
 import io
@@ -13,7 +13,8 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.publish import tarball as module
 from pkgrepo.formats.npm.publish.tarball import TarballContents, differing_fields, inspect_tarball
 from pkgrepo.formats.npm.semver import parse_version
-from tests.support.npmpkgs import make_manifest, make_tarball, make_tgz
+from tests.support.npmpkgs import make_manifest, make_tarball
+from tests.support.tarballs import make_tar_gz
 
 MANIFEST = json.dumps(make_manifest("x", "1.0.0")).encode()
 
@@ -45,7 +46,7 @@ def test_files_are_counted_and_the_manifest_is_read() -> None:
 
 @pytest.mark.parametrize("folder", ["package", "x", "types-node", ".", "weird folder"])
 def test_the_folder_may_be_called_anything(folder: str) -> None:
-    data = make_tgz({f"{folder}/package.json": MANIFEST, f"{folder}/binding.gyp": b"{}", f"{folder}/lib/a.js": b""})
+    data = make_tar_gz({f"{folder}/package.json": MANIFEST, f"{folder}/binding.gyp": b"{}", f"{folder}/lib/a.js": b""})
     contents = look(data)
     assert contents.file_count == 3
     assert contents.has_gyp
@@ -66,7 +67,7 @@ def test_descriptor_stays_open_at_its_offset(tmp_path: Path) -> None:
 
 
 def test_byte_order_mark_before_the_manifest_is_ignored() -> None:
-    assert look(make_tgz({"package/package.json": b"\xef\xbb\xbf" + MANIFEST})).manifest["name"] == "x"
+    assert look(make_tar_gz({"package/package.json": b"\xef\xbb\xbf" + MANIFEST})).manifest["name"] == "x"
 
 
 def test_gyp_and_shrinkwrap_count_only_beside_the_manifest() -> None:
@@ -90,19 +91,19 @@ def test_gyp_and_shrinkwrap_count_only_beside_the_manifest() -> None:
         (make_tarball("x", "1.0.0", manifest={"version": "1.0.0"}), "is of package nothing"),
         (make_tarball("x", "1.0.0", manifest={"name": "x"}), "is of version nothing"),
         (make_tarball("x", "1.0.0", manifest={"name": "x", "version": 1}), "is of version nothing"),
-        (make_tgz({"package/index.js": b""}), "has no package.json"),
-        (make_tgz({"package.json": MANIFEST}), "has no package.json"),
-        (make_tgz({"package/lib/package.json": MANIFEST}), "has no package.json"),
-        (make_tgz({"./package/package.json": MANIFEST}), "has no package.json"),
-        (make_tgz({"package/package.json": b"{"}), "cannot be read: it is not JSON"),
-        (make_tgz({"package/package.json": b"[]"}), "cannot be read: it is not what it should be"),
-        (make_tgz({"package/package.json": b"\xff"}), "cannot be read"),
-        (make_tgz({"package/package.json": b'{"a":' * 9000}), "nested too deeply"),
-        (make_tgz({"package/package.json": MANIFEST, "other/package.json": MANIFEST}), "must have one package.json"),
+        (make_tar_gz({"package/index.js": b""}), "has no package.json"),
+        (make_tar_gz({"package.json": MANIFEST}), "has no package.json"),
+        (make_tar_gz({"package/lib/package.json": MANIFEST}), "has no package.json"),
+        (make_tar_gz({"./package/package.json": MANIFEST}), "has no package.json"),
+        (make_tar_gz({"package/package.json": b"{"}), "cannot be read: it is not JSON"),
+        (make_tar_gz({"package/package.json": b"[]"}), "cannot be read: it is not what it should be"),
+        (make_tar_gz({"package/package.json": b"\xff"}), "cannot be read"),
+        (make_tar_gz({"package/package.json": b'{"a":' * 9000}), "nested too deeply"),
+        (make_tar_gz({"package/package.json": MANIFEST, "other/package.json": MANIFEST}), "must have one package.json"),
         (with_link("package/package.json", "a.json"), "must have one package.json"),
-        (make_tgz({"package/package.json": MANIFEST, "package/../../etc/passwd": b""}), "not a plain relative path"),
-        (make_tgz({"package/package.json": MANIFEST, "/etc/passwd": b""}), "not a plain relative path"),
-        (make_tgz({"package/package.json": MANIFEST, "package/..\\x": b""}), "backslash"),
+        (make_tar_gz({"package/package.json": MANIFEST, "package/../../etc/passwd": b""}), "not a plain relative path"),
+        (make_tar_gz({"package/package.json": MANIFEST, "/etc/passwd": b""}), "not a plain relative path"),
+        (make_tar_gz({"package/package.json": MANIFEST, "package/..\\x": b""}), "backslash"),
         (with_link("package/dev", "", tarfile.CHRTYPE), "that is a device"),
     ],
 )
@@ -115,7 +116,7 @@ def test_malformed_tarball_is_refused(data: bytes, why: str) -> None:
 
 def test_long_manifest_is_refused_before_it_is_read() -> None:
     with pytest.raises(Invalid, match="more than 8388608 bytes"):
-        look(make_tgz({"package/package.json": b" " * 8_388_609}))
+        look(make_tar_gz({"package/package.json": b" " * 8_388_609}))
 
 
 def test_manifest_of_many_values_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:

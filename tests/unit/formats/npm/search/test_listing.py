@@ -1,4 +1,4 @@
-"""The old list of everything, in a file."""
+"""The file of the list of all packages."""
 
 from __future__ import annotations
 

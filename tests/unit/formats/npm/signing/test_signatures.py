@@ -1,4 +1,4 @@
-"""Registry signatures, checked as a client checks them."""
+"""Registry signatures, verified as a client verifies them."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ from pkgrepo.formats.npm.signing.signatures import PublicKey, Signer, keys_docum
 
 
 def verify(document: dict, signature: dict, message: str) -> None:
-    """As npm does: the key by its id, DER in base64, ECDSA with SHA-256 over the text."""
+    """Verify as npm does: find the key by its id, decode its DER, check ECDSA with SHA-256 over the text."""
     (key,) = [each for each in document["keys"] if each["keyid"] == signature["keyid"]]
     assert key["keytype"] == key["scheme"] == "ecdsa-sha2-nistp256"
     public = serialization.load_der_public_key(base64.b64decode(key["key"]))
