@@ -10,15 +10,15 @@ from typing import Annotated, Any
 import msgspec
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.container.trust.signatures import KeyInvalid, parse_key
 from pkgrepo.model import Repository
 from pkgrepo.repositories.hosted_config import Auth, parse_hosted_config
 
-# cosign and oras write these anew with each signature or referrer.
+from .public_keys import KeyInvalid, parse_key
+
+# Tags that cosign and oras move with each signature or referrer.
 EXEMPT = re.compile(r"sha256-[0-9a-f]{64}(\.(sig|att|sbom))?")
 
-
-MOST_KEYS = 16  # of a repository; each signature is held against each of them
+MOST_KEYS = 16  # of a repository; each signature is verified with each of them
 
 
 class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -76,7 +76,7 @@ def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str,
     """
     The fixed object with its push rules, and the settings beside it; keys that begin with ``x_`` are kept.
 
-    :raises Invalid: an unknown key, a wrong value or what is not available, with its JSON pointer
+    :raises Invalid: a key is unknown, a value wrong or a feature unavailable, with its JSON pointer
     """
     parsed, settings = parse_hosted_config(
         config, HostedConfig, ("policy", "trust", "default", "auth", "page"), "container images"
@@ -101,14 +101,14 @@ def policy(repository: Repository) -> Policy:
 
 
 def trust_policy(repository: Repository) -> TrustPolicy | None:
-    """Whose signatures the content of a repository needs, or None where it needs none."""
+    """The trusted keys and the quarantine of a repository, or None where no signature is required."""
     if not push_rules(repository).require_content_trust:
         return None
     return msgspec.convert(repository.settings.get("trust") or {}, TrustPolicy)
 
 
 def immutable_tags(repository: Repository, tags: tuple[str, ...]) -> frozenset[str]:
-    """Those of the tags that may not be moved once they stand for something."""
+    """The tags that the repository does not allow moving, of those given."""
     if push_rules(repository).allow_tag_overwrite:
         return frozenset()
     globs = policy(repository).overwrite_exempt

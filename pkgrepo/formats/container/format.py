@@ -1,4 +1,4 @@
-"""The container format, as the composition root and the management API see it."""
+"""The container format: the implementation of ``IFormat`` and of the optional interfaces beside it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.trust.keyring import Keyring
-from pkgrepo.formats.container.trust.verification import Judging
+from pkgrepo.formats.container.trust.verification import SignatureVerifier
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
@@ -24,7 +24,8 @@ from pkgrepo.storage.catalog.images.trust import Keys
 
 from .configuration import schema, validate
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
-from .routes import RegistrySite, version_answer
+from .ping import ping_answer
+from .routes import RegistrySite
 from .setup import snippets
 
 
@@ -57,7 +58,7 @@ class ContainerFormat:
         return schema()
 
     def resource(self, repository: Repository, services: Services) -> IResource:
-        """The repository at its own address; C{branches} serves all of them at C{/v2/}."""
+        """The registry of one repository at its own address; C{branches} serves all repositories at C{/v2/}."""
         addresses = ImageAddresses(services.registry, default=repository.path)
         return RegistrySite(
             services,
@@ -86,15 +87,15 @@ class ContainerFormat:
 
     def ping_answers(self) -> Mapping[bytes, Answer]:
         """That this is a registry. See L{IRootFormat.ping_answers}."""
-        return dict.fromkeys((b"/v2", b"/v2/"), version_answer())
+        return dict.fromkeys((b"/v2", b"/v2/"), ping_answer())
 
     def background_services(self, services: Services, reactor: IReactorTime) -> Sequence[IService]:
-        """What ends the quarantine of images. See L{IBackgroundFormat.background_services}."""
+        """The task that ends quarantines. See L{IBackgroundFormat.background_services}."""
         watch = QuarantineExpiry(
             catalog=services.catalog,
             registry=services.registry,
             publisher=services.publisher,
-            verify=Judging(services, self._keyring).catch_up,
+            verify=SignatureVerifier(services, self._keyring).verify_stored,
             keys_of=self._keyring.ids,
             clock=services.clock,
             reactor=reactor,
@@ -110,7 +111,7 @@ class ContainerFormat:
         return self._keyring.warnings(repository)
 
     def index(self, index: PackageIndex, change: Change) -> None:
-        """Nothing is rendered ahead of time: lists are read from the catalog as they are asked for."""
+        """Do nothing: every list is read from the catalog on request."""
 
     def package_key(self, name: str) -> str:
         """See L{IFormat.package_key}."""
@@ -131,7 +132,7 @@ class ContainerFormat:
         return path
 
     def welcomes(self, path: bytes) -> bool:
-        """All paths: their challenge says where tokens are. See L{IFormat.welcomes}."""
+        """All paths, since the challenge tells the address of the token service. See L{IFormat.welcomes}."""
         return path == b"v2" or path.startswith(b"v2/")
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:

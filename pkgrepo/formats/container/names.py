@@ -15,14 +15,14 @@ _TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}")
 _DIGEST = re.compile(r"[a-z0-9]+(?:[+._-][a-z0-9]+)*:[a-zA-Z0-9=_-]+")
 _HEX = re.compile(r"[0-9a-f]+")
 
-TOKEN = "token"  # noqa: S105 - the first segment of an address
+TOKEN = "token"  # noqa: S105 - the first segment of a path
 
 MAX_NAME = 255  # characters; clients allow as many for host and name together
 HEX_LENGTHS = {"sha256": 64, "sha512": 128}
 
 
 class NameInvalid(PkgrepoError):  # noqa: N818 - named for what happened
-    """No image can have this name."""
+    """A text is no name of an image."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -32,19 +32,19 @@ class NameInvalid(PkgrepoError):  # noqa: N818 - named for what happened
 
 
 class TagInvalid(PkgrepoError):  # noqa: N818 - named for what happened
-    """No tag can be called so."""
+    """A text is no tag."""
 
     def __init__(self, tag: str) -> None:
         super().__init__(f"{tag[:200]!r} is not a tag: at most 128 letters, digits, dots, dashes and underscores")
 
 
 class DigestInvalid(PkgrepoError):  # noqa: N818 - named for what happened
-    """Not a digest that can be kept here, or not that of the bytes; the text says which."""
+    """A text is no supported digest, or not the digest of the content; the message says which."""
 
 
 @frozen
 class Digest:
-    """The name of content: ``str()`` gives ``algorithm:hex``."""
+    """A digest of content; ``str()`` gives ``algorithm:hex``."""
 
     algorithm: str
     hex: str
@@ -58,12 +58,12 @@ class Digest:
 
 
 def is_image_name(text: str) -> bool:
-    """Whether an image can have this name."""
+    """Whether this is a valid name of an image."""
     return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
 
 
 def parse_name(text: str) -> str:
-    """The name, if it is one. :raises NameInvalid: it is not"""
+    """The name, checked. :raises NameInvalid: it is no name of an image"""
     if not is_image_name(text):
         raise NameInvalid(text)
     return text
@@ -71,9 +71,9 @@ def parse_name(text: str) -> str:
 
 def check_place(storage: str, repository: str) -> None:
     """
-    Let images be called ``storage/repository/image``.
+    Check that images can have names that begin with ``storage/repository/``.
 
-    :raises Invalid: no client takes that, with the JSON pointer of the name that is why
+    :raises Invalid: clients do not accept such names, with the JSON pointer of the wrong part
     """
     for pointer, kind, name in (("/storage", "storage", storage), ("/name", "repository", repository)):
         if re.fullmatch(_COMPONENT, name) is None:
@@ -87,22 +87,22 @@ def check_place(storage: str, repository: str) -> None:
 
 
 def parse_tag(text: str) -> str:
-    """The tag, if it is one. :raises TagInvalid: it is not"""
+    """The tag, checked. :raises TagInvalid: it is no tag"""
     if _TAG.fullmatch(text) is None:
         raise TagInvalid(text)
     return text
 
 
 def is_digest_like(text: str) -> bool:
-    """Whether a reference is meant as a digest: tags have no colon."""
+    """Whether a reference is a digest and not a tag: it has a colon."""
     return ":" in text
 
 
 def parse_digest(text: str) -> Digest:
     """
-    The digest.
+    The parsed digest.
 
-    :raises DigestInvalid: it has another form, or an algorithm other than sha256 and sha512
+    :raises DigestInvalid: it is malformed, or its algorithm is neither sha256 nor sha512
     """
     if _DIGEST.fullmatch(text) is None:
         raise DigestInvalid(f"{text[:200]!r} is not a digest")
@@ -116,7 +116,7 @@ def parse_digest(text: str) -> Digest:
 
 
 def find_digest(text: str) -> Digest | None:
-    """The digest, or None when it is none that anything here can have."""
+    """The digest, or None if no stored content can have it."""
     try:
         return parse_digest(text)
     except DigestInvalid:

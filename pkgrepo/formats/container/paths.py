@@ -1,8 +1,8 @@
 """
-From the path of a request to what it is about.
+Parsing of the paths of the registry API.
 
-Names of images may hold the words that follow them (``a/blobs/b`` is one), so a path is read from its end: the last
-marker that leaves a name before it and a valid rest behind it counts.
+A name of an image may contain the words that follow names (``a/blobs/b`` is one), so a path is parsed from its end: the
+last marker with a name before it and a valid rest after it counts.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from attrs import frozen
 from .names import is_image_name
 
 
-class Kind(Enum):
-    """What an address below an image is."""
+class PathKind(Enum):
+    """What a path below an image addresses."""
 
     MANIFEST = "manifest"
     BLOB = "blob"
@@ -27,45 +27,45 @@ class Kind(Enum):
 
 
 @frozen
-class Place:
-    """An address: the image's whole name as the client wrote it, and the last part: a tag, a digest, an upload's id."""
+class ImagePath:
+    """A parsed path: the image's name as the client wrote it; ``rest`` is a tag, a digest or the id of an upload."""
 
     name: str
-    kind: Kind
+    kind: PathKind
     rest: str = ""
 
 
-_ENDS = (("/blobs/uploads/", Kind.UPLOADS), ("/blobs/uploads", Kind.UPLOADS), ("/tags/list", Kind.TAGS))
+_ENDS = (("/blobs/uploads/", PathKind.UPLOADS), ("/blobs/uploads", PathKind.UPLOADS), ("/tags/list", PathKind.TAGS))
 _MARKERS = (
-    ("/blobs/uploads/", Kind.UPLOAD),
-    ("/manifests/", Kind.MANIFEST),
-    ("/blobs/", Kind.BLOB),
-    ("/referrers/", Kind.REFERRERS),
+    ("/blobs/uploads/", PathKind.UPLOAD),
+    ("/manifests/", PathKind.MANIFEST),
+    ("/blobs/", PathKind.BLOB),
+    ("/referrers/", PathKind.REFERRERS),
 )
 
 
-def parse_path(raw: bytes) -> Place | None:
+def parse_path(raw: bytes) -> ImagePath | None:
     """
-    The place that a path names; ``raw`` is what follows ``/v2``, as on the wire. None when there is no such address.
+    The parsed path; ``raw`` is what follows ``/v2``, as on the wire. None if the API has no such path.
 
-    The name is not checked here: for a wrong one there is a better answer than "not found".
+    The name is not checked here: a wrong one has an error code of its own.
     """
     path = unquote(raw.decode("latin-1"))
     for end, kind in _ENDS:
         if path.endswith(end) and len(path) > len(end):
-            return Place(path[1 : -len(end)], kind)
+            return ImagePath(path[1 : -len(end)], kind)
     candidates = [found for marker, kind in _MARKERS if (found := _split(path, marker, kind)) is not None]
     if not candidates:
         return None
-    # of several, that with the longest name: its marker is the last one; "/blobs/uploads/x" is no blob "uploads/x"
-    best = max(candidates, key=lambda place: len(place.name))
-    valid = [place for place in candidates if is_image_name(place.name)]
-    return max(valid, key=lambda place: len(place.name)) if valid else best
+    # the candidate with the longest name has the last marker; "/blobs/uploads/x" is no blob "uploads/x"
+    best = max(candidates, key=lambda each: len(each.name))
+    valid = [each for each in candidates if is_image_name(each.name)]
+    return max(valid, key=lambda each: len(each.name)) if valid else best
 
 
-def _split(path: str, marker: str, kind: Kind) -> Place | None:
-    """The last place of a marker that has a name before it and one segment behind it."""
+def _split(path: str, marker: str, kind: PathKind) -> ImagePath | None:
+    """The path parsed by the last occurrence of a marker; None unless a name and one segment surround it."""
     name, found, rest = path.rpartition(marker)
     if not found or not rest or "/" in rest or len(name) < 2:
         return None
-    return Place(name[1:], kind, rest)
+    return ImagePath(name[1:], kind, rest)

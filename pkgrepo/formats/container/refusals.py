@@ -1,9 +1,8 @@
 """
-Errors as container clients show them.
+Rendering of errors for container clients, and the status and code of each exception.
 
-They print the words of the code and the message; what is not in this shape is shown as a failure to parse it.
-docker repeats what failed with 5xx, and skopeo answers 400 to a manifest by trying other formats of it: a rule's
-refusal is neither.
+Clients print the code and the message; an error of another shape they show as a parse failure. docker repeats a request
+that failed with 5xx, and skopeo tries other formats of a manifest after 400, so refusals by a rule are neither.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ VERSION: Fields = ((b"Docker-Distribution-API-Version", b"registry/2.0"),)
 
 BASIC = b'Basic realm="pkgrepo"'
 
-# Codes of refusals that other rooms made, by their status.
+# Codes for refusals of other rooms, by status.
 _CODES = {404: "NAME_UNKNOWN", 405: "UNSUPPORTED", 413: "SIZE_INVALID", 408: "BLOB_UPLOAD_INVALID", 503: "UNAVAILABLE"}
 _KNOWN = frozenset(
     {
@@ -53,7 +52,7 @@ _KNOWN = frozenset(
 
 
 def render_refusal(_request: Request, refusal: Refusal) -> Answer:
-    """A refusal in the shape of the specification's section "Error codes"; the sentence is the message."""
+    """The refusal as an error of OCI distribution 1.1, section "Error codes"; the sentence is the message."""
     code = refusal.code
     if isinstance(refusal, BodyLost):
         code = "BLOB_UPLOAD_INVALID"

@@ -1,1 +1,1 @@
-"""Sorted and paged lists: tags, images, referrers."""
+"""Paged lists in bytewise order: tags of an image, images of the server, referrers of a manifest."""

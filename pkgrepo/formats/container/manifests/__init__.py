@@ -1,1 +1,1 @@
-"""Manifests in and out: read, pushed under the push rules, deleted."""
+"""Manifests: pushed under the push rules, read and deleted."""

@@ -1,28 +1,28 @@
 """
-Whether what calls itself a signature or a statement is one.
+Recognition of evidence: manifests whose layers are signatures, attestations or SBOMs, and nothing to run.
 
-Readers see evidence before anybody has signed it, so nobody must be able to run it. The type of a layer does not
-help: podman 4.3 unpacks a layer of any type by what it holds, and any type can be written before a layer of files.
+Readers see evidence without a signature, so no client must be able to run it. The media type of a layer proves nothing:
+podman 4.3 unpacks a layer of any type by its content, and the pusher chooses the type.
 """
 
 from __future__ import annotations
 
 from pkgrepo.errors import BlobMissing
-from pkgrepo.formats.container.admission import Target
-from pkgrepo.formats.container.manifest_document import Document
+from pkgrepo.formats.container.documents.document import ManifestDocument
+from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.services import Services
 from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 
-HEAD = 512  # bytes: the first header of a tar archive, by which programs know one
+HEAD = 512  # bytes: the first header of a tar archive, by which programs recognize it
 _CHECKSUM = slice(148, 156)
 
-# How documents begin: JSON, XML, SPDX's lines of tags, a signature in COSE. No compressed stream begins so.
+# First bytes of documents: JSON, XML, SPDX tag-value, a COSE signature. No compressed stream begins with them.
 _BEGINNINGS = (b"{", b"[", b"<", b"SPDX", b"#")
 _COSE_SIGN1 = b"\xd2\x84"  # RFC 9052 section 4.2
 
 
-async def is_evidence(services: Services, target: Target, document: Document) -> bool:
-    """Whether a manifest about to be stored is only of layers that no program can unpack, all of them there."""
+async def is_evidence(services: Services, target: Target, document: ManifestDocument) -> bool:
+    """Whether all layers of a manifest to be stored are present, and none can be unpacked by a program."""
     if not document.evidence:
         return False
     repository = target.repository
@@ -40,11 +40,11 @@ async def is_evidence(services: Services, target: Target, document: Document) ->
 
 
 def begins_document(head: bytes) -> bool:
-    """Whether the first 512 bytes are of a document, and not also of an archive; short ones are the whole of it."""
+    """Whether the first 512 bytes, or all of a shorter blob, begin a document and not an archive."""
     start = head.lstrip(b" \t\r\n")
     if not start.startswith(_BEGINNINGS) and not head.startswith(_COSE_SIGN1):
         return False
-    # an archive may begin with any text, for that is the name of its first file; what makes it one is the checksum
+    # an archive begins with the name of its first file, which is any text; its checksum identifies it
     return len(head) < HEAD or not _is_tar_header(head)
 
 
@@ -52,12 +52,12 @@ def _is_tar_header(block: bytes) -> bool:
     stated = _number(block[_CHECKSUM])
     others = block[: _CHECKSUM.start] + b" " * 8 + block[_CHECKSUM.stop : HEAD]
     unsigned = sum(others)
-    # some old programs added the bytes up as signed ones, and readers still take both
+    # some old programs added signed bytes, and readers still accept both sums
     return stated in (unsigned, unsigned - 256 * sum(byte > 127 for byte in others))
 
 
 def _number(field: bytes) -> int | None:
-    """A number as headers of archives have it: octal digits, or binary after a byte with the first bit set."""
+    """A number in a tar header: octal digits, or binary if the first bit is set."""
     if field[0] & 0x80:
         return int.from_bytes(bytes([field[0] & 0x7F]) + field[1:], "big")
     digits = field.strip(b" \0").partition(b"\0")[0].partition(b" ")[0]

@@ -1,15 +1,16 @@
-"""Manifests of an image: read by tag or digest, and deleted."""
+"""Requests that read or delete manifests, by tag or digest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.container.admission import Admission, Target
+from pkgrepo.formats.container.authorization import Authorization
 from pkgrepo.formats.container.configuration import policy
 from pkgrepo.formats.container.names import find_digest, is_digest_like, parse_tag
 from pkgrepo.formats.container.refusals import VERSION
-from pkgrepo.formats.container.trust.visibility import Trust, View
+from pkgrepo.formats.container.target import Target
+from pkgrepo.formats.container.trust.visibility import View, Visibility
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
 from pkgrepo.gateway.services import Services
@@ -25,37 +26,37 @@ from pkgrepo.storage.catalog.images.promises import is_fresh
 from pkgrepo.storage.catalog.images.trust import Keys
 
 
-class Manifests:
-    """Reads and deletes manifests; callers have been let in already."""
+class ManifestRequests:
+    """Reads and deletes manifests; the caller is authorized."""
 
-    def __init__(self, services: Services, admission: Admission, trust: Trust) -> None:
+    def __init__(self, services: Services, authorization: Authorization, visibility: Visibility) -> None:
         self._services = services
-        self._admission = admission
-        self._trust = trust
+        self._authorization = authorization
+        self._visibility = visibility
 
     async def get(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
         """
-        A manifest exactly as it was pushed, or its head, whatever the client says that it accepts.
+        A manifest or its head, whatever media types the client accepts.
 
-        Nothing is converted, so there is nothing to negotiate: a client that only looks for the digest gets it.
+        Manifests are not converted, so there is nothing to negotiate.
 
-        :raises Refusal: there is no such manifest, or the caller may not see it before it is signed
+        :raises Refusal: there is no such manifest, or it is unsigned and hidden from the caller
         """
         services, repository = self._services, target.repository
-        view = await self._trust.view(identity, repository, target.image)
+        view = await self._visibility.view(identity, repository, target.image)
         generation = services.catalog.generation()
         by_digest = is_digest_like(reference)
         found = self._find(target, reference, view)
         if by_digest and request.method == b"HEAD":
-            await self._promise(target, found, self._admission.pusher(request, identity, target))
+            await self._promise(target, found, self._authorization.pushing_client(request, identity, target))
         digest = found.digest.encode("ascii")
-        for_all = len(view.audiences) == 1 or self._is_for_all(target, reference, view, found)
-        # trust can be taken back, so even what never changes has to be asked for
+        public = len(view.audiences) == 1 or self._is_public(target, reference, view, found)
+        # a manifest can become hidden, so clients must revalidate it even by digest
         fixed = by_digest and len(view.audiences) == 1
         control = file_cache_control(repository) if fixed else document_cache_control(repository)
         headers: Fields = (
             (b"Docker-Content-Digest", digest),
-            (b"Cache-Control", control if for_all else b"private, no-cache"),
+            (b"Cache-Control", control if public else b"private, no-cache"),
             (b"Vary", b"Accept"),
             *SAFE,
         )
@@ -67,16 +68,16 @@ class Manifests:
             always=VERSION,
         )
 
-        # the parts of an index are fetched after it, and that was one pull already
+        # clients get the manifests of an index after it, and the index is counted as the pull
         part = services.catalog.look_inline(is_part, found.package_id, found.digest)
         item = None if part else ImagePull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
         if item is not None and sends_all(request, answer):
             services.downloads.record(item, identity)
 
         def fresh() -> bool:
-            return self._is_for_all(target, reference, view, found)
+            return self._is_public(target, reference, view, found)
 
-        if for_all and (request.method == b"GET" or not by_digest):
+        if public and (request.method == b"GET" or not by_digest):
             services.hot.keep(
                 request,
                 repository,
@@ -92,9 +93,9 @@ class Manifests:
 
     async def delete(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
         """
-        Take back a tag, or a manifest with every tag that stands for it.
+        Delete a tag, or a manifest with every tag that points to it.
 
-        :raises Refusal: there is no such thing, or deleting is off
+        :raises Refusal: there is none, or deletion is off
         """
         if not policy(target.repository).allow_delete:
             raise Refusal(405, "nothing is deleted in this repository (allow_delete)", "UNSUPPORTED")
@@ -117,11 +118,11 @@ class Manifests:
         if found is not None:
             return found
         if view.keys is not None and self._look(target, reference, None) is not None:
-            raise self._trust.untrusted(target.repository, reference)
+            raise self._visibility.refusal(target.repository, reference)
         raise unknown(reference)
 
-    def _is_for_all(self, target: Target, reference: str, view: View, found: Manifest) -> bool:
-        """Whether everybody who may read the image gets this manifest now: what is kept is given to all of them."""
+    def _is_public(self, target: Target, reference: str, view: View, found: Manifest) -> bool:
+        """Whether every caller who may read the image gets this manifest, so that it may be cached for all."""
         every = [self._look(target, reference, keys) for keys in view.audiences]
         return all(now is not None and (now.id, now.locator) == (found.id, found.locator) for now in every)
 
@@ -134,6 +135,7 @@ class Manifests:
         return None if digest is None else look(find_manifest, *where, str(digest), keys)
 
     async def _promise(self, target: Target, found: Manifest, client: str | None) -> None:
+        """Renew the grace period of a manifest, and promise it to the client, if that was not done recently."""
         catalog, now_ms = self._services.catalog, self._services.clock.now_ms()
         promised = client is None or catalog.look_inline(is_fresh, found.package_id, found.digest, client, now_ms)
         if promised and found.touched_ms >= now_ms - TOUCH_MS:

@@ -1,1 +1,1 @@
-"""Content trust: keys and signatures -> which manifests readers may see."""
+"""Content trust: trusted keys and stored signatures decide which manifests readers may see."""

@@ -1,4 +1,4 @@
-"""The public keys whose signatures count: a repository's own, else the server's."""
+"""The trusted keys of each repository: its own, else those of the server."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from attrs import frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.configuration import trust_policy
+from pkgrepo.formats.container.public_keys import KeyInvalid, PublicKey, parse_key
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.images.trust import Keys
-
-from .signatures import KeyInvalid, TrustedKey, parse_key
 
 SETTING = "container.trusted_keys"
 NO_KEY = (
@@ -22,25 +21,25 @@ NO_KEY = (
 
 
 @frozen
-class Trusted:
-    """Keys, what they are called in the catalog, and what all of them together are called there."""
+class KeySet:
+    """Trusted keys with their ids, and the id of the whole set."""
 
-    keys: tuple[TrustedKey, ...]
+    keys: tuple[PublicKey, ...]
     ids: tuple[str, ...]
-    key_set: str
+    id: str
 
 
 class Keyring:
-    """Knows which keys a repository trusts; ``server`` are public keys in PEM, for repositories without their own."""
+    """Finds the keys that a repository trusts. ``server`` are public keys in PEM, for repositories that list none."""
 
     def __init__(self, server: tuple[str, ...] = ()) -> None:
         self._server = server
 
     def check(self) -> None:
         """
-        Read the server's keys.
+        Check the keys of the server.
 
-        :raises Invalid: one is no public key whose signatures can count
+        :raises Invalid: one is no supported public key
         """
         for number, text in enumerate(self._server, 1):
             try:
@@ -48,23 +47,23 @@ class Keyring:
             except KeyInvalid as error:
                 raise Invalid(f"{SETTING}, key {number}: {error}") from None
 
-    def trusted(self, repository: Repository) -> Trusted | None:
-        """The keys by which readers see the content of a repository; None where it needs none."""
+    def keys(self, repository: Repository) -> KeySet | None:
+        """The trusted keys of a repository; None where no signature is required."""
         policy = trust_policy(repository)
         return None if policy is None else _parse(tuple(policy.keys) or self._server)
 
     def ids(self, repository: Repository) -> Keys:
-        """What these are called in the catalog."""
-        trusted = self.trusted(repository)
+        """The ids of these keys."""
+        trusted = self.keys(repository)
         return None if trusted is None else trusted.ids
 
     def warnings(self, repository: Repository) -> list[str]:
-        """What is to be said about the keys of a repository."""
+        """Warnings about the keys of a repository, for its administrator."""
         return [NO_KEY] if self.ids(repository) == () else []
 
 
 @lru_cache(maxsize=1024)
-def _parse(texts: tuple[str, ...]) -> Trusted:
+def _parse(texts: tuple[str, ...]) -> KeySet:
     keys = tuple({key.id: key for key in map(parse_key, texts)}.values())
     ids = tuple(key.id for key in keys)
-    return Trusted(keys, ids, hashlib.sha256("".join(sorted(ids)).encode("ascii")).hexdigest())
+    return KeySet(keys, ids, hashlib.sha256("".join(sorted(ids)).encode("ascii")).hexdigest())

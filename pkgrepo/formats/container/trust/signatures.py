@@ -1,5 +1,5 @@
 """
-Signatures of images, in both forms that cosign writes, held against the public keys that a repository trusts.
+Verification of signatures of images, in both forms that cosign writes.
 
 =============  ======================================  ============================================================
 form           where it is                             what is signed
@@ -10,30 +10,24 @@ bundle         layers of a manifest whose subject is   the pre-authentication en
                the image (cosign 3)                    statement about the digest
 =============  ======================================  ============================================================
 
-Certificates and transparency logs are not looked at: only a listed key makes a signature count. What cannot be read is
-no signature, and never an error: anybody who may push can send anything.
+Only the signature of a trusted key counts; certificates and transparency logs are ignored. Malformed data is no
+signature, and no error, since anyone who may push can send it.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from attrs import field, frozen
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+from attrs import frozen
 
 from pkgrepo.formats.container.limits import MOST_CHECKS, MOST_LAYERS, MOST_SIGNATURES
+from pkgrepo.formats.container.public_keys import PublicKey
 from pkgrepo.storage.catalog.images.signatures import BUNDLE
-
-PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 
 SIMPLE = "application/vnd.dev.cosign.simplesigning.v1+json"
 
@@ -42,67 +36,19 @@ _SIGNATURE = "dev.cosignproject.cosign/signature"
 _STATEMENT = "application/vnd.in-toto+json"
 _SIGNED = "https://sigstore.dev/cosign/sign/v1"
 
-RSA_BITS = 2048  # the least; NIST SP 800-131A forbids shorter keys for signatures
-
-
-class KeyInvalid(ValueError):  # noqa: N818 - named for what happened
-    """A text is no public key whose signatures can count; its sentence does not repeat the text."""
-
 
 @frozen
-class TrustedKey:
-    """A public key; ``id`` is the hex sha256 of its SubjectPublicKeyInfo, however the PEM was wrapped."""
-
-    id: str
-    public: PublicKey = field(eq=False, repr=False)
-
-    def has_signed(self, signature: bytes, data: bytes) -> bool:
-        """Whether the signature is this key's, of exactly these bytes, with SHA-256 where a hash is needed."""
-        if isinstance(self.public, rsa.RSAPublicKey):
-            # cosign signs with PKCS 1.5; some KMS only with PSS, whose salt is read from the signature
-            pss = padding.PSS(padding.MGF1(SHA256()), padding.PSS.AUTO)
-            return any(_verifies(self.public, signature, data, each, SHA256()) for each in (padding.PKCS1v15(), pss))
-        if isinstance(self.public, ec.EllipticCurvePublicKey):
-            return _verifies(self.public, signature, data, ec.ECDSA(SHA256()))
-        return _verifies(self.public, signature, data)
-
-
-@frozen
-class Candidate:
-    """A layer that may hold a signature: its media type, its bytes, and what its descriptor is annotated with."""
+class SignatureLayer:
+    """A layer that may hold a signature: its media type, its content, and the annotations of its descriptor."""
 
     media_type: str
     data: bytes
     annotations: Mapping[str, Any]
 
 
-def parse_key(text: str) -> TrustedKey:
-    """
-    A public key from its PEM text.
-
-    :raises KeyInvalid: it is none, or of a kind that is not supported
-    """
-    if "PRIVATE KEY" in text:
-        raise KeyInvalid("this is a private key; only the public one belongs here, and this one is known now")
-    try:
-        public = load_pem_public_key(text.encode("utf-8"))
-    except (ValueError, UnsupportedAlgorithm):
-        raise KeyInvalid("this is not a public key in PEM") from None
-    if isinstance(public, ec.EllipticCurvePublicKey):
-        if not isinstance(public.curve, ec.SECP256R1):
-            raise KeyInvalid(f"ECDSA keys are of the curve P-256, not {public.curve.name}")
-    elif isinstance(public, rsa.RSAPublicKey):
-        if public.key_size < RSA_BITS:
-            raise KeyInvalid(f"RSA keys have at least {RSA_BITS} bits, not {public.key_size}")
-    elif not isinstance(public, ed25519.Ed25519PublicKey):
-        raise KeyInvalid("public keys are of ECDSA P-256, Ed25519 or RSA")
-    der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return TrustedKey(hashlib.sha256(der).hexdigest(), public)
-
-
-def signature_layers(manifest: bytes) -> Sequence[tuple[str, str, int, Mapping[str, Any]]]:
-    """Layers of a stored manifest that may hold signatures: media type, digest, size in bytes, annotations."""
-    value = _object(manifest)
+def find_signature_layers(manifest: bytes) -> Sequence[tuple[str, str, int, Mapping[str, Any]]]:
+    """The layers of a stored manifest that may hold signatures: media type, digest, size in bytes, annotations."""
+    value = _parse_object(manifest)
     layers = value.get("layers")
     found: list[tuple[str, str, int, Mapping[str, Any]]] = []
     for each in layers[:MOST_LAYERS] if isinstance(layers, list) else ():
@@ -114,15 +60,14 @@ def signature_layers(manifest: bytes) -> Sequence[tuple[str, str, int, Mapping[s
     return found
 
 
-def signers(digest: str, candidates: Iterable[Candidate], keys: Sequence[TrustedKey]) -> frozenset[str]:
+def find_signers(digest: str, layers: Iterable[SignatureLayer], keys: Sequence[PublicKey]) -> frozenset[str]:
     """
     Ids of the keys that have signed the manifest of this digest.
 
-    Takes some 0.1 ms for a signature and a key: many are for a thread. No more than MOST_CHECKS are held against each
-    other.
+    Each verification takes some 0.1 ms, so run it in a thread. At most ``MOST_CHECKS`` are done.
     """
     found: set[str] = set()
-    claims = (claim for candidate in candidates for claim in _claims(digest, candidate))
+    claims = (claim for layer in layers for claim in _claims(digest, layer))
     checks = ((key, *claim) for claim in claims for key in keys if key.id not in found)
     for key, signature, signed in islice(checks, MOST_CHECKS):
         if key.has_signed(signature, signed):
@@ -130,19 +75,19 @@ def signers(digest: str, candidates: Iterable[Candidate], keys: Sequence[Trusted
     return frozenset(found)
 
 
-def _claims(digest: str, candidate: Candidate) -> Iterator[tuple[bytes, bytes]]:
-    """Signatures with the bytes they sign, of those that speak of this digest."""
-    if candidate.media_type == SIMPLE:
-        signature = _base64(candidate.annotations.get(_SIGNATURE))
-        if signature and _is_payload_for(digest, candidate.data):
-            yield signature, candidate.data
-    elif candidate.media_type == BUNDLE:
-        yield from _envelope_claims(digest, _object(candidate.data).get("dsseEnvelope"))
+def _claims(digest: str, layer: SignatureLayer) -> Iterator[tuple[bytes, bytes]]:
+    """The signatures in a layer that sign this digest, each with the bytes that it signs."""
+    if layer.media_type == SIMPLE:
+        signature = _base64(layer.annotations.get(_SIGNATURE))
+        if signature and _is_payload_for(digest, layer.data):
+            yield signature, layer.data
+    elif layer.media_type == BUNDLE:
+        yield from _envelope_claims(digest, _parse_object(layer.data).get("dsseEnvelope"))
 
 
 def _is_payload_for(digest: str, payload: bytes) -> bool:
-    critical = _lowered(_lowered(_object(payload)).get("critical"))
-    image = _lowered(critical.get("image"))
+    critical = _lower_keys(_lower_keys(_parse_object(payload)).get("critical"))
+    image = _lower_keys(critical.get("image"))
     return critical.get("type") == _SIMPLE_TYPE and image.get("docker-manifest-digest") == digest
 
 
@@ -160,12 +105,12 @@ def _envelope_claims(digest: str, envelope: Any) -> Iterator[tuple[bytes, bytes]
 
 
 def _is_statement_for(digest: str, payload: bytes) -> bool:
-    statement = _object(payload)
+    statement = _parse_object(payload)
     subjects = statement.get("subject")
     if statement.get("predicateType") != _SIGNED or not isinstance(subjects, list):
         return False
     algorithm, _, text = digest.partition(":")
-    # in-toto statement 1.0: what is stated holds for every subject
+    # in-toto statement 1.0: the predicate holds for each subject
     return any(
         isinstance(each, dict) and isinstance(each.get("digest"), dict) and each["digest"].get(algorithm) == text
         for each in subjects
@@ -173,20 +118,12 @@ def _is_statement_for(digest: str, payload: bytes) -> bool:
 
 
 def encode_dsse(payload_type: str, payload: bytes) -> bytes:
-    """The bytes that an envelope's signatures are of (DSSE 1.0, "Signature Definition")."""
+    """The bytes that the signatures of an envelope sign (DSSE 1.0, "Signature Definition")."""
     kind = payload_type.encode("utf-8")
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
 
-def _verifies(public: Any, signature: bytes, data: bytes, *how: Any) -> bool:
-    try:
-        public.verify(signature, data, *how)
-    except (InvalidSignature, ValueError):
-        return False
-    return True
-
-
-def _object(data: bytes) -> dict[str, Any]:
+def _parse_object(data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -194,13 +131,13 @@ def _object(data: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _lowered(value: Any) -> dict[str, Any]:
-    # older writers spell Docker-manifest-digest
+def _lower_keys(value: Any) -> dict[str, Any]:
+    # older programs spell it Docker-manifest-digest
     return {key.lower(): each for key, each in value.items()} if isinstance(value, dict) else {}
 
 
 def _base64(value: Any) -> bytes | None:
-    """The bytes, from either alphabet: DSSE 1.0 leaves that to the writer."""
+    """The decoded bytes; DSSE 1.0 allows both alphabets."""
     if not isinstance(value, str):
         return None
     try:

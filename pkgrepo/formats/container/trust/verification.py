@@ -1,8 +1,8 @@
 """
-Whose signatures the manifests of an image hold: verified when a manifest is pushed, and anew when a key was added.
+Verification of the signatures in the manifests of an image: at the push of a manifest, and again after a key was added.
 
-What was verified is written down (see L{pkgrepo.storage.catalog.images.signatures}); whether the keys are listed
-is asked at each read.
+The results are stored (see L{pkgrepo.storage.catalog.images.signatures}); each read checks whether the keys are still
+trusted.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from twisted.logger import Logger
 
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing, StorageFailed, StorageFull
-from pkgrepo.formats.container.limits import EVIDENCE_SIZE, MANIFEST_BYTES, MOST_SUBJECTS
-from pkgrepo.formats.container.manifest_document import Document
+from pkgrepo.formats.container.documents.document import ManifestDocument
+from pkgrepo.formats.container.limits import MOST_SUBJECTS, SIGNATURE_LAYERS_SIZE, SIGNATURE_MANIFEST_SIZE
 from pkgrepo.formats.container.names import find_digest
+from pkgrepo.formats.container.public_keys import PublicKey
 from pkgrepo.gateway.services import Services
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.images.push import VerifiedSignatures
@@ -26,48 +27,48 @@ from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 from pkgrepo.storage.catalog.images.manifests import find_manifest
 
 from .keyring import Keyring
-from .signatures import Candidate, TrustedKey, signature_layers, signers
+from .signatures import SignatureLayer, find_signature_layers, find_signers
 
 log = Logger()
 
-BATCH = 100  # manifests whose signatures are noted in one transaction
+BATCH = 100  # manifests whose signatures are stored in one transaction
 
 
-class Judging:
-    """Holds stored signatures against the keys that a repository trusts."""
+class SignatureVerifier:
+    """Verifies signatures with the keys that a repository trusts."""
 
     def __init__(self, services: Services, keyring: Keyring) -> None:
         self._services = services
         self._keyring = keyring
         self._running: SingleFlight[tuple[int, str], None] = SingleFlight()
 
-    async def judge(
-        self, repository: Repository, image: str, document: Document, data: bytes, tags: Collection[str]
+    async def verify_pushed(
+        self, repository: Repository, image: str, document: ManifestDocument, data: bytes, tags: Collection[str]
     ) -> VerifiedSignatures | None:
-        """Whose signatures a manifest holds that is about to be stored; None where nothing has to be signed."""
-        trusted = self._keyring.trusted(repository)
+        """The verified signatures in a manifest that is about to be stored; None where no signature is required."""
+        trusted = self._keyring.keys(repository)
         if trusted is None:
             return None
         subjects = signatures.signed_by(document.subject, document.artifact_type, tags)
         signed = {
-            subject: await self._signers(repository, image, data, subject, trusted.keys)
+            subject: await self._find_signers(repository, image, data, subject, trusted.keys)
             for subject in islice(subjects, MOST_SUBJECTS)
         }
         return VerifiedSignatures(
-            trusted.ids, trusted.key_set, {subject: found for subject, found in signed.items() if found}
+            trusted.ids, trusted.id, {subject: found for subject, found in signed.items() if found}
         )
 
-    async def catch_up(self, repository: Repository, image: str) -> bool:
+    async def verify_stored(self, repository: Repository, image: str) -> bool:
         """
-        Hold the signatures of an image against keys that were listed after they came.
+        Verify the stored signatures of an image again if the trusted keys have changed since.
 
-        False when that fails: what was known to be trusted is still, and the next reader tries again.
+        False if that fails: the stored results stay, and the next reader tries again.
         """
-        trusted = self._keyring.trusted(repository)
+        trusted = self._keyring.keys(repository)
         state = self._services.catalog.look_inline(signatures.find_key_set, repository.id, image)
         if trusted is None or state is None:
             return True
-        keys, key_set, (package_id, before) = trusted.keys, trusted.key_set, state
+        keys, key_set, (package_id, before) = trusted.keys, trusted.id, state
         if before == key_set:
             return True
 
@@ -76,7 +77,7 @@ class Judging:
             for manifest, subject in await catalog.scan(signatures.list_places, package_id):
                 found.append(
                     FoundSignatures(
-                        manifest, subject, await self._stored_signers(repository, image, manifest, subject, keys)
+                        manifest, subject, await self._find_stored_signers(repository, image, manifest, subject, keys)
                     )
                 )
             for start in range(0, len(found), BATCH):
@@ -93,31 +94,33 @@ class Judging:
             return False
         return True
 
-    async def _stored_signers(
-        self, repository: Repository, image: str, digest: str, subject: str, keys: tuple[TrustedKey, ...]
+    async def _find_stored_signers(
+        self, repository: Repository, image: str, digest: str, subject: str, keys: tuple[PublicKey, ...]
     ) -> frozenset[str]:
         manifest = self._services.catalog.look_inline(
             find_manifest, repository.storage_id, repository.id, image, digest
         )
-        if manifest is None or manifest.size > MANIFEST_BYTES or not manifest.locator:
+        if manifest is None or manifest.size > SIGNATURE_MANIFEST_SIZE or not manifest.locator:
             return frozenset()
         data = await self._read(repository, manifest.locator, manifest.size)
-        return await self._signers(repository, image, data, subject, keys)
+        return await self._find_signers(repository, image, data, subject, keys)
 
-    async def _signers(
-        self, repository: Repository, image: str, data: bytes, subject: str, keys: tuple[TrustedKey, ...]
+    async def _find_signers(
+        self, repository: Repository, image: str, data: bytes, subject: str, keys: tuple[PublicKey, ...]
     ) -> frozenset[str]:
-        """Ids of the keys that have signed ``subject`` by what a manifest holds."""
-        candidates = await self._candidates(repository, image, data) if len(data) <= MANIFEST_BYTES and keys else []
-        if not candidates:
+        """Ids of the keys that have signed ``subject`` with a signature in this manifest."""
+        if not keys or len(data) > SIGNATURE_MANIFEST_SIZE:
             return frozenset()
-        found: frozenset[str] = await self._services.pools.cpu(signers, subject, candidates, keys)
+        layers = await self._read_layers(repository, image, data)
+        if not layers:
+            return frozenset()
+        found: frozenset[str] = await self._services.pools.cpu(find_signers, subject, layers, keys)
         return found
 
-    async def _candidates(self, repository: Repository, image: str, manifest: bytes) -> list[Candidate]:
-        found: list[Candidate] = []
-        room = EVIDENCE_SIZE
-        for media_type, digest, size, said in await self._services.pools.cpu(signature_layers, manifest):
+    async def _read_layers(self, repository: Repository, image: str, manifest: bytes) -> list[SignatureLayer]:
+        found: list[SignatureLayer] = []
+        room = SIGNATURE_LAYERS_SIZE
+        for media_type, digest, size, said in await self._services.pools.cpu(find_signature_layers, manifest):
             known = find_digest(digest)
             if known is None or size > room:
                 continue
@@ -127,11 +130,11 @@ class Judging:
             if blob is not None and blob.size == size and blob.locator:
                 room -= size
                 content = await self._read(repository, blob.locator, blob.size)
-                found.append(Candidate(media_type, content, said))
+                found.append(SignatureLayer(media_type, content, said))
         return found
 
     async def _read(self, repository: Repository, locator: str, size: int) -> bytes:
-        """Stored bytes; none when they are lost: a signature less must not make an image unreadable."""
+        """Stored content; empty if it is lost, since a lost signature must not make the image unreadable."""
         try:
             return await self._services.files.read(repository.storage_id, locator, size)
         except BlobMissing as error:

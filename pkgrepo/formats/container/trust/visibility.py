@@ -1,31 +1,30 @@
 """
-Content trust: which manifests readers may see, by the signatures that came for them.
+Content trust: which manifests readers may see, by the signatures that are stored for them.
 
-A signature names a digest, so what it signs must be there first. Where ``require_content_trust`` is on, a push is
-taken, and what became of it decides who sees it:
+A signature names a digest, so the manifest that it signs is pushed first. Where ``require_content_trust`` is on, the
+manifest is stored, and its state decides who sees it:
 
 ====================  =====================================  ==========================================================
-state of a manifest   who sees it, by digest and by tag      what moves it on
+state of a manifest   who sees it, by digest and by tag      changes to
 ====================  =====================================  ==========================================================
-waiting               who may push to the image              a signature by a listed key, of it or of an index that
-                                                             names it: trusted; the end of ``trust.window_s``: it is
-                                                             removed, and its tags go back to what readers had
-trusted               every reader                           its key is listed no more, or its signature is gone:
-                                                             hidden
-hidden                who may push to the image              a signature by a listed key: trusted. It is not removed:
-                                                             it was served once, or is older than the rule
-evidence              every reader                           nothing: signatures and statements run nowhere (their
-                                                             bytes are looked at), and readers need them to check for
-                                                             themselves
+waiting               callers who may push to the image      trusted, when a trusted key signs it or an index that
+                                                             refers to it; removed after ``trust.window_s``, and its
+                                                             tags then point to what readers got before
+trusted               every reader                           hidden, when its key is no longer trusted or its
+                                                             signature is removed
+hidden                callers who may push to the image      trusted, when a trusted key signs it. It is not removed,
+                                                             since readers had it, or it is older than the rule
+evidence              every reader                           nothing: its layers are signatures, attestations and
+                                                             SBOMs, which readers need for their own verification
 ====================  =====================================  ==========================================================
 
-A manifest is trusted while a signature that is stored verifies with a listed key. So deleting the signature, its tag or
-the index by which a manifest was covered hides the manifest, in the same transaction, and taking a key away works at
-once. After a key was added, the signatures that an image has are held against it before the next reader sees that
-image, and before anything of it is dropped.
+A manifest is trusted while a stored signature verifies with a trusted key. So deleting the signature, its tag or the
+signed index hides the manifest in the same transaction, and removing a key takes effect at once. After a key was added,
+the stored signatures of an image are verified with it before the next read of that image, and before anything of it is
+removed.
 
-Readers are told 404 with the detail ``not signed by a trusted key``. Layers and configs are not hidden: whoever may
-read the image and knows their digests has seen its manifest.
+Readers get 404 with the detail ``not signed by a trusted key``. Layers and configs are not hidden: a reader who knows
+their digests has seen the manifest.
 """
 
 from __future__ import annotations
@@ -34,9 +33,10 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from pkgrepo.formats.container.admission import Admission, Target
+from pkgrepo.formats.container.authorization import Authorization
 from pkgrepo.formats.container.configuration import trust_policy
-from pkgrepo.formats.container.manifest_document import Document
+from pkgrepo.formats.container.documents.document import ManifestDocument
+from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.interfaces import Reader
@@ -47,7 +47,7 @@ from pkgrepo.storage.catalog.images.signatures import find_key_set
 from pkgrepo.storage.catalog.images.trust import Keys
 
 from .keyring import NO_KEY, Keyring
-from .verification import Judging
+from .verification import SignatureVerifier
 
 UNTRUSTED = "not signed by a trusted key"
 
@@ -55,9 +55,9 @@ UNTRUSTED = "not signed by a trusted key"
 @frozen
 class View:
     """
-    What a caller sees of an image: all of it where ``keys`` is None, else what those have signed.
+    What a caller sees of an image: everything if ``keys`` is None, else what these keys have signed.
 
-    ``audiences`` are the views of everybody who may read it.
+    ``audiences`` are the ``keys`` of all callers who may read the image.
     """
 
     keys: Keys
@@ -67,31 +67,31 @@ class View:
 OPEN = View(None, (None,))
 
 
-class Trust:
-    """Decides who sees what."""
+class Visibility:
+    """Decides which manifests a caller sees."""
 
-    def __init__(self, services: Services, admission: Admission, keyring: Keyring) -> None:
+    def __init__(self, services: Services, authorization: Authorization, keyring: Keyring) -> None:
         self._services = services
-        self._admission = admission
+        self._authorization = authorization
         self._keyring = keyring
-        self.judging = Judging(services, keyring)
+        self.verifier = SignatureVerifier(services, keyring)
 
     async def view(self, identity: Identity, repository: Repository, image: str) -> View:
-        """What this caller, who may read the image, sees of it."""
+        """The view of a caller who may read the image."""
         keys = self._keyring.ids(repository)
         if keys is None:
             return OPEN
-        await self.judging.catch_up(repository, image)
-        return View(None if self._admission.may_push(identity, repository, image) else keys, (None, keys))
+        await self.verifier.verify_stored(repository, image)
+        return View(None if self._authorization.may_push(identity, repository, image) else keys, (None, keys))
 
-    async def listed(self, identity: Identity, repository: Repository, images: Sequence[str]) -> list[str]:
-        """Those of the images, which are in order and which the caller may read, that hold something they may see."""
+    async def filter_images(self, identity: Identity, repository: Repository, images: Sequence[str]) -> list[str]:
+        """The images with visible manifests, of those given, which are in order and which the caller may read."""
         keys = self._keyring.ids(repository)
         if keys is None or not images:
             return list(images)
-        hidden = {image for image in images if not self._admission.may_push(identity, repository, image)}
+        hidden = {image for image in images if not self._authorization.may_push(identity, repository, image)}
         for image in sorted(hidden):
-            await self.judging.catch_up(repository, image)
+            await self.verifier.verify_stored(repository, image)
         shown = set(
             await self._services.catalog.scan(trust.shown_images, repository.id, keys, images[0], images[-1])
             if hidden
@@ -99,15 +99,15 @@ class Trust:
         )
         return [image for image in images if image in shown or image not in hidden]
 
-    def quarantine(self, repository: Repository, document: Document) -> Quarantine | None:
-        """How long a push has to wait for a signature, or None where it need not."""
+    def quarantine(self, repository: Repository, document: ManifestDocument) -> Quarantine | None:
+        """The quarantine of a pushed manifest, or None where it needs no signature."""
         policy, keys = trust_policy(repository), self._keyring.ids(repository)
         if policy is None or keys is None or document.evidence:
             return None
         return Quarantine(tuple(keys), self._services.clock.now_ms() + policy.window_s * 1000)
 
-    def note(self, target: Target, digest: str) -> str | None:
-        """A sentence for the pusher of a manifest that has to wait for its signature, else None."""
+    def warning(self, target: Target, digest: str) -> str | None:
+        """A sentence for the pusher of a manifest that is in quarantine, else None."""
         keys = self._keyring.ids(target.repository)
         if keys is None or self._services.catalog.look_inline(
             _is_shown, target.repository.id, target.image, digest, keys
@@ -115,8 +115,8 @@ class Trust:
             return None
         return f"readers do not see {digest} before a trusted key has signed it{'' if keys else f'; {NO_KEY}'}"
 
-    def untrusted(self, repository: Repository, reference: str) -> Refusal:
-        """The refusal for a manifest that is there, and that this caller may not see yet."""
+    def refusal(self, repository: Repository, reference: str) -> Refusal:
+        """The refusal for a manifest that exists and is hidden from the caller."""
         reason = "" if self._keyring.ids(repository) else f"; {NO_KEY}"
         sentence = f"manifest {reference[:200]} is {UNTRUSTED}{reason}"
         return Refusal(404, sentence, "MANIFEST_UNKNOWN", detail=UNTRUSTED)

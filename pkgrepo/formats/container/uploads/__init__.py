@@ -1,1 +1,1 @@
-"""Blobs in: one request or several, resumed on any worker, or mounted from another image."""
+"""Uploads of blobs: in one request or several, resumed by any worker, or mounted from another image."""

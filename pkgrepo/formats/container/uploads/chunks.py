@@ -1,4 +1,4 @@
-"""The range that a chunk announces, checked against the upload and against the bytes that came."""
+"""Checks of the range of a chunk, with the upload and with the bytes that were received."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pkgrepo.storage.catalog.blobs.uploads import UploadSession
 
 def chunk_range(request: Request) -> ChunkRange | None:
     """
-    The range of the chunk that a request brings, or None when the client does not send one.
+    The range of the chunk in a request, or None without one.
 
     :raises Refusal: it is malformed
     """
@@ -22,13 +22,13 @@ def chunk_range(request: Request) -> ChunkRange | None:
 
 
 def check_start(wanted: ChunkRange | None, session: UploadSession, headers: Fields) -> None:
-    """Let a chunk pass that begins where the upload ends. :raises Refusal: it begins elsewhere"""
+    """Check that a chunk begins at the end of the upload. :raises Refusal: it does not"""
     if wanted is not None and wanted.start != session.position:
         sentence = f"the upload has {session.position} bytes, and the chunk begins at {wanted.start}"
         raise Refusal(416, sentence, "RANGE_INVALID", headers=headers)
 
 
 def check_length(wanted: ChunkRange | None, count: int) -> None:
-    """Let a chunk of ``count`` bytes pass if its range has as many. :raises Refusal: it has more or fewer"""
+    """Check that the range of a chunk has ``count`` bytes. :raises Refusal: it has not"""
     if wanted is not None and wanted.length != count:
         raise Refusal(400, f"the range has {wanted.length} bytes, and the chunk {count}", "SIZE_INVALID")

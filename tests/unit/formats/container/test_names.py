@@ -15,7 +15,7 @@ from pkgrepo.formats.container.names import (
     parse_name,
     parse_tag,
 )
-from pkgrepo.formats.container.paths import Kind, Place, parse_path
+from pkgrepo.formats.container.paths import ImagePath, PathKind, parse_path
 
 HEX = "0123456789abcdef" * 4
 
@@ -71,25 +71,25 @@ def test_other_digests_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "place"),
     [
-        (b"/a/manifests/latest", Place("a", Kind.MANIFEST, "latest")),
-        (b"/a/b/c/manifests/sha256:00", Place("a/b/c", Kind.MANIFEST, "sha256:00")),
-        (b"/a/blobs/sha256%3A00", Place("a", Kind.BLOB, "sha256:00")),
-        (b"/a/blobs/uploads/", Place("a", Kind.UPLOADS)),
-        (b"/a/blobs/uploads", Place("a", Kind.UPLOADS)),
-        (b"/a/blobs/uploads/id", Place("a", Kind.UPLOAD, "id")),
-        (b"/a/tags/list", Place("a", Kind.TAGS)),
-        (b"/a/referrers/sha256:00", Place("a", Kind.REFERRERS, "sha256:00")),
-        (b"/a/blobs/b/manifests/latest", Place("a/blobs/b", Kind.MANIFEST, "latest")),
-        (b"/a/manifests/b/blobs/x", Place("a/manifests/b", Kind.BLOB, "x")),
-        (b"/blobs/uploads/tags/list", Place("blobs/uploads", Kind.TAGS)),
-        (b"/tags/manifests/list", Place("tags", Kind.MANIFEST, "list")),
-        (b"/a/blobs/uploads/b/blobs/uploads/id", Place("a/blobs/uploads/b", Kind.UPLOAD, "id")),
-        (b"/A/manifests/latest", Place("A", Kind.MANIFEST, "latest")),
-        (b"/a%2Fb/manifests/latest", Place("a/b", Kind.MANIFEST, "latest")),
-        (b"/a/manifests/%2561", Place("a", Kind.MANIFEST, "%61")),
+        (b"/a/manifests/latest", ImagePath("a", PathKind.MANIFEST, "latest")),
+        (b"/a/b/c/manifests/sha256:00", ImagePath("a/b/c", PathKind.MANIFEST, "sha256:00")),
+        (b"/a/blobs/sha256%3A00", ImagePath("a", PathKind.BLOB, "sha256:00")),
+        (b"/a/blobs/uploads/", ImagePath("a", PathKind.UPLOADS)),
+        (b"/a/blobs/uploads", ImagePath("a", PathKind.UPLOADS)),
+        (b"/a/blobs/uploads/id", ImagePath("a", PathKind.UPLOAD, "id")),
+        (b"/a/tags/list", ImagePath("a", PathKind.TAGS)),
+        (b"/a/referrers/sha256:00", ImagePath("a", PathKind.REFERRERS, "sha256:00")),
+        (b"/a/blobs/b/manifests/latest", ImagePath("a/blobs/b", PathKind.MANIFEST, "latest")),
+        (b"/a/manifests/b/blobs/x", ImagePath("a/manifests/b", PathKind.BLOB, "x")),
+        (b"/blobs/uploads/tags/list", ImagePath("blobs/uploads", PathKind.TAGS)),
+        (b"/tags/manifests/list", ImagePath("tags", PathKind.MANIFEST, "list")),
+        (b"/a/blobs/uploads/b/blobs/uploads/id", ImagePath("a/blobs/uploads/b", PathKind.UPLOAD, "id")),
+        (b"/A/manifests/latest", ImagePath("A", PathKind.MANIFEST, "latest")),
+        (b"/a%2Fb/manifests/latest", ImagePath("a/b", PathKind.MANIFEST, "latest")),
+        (b"/a/manifests/%2561", ImagePath("a", PathKind.MANIFEST, "%61")),
     ],
 )
-def test_the_last_marker_that_leaves_a_name_counts(raw: bytes, place: Place) -> None:
+def test_the_last_marker_that_leaves_a_name_counts(raw: bytes, place: ImagePath) -> None:
     assert parse_path(raw) == place
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from pkgrepo.formats.container.lists import requests as lists
+from pkgrepo.formats.container.lists import tags as tag_lists
 from tests.support.images import Registry, make_image
 from tests.support.signing import Signer, sign_simply, signature_tag
 
@@ -15,13 +15,13 @@ from tests.support.signing import Signer, sign_simply, signature_tag
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The images whose tags were read from the catalog."""
-    read, found = lists._read_tags, []
+    read, found = tag_lists._read_tags, []
 
     def counting(reader: Any, repository_id: int, image: str, *rest: Any) -> Any:
         found.append(image)
         return read(reader, repository_id, image, *rest)
 
-    monkeypatch.setattr(lists, "_read_tags", counting)
+    monkeypatch.setattr(tag_lists, "_read_tags", counting)
     return found
 
 

@@ -230,12 +230,12 @@ async def test_referrers_are_listed_and_filtered(registry: Registry) -> None:
     assert (await registry.below("GET", f"referrers/{image.digest}", name="main/images/none")).json["manifests"] == []
 
 
-@pytest.mark.parametrize(("limit", "most"), [("REFERRERS", 2), ("REFERRER_BYTES", 1300), ("AT_ONCE", 2)])
+@pytest.mark.parametrize(("limit", "most"), [("MOST", 2), ("PAGE_BYTES", 1300), ("BATCH", 2)])
 @pytest_twisted.ensureDeferred
 async def test_many_referrers_come_in_pages(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
-    monkeypatch.setattr(f"pkgrepo.formats.container.lists.requests.{limit}", most)
+    monkeypatch.setattr(f"pkgrepo.formats.container.lists.referrers.{limit}", most)
     image = make_image()
     made = {
         (await registry.push(make_artifact(image, "a/b", annotations={"n": str(n)}))).headers["docker-content-digest"]
@@ -246,7 +246,7 @@ async def test_many_referrers_come_in_pages(
     while path:
         reply = await registry.call("GET", path)
         found += [each["digest"] for each in reply.json["manifests"]]
-        assert len(reply.json["manifests"]) <= 2 or limit == "AT_ONCE"
+        assert len(reply.json["manifests"]) <= 2 or limit == "BATCH"
         path = links(reply) if "link" in reply.headers else ""
     assert found == sorted(made)
 

@@ -11,16 +11,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from pkgrepo.formats.container.limits import MOST_LAYERS
+from pkgrepo.formats.container.public_keys import KeyInvalid, parse_key
 from pkgrepo.formats.container.trust import signatures
 from pkgrepo.formats.container.trust.signatures import (
     BUNDLE,
     SIMPLE,
-    Candidate,
-    KeyInvalid,
+    SignatureLayer,
     encode_dsse,
-    parse_key,
-    signature_layers,
-    signers,
+    find_signature_layers,
+    find_signers,
 )
 from tests.support.images import make_image
 from tests.support.signing import Signer, b64, envelope_for, payload_for, sign_as_bundle, sign_simply
@@ -35,37 +34,37 @@ def signer(request: pytest.FixtureRequest) -> Signer:
     return Signer(request.param)
 
 
-def simple(signer: Signer, digest: str, payload: bytes | None = None, **annotations: str) -> Candidate:
+def simple(signer: Signer, digest: str, payload: bytes | None = None, **annotations: str) -> SignatureLayer:
     data = payload_for(digest) if payload is None else payload
     signature = b64(signer.sign(data))
-    return Candidate(SIMPLE, data, {"dev.cosignproject.cosign/signature": signature, **annotations})
+    return SignatureLayer(SIMPLE, data, {"dev.cosignproject.cosign/signature": signature, **annotations})
 
 
-def bundle(envelope: Any) -> Candidate:
-    return Candidate(BUNDLE, json.dumps({"dsseEnvelope": envelope}).encode(), {})
+def bundle(envelope: Any) -> SignatureLayer:
+    return SignatureLayer(BUNDLE, json.dumps({"dsseEnvelope": envelope}).encode(), {})
 
 
 def test_a_simple_signature_counts_for_its_key_alone(signer: Signer) -> None:
     mine, other = parse_key(signer.pem), parse_key(Signer().pem)
-    assert signers(DIGEST, [simple(signer, DIGEST)], [other, mine]) == {mine.id}
+    assert find_signers(DIGEST, [simple(signer, DIGEST)], [other, mine]) == {mine.id}
 
 
 def test_a_bundle_counts_for_its_key_alone(signer: Signer) -> None:
     mine, other = parse_key(signer.pem), parse_key(Signer().pem)
-    assert signers(DIGEST, [bundle(envelope_for(signer, DIGEST))], [other, mine]) == {mine.id}
+    assert find_signers(DIGEST, [bundle(envelope_for(signer, DIGEST))], [other, mine]) == {mine.id}
 
 
 def test_a_signature_of_another_image_does_not_count(signer: Signer) -> None:
     candidates = [simple(signer, OTHER), bundle(envelope_for(signer, OTHER))]
-    assert not signers(DIGEST, candidates, [parse_key(signer.pem)])
+    assert not find_signers(DIGEST, candidates, [parse_key(signer.pem)])
 
 
 def test_a_changed_payload_does_not_count(signer: Signer) -> None:
     signed = simple(signer, OTHER)
-    changed = Candidate(SIMPLE, payload_for(DIGEST), signed.annotations)
+    changed = SignatureLayer(SIMPLE, payload_for(DIGEST), signed.annotations)
     envelope = envelope_for(signer, OTHER)
     swapped = {**envelope, "payload": envelope_for(signer, DIGEST)["payload"]}
-    assert not signers(DIGEST, [changed, bundle(swapped)], [parse_key(signer.pem)])
+    assert not find_signers(DIGEST, [changed, bundle(swapped)], [parse_key(signer.pem)])
 
 
 def test_payloads_of_other_types_do_not_count() -> None:
@@ -77,7 +76,7 @@ def test_payloads_of_other_types_do_not_count() -> None:
         bundle(envelope_for(signer, DIGEST, predicate="https://slsa.dev/provenance/v1")),
         bundle(envelope_for(signer, DIGEST, kind="application/json")),
     ]
-    assert not signers(DIGEST, candidates, [parse_key(signer.pem)])
+    assert not find_signers(DIGEST, candidates, [parse_key(signer.pem)])
 
 
 def test_older_spellings_of_the_payload_count() -> None:
@@ -88,7 +87,7 @@ def test_older_spellings_of_the_payload_count() -> None:
         "Type": "cosign container image signature",
     }
     payload = json.dumps({"Critical": critical, "Optional": {}}).encode()
-    assert signers(DIGEST, [simple(signer, DIGEST, payload)], [parse_key(signer.pem)])
+    assert find_signers(DIGEST, [simple(signer, DIGEST, payload)], [parse_key(signer.pem)])
 
 
 def test_every_signature_of_an_envelope_is_looked_at_in_either_alphabet() -> None:
@@ -98,28 +97,28 @@ def test_every_signature_of_an_envelope_is_looked_at_in_either_alphabet() -> Non
     urlsafe = base64.urlsafe_b64encode(base64.b64decode(other)).decode()
     envelope["signatures"] += [None, {"sig": "*"}, {"sig": urlsafe}]
     keys = [parse_key(first.pem), parse_key(second.pem)]
-    assert signers(DIGEST, [bundle(envelope)], keys) == {key.id for key in keys}
+    assert find_signers(DIGEST, [bundle(envelope)], keys) == {key.id for key in keys}
 
 
 @pytest.mark.parametrize(
     "candidate",
     [
-        Candidate(SIMPLE, payload_for(DIGEST), {}),
-        Candidate(SIMPLE, payload_for(DIGEST), {"dev.cosignproject.cosign/signature": "not base64!"}),
-        Candidate(SIMPLE, payload_for(DIGEST), {"dev.cosignproject.cosign/signature": 7}),
-        Candidate(SIMPLE, b"\xff", {"dev.cosignproject.cosign/signature": "AAAA"}),
-        Candidate(SIMPLE, b"[" * 100_000, {"dev.cosignproject.cosign/signature": "AAAA"}),
-        Candidate(SIMPLE, b'{"critical": [], "image": 1}', {"dev.cosignproject.cosign/signature": "AAAA"}),
+        SignatureLayer(SIMPLE, payload_for(DIGEST), {}),
+        SignatureLayer(SIMPLE, payload_for(DIGEST), {"dev.cosignproject.cosign/signature": "not base64!"}),
+        SignatureLayer(SIMPLE, payload_for(DIGEST), {"dev.cosignproject.cosign/signature": 7}),
+        SignatureLayer(SIMPLE, b"\xff", {"dev.cosignproject.cosign/signature": "AAAA"}),
+        SignatureLayer(SIMPLE, b"[" * 100_000, {"dev.cosignproject.cosign/signature": "AAAA"}),
+        SignatureLayer(SIMPLE, b'{"critical": [], "image": 1}', {"dev.cosignproject.cosign/signature": "AAAA"}),
         bundle(None),
         bundle([]),
         bundle({"payloadType": "application/vnd.in-toto+json", "payload": 1, "signatures": []}),
         bundle({"payloadType": "application/vnd.in-toto+json", "payload": "e30=", "signatures": {}}),
         bundle({"payloadType": "application/vnd.in-toto+json", "payload": b64(b'{"subject": [1, {}]}')}),
-        Candidate("text/plain", b"", {}),
+        SignatureLayer("text/plain", b"", {}),
     ],
 )
-def test_what_cannot_be_read_is_no_signature(candidate: Candidate) -> None:
-    assert signers(DIGEST, [candidate], [parse_key(Signer().pem)]) == frozenset()
+def test_what_cannot_be_read_is_no_signature(candidate: SignatureLayer) -> None:
+    assert find_signers(DIGEST, [candidate], [parse_key(Signer().pem)]) == frozenset()
 
 
 def test_the_pre_authentication_encoding_is_that_of_the_specification() -> None:
@@ -132,17 +131,17 @@ def test_the_pre_authentication_encoding_is_that_of_the_specification() -> None:
 def test_layers_with_signatures_are_found_in_both_forms() -> None:
     signer, image = Signer(), make_image("one")
     for signature in (sign_simply(signer, image.digest), sign_as_bundle(signer, image)):
-        assert [each[1] for each in signature_layers(signature.manifest)]
+        assert [each[1] for each in find_signature_layers(signature.manifest)]
 
 
 @pytest.mark.parametrize("manifest", [b"", b"[]", b"{}", b'{"layers": 1}', b'{"layers": [1, {"mediaType": 2}]}'])
 def test_manifests_without_signatures_have_no_such_layers(manifest: bytes) -> None:
-    assert not list(signature_layers(manifest))
+    assert not list(find_signature_layers(manifest))
 
 
 def test_only_so_many_layers_are_looked_at() -> None:
     layer = {"mediaType": SIMPLE, "digest": DIGEST, "size": 1}
-    assert len(list(signature_layers(json.dumps({"layers": [layer] * 100}).encode()))) == MOST_LAYERS
+    assert len(list(find_signature_layers(json.dumps({"layers": [layer] * 100}).encode()))) == MOST_LAYERS
 
 
 def test_a_key_has_one_name_however_its_text_is_wrapped() -> None:
@@ -184,6 +183,6 @@ def test_only_so_many_signatures_are_held_against_keys(monkeypatch: pytest.Monke
     mine = parse_key(signer.pem)
     false = [simple(Signer(), DIGEST)] * 5
     monkeypatch.setattr(signatures, "MOST_CHECKS", 11)
-    assert not signers(DIGEST, [*false, simple(signer, DIGEST)], [other, mine])
+    assert not find_signers(DIGEST, [*false, simple(signer, DIGEST)], [other, mine])
     monkeypatch.setattr(signatures, "MOST_CHECKS", 12)
-    assert signers(DIGEST, [*false, simple(signer, DIGEST)], [other, mine]) == {mine.id}
+    assert find_signers(DIGEST, [*false, simple(signer, DIGEST)], [other, mine]) == {mine.id}

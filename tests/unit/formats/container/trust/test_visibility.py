@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.configuration import validate
-from pkgrepo.formats.container.trust import verification as judging
+from pkgrepo.formats.container.trust import verification
 from pkgrepo.repositories.images.quarantine import EVERY_S
 from pkgrepo.storage.catalog.images.gc import plan_image, still_doomed
 from pkgrepo.storage.catalog.images.manifests import find_manifest
@@ -296,10 +296,10 @@ async def test_the_watch_looks_every_minute(world: World) -> None:
         await world.watch._running
         assert await world.seen("v1", "admin") is None
     finally:
-        await (world.watch.stopService() or _nothing())
+        await (world.watch.stopService() or _not_found())
 
 
-async def _nothing() -> None:
+async def _not_found() -> None:
     """What stopping waits for when nothing runs."""
 
 
@@ -358,7 +358,7 @@ async def test_only_so_many_bytes_of_signatures_are_looked_at(world: World, monk
     """The same payload may stand in many layers of many manifests, and each costs its time."""
     image = make_image()
     await world.registry.push(image, "v1")
-    monkeypatch.setattr(judging, "EVIDENCE_SIZE", 100)
+    monkeypatch.setattr(verification, "SIGNATURE_LAYERS_SIZE", 100)
     await world.sign(image)
     assert await world.seen("v1") is None
     monkeypatch.undo()

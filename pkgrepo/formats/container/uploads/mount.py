@@ -1,11 +1,12 @@
-"""A blob of one image taken into another without its bytes being sent again."""
+"""Mounting of blobs: a blob of one image is added to another without sending its bytes again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pkgrepo.formats.container.admission import Target, client_of
+from pkgrepo.formats.container.client import client_of
 from pkgrepo.formats.container.names import is_image_name, parse_digest
+from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
@@ -14,13 +15,12 @@ from pkgrepo.repositories.images.blobs import mount_blob
 from pkgrepo.storage.catalog.images.linked_blobs import images_with
 
 
-class Mounting:
+class BlobMounts:
     """
-    Finds the image to take a blob from.
+    Mounts blobs from images that the caller may read.
 
-    The caller must be allowed to read that image now, by the very credentials of the request: docker, containerd and
-    crane ask for a token that may pull the source. Whatever is wrong with it, the client is told to upload and learns
-    nothing.
+    The credentials of the request must allow reading the source: docker, containerd and crane get a token that may pull
+    from it. On any failure the client is told to upload, and learns nothing about the source.
     """
 
     def __init__(self, services: Services, addresses: ImageAddresses) -> None:
@@ -29,7 +29,7 @@ class Mounting:
 
     async def mount(self, request: Request, target: Target, identity: Identity, text: str, source: str) -> bool:
         """
-        Whether the image has the blob now; ``source`` is the name of an image, or empty for any.
+        Mount a blob; False if that fails. ``source`` is the name of an image, or empty for any image.
 
         :raises DigestInvalid: the digest is malformed
         """

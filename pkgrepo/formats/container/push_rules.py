@@ -1,7 +1,8 @@
 """
-The push rules, asked before the first byte and again when the manifest comes.
+Enforcement of a repository's push rules, before the body of a request and again after it.
 
-Refusals are 403 with a sentence, which clients print: 400 makes some try other formats, and 401 other credentials.
+Refusals are 403 with a sentence, which clients print: after 400 some clients try other formats, after 401 other
+credentials.
 """
 
 from __future__ import annotations
@@ -14,36 +15,37 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, TokenKind
 from pkgrepo.storage.catalog.people.tokens import find_token
 
-from .admission import Admission, Target
+from .authorization import Authorization
 from .configuration import push_rules
+from .target import Target
 
 
-class PushGate:
-    """Holds a push against the rules of its repository; callers may write as far as permissions go."""
+class PushRuleCheck:
+    """Checks pushes by callers who have the permission to write."""
 
-    def __init__(self, services: Services, admission: Admission) -> None:
+    def __init__(self, services: Services, authorization: Authorization) -> None:
         self._services = services
-        self._admission = admission
+        self._authorization = authorization
 
-    def confirm(self, request: Request, identity: Identity, target: Target) -> None:
+    def check_again(self, request: Request, identity: Identity, target: Target) -> None:
         """
-        Let a push end that was let in before its body came, which may have taken hours.
+        Check permissions and rules again after the body has come, which may have taken hours.
 
-        Permissions and rules are asked again, and not whether the credentials still hold: a bearer token lives for
-        minutes, and clients cannot send a body a second time.
+        Expiry of the credentials is ignored: a bearer token is valid for minutes, and clients cannot send a body a
+        second time.
 
         :raises Refusal: the caller may not write any more; :raises RepositoryInactive: it was switched off
         """
         if identity.limits is not None:
             identity = evolve(identity, limits=evolve(identity.limits, expires_at=None))
-        self._admission.require(request, identity, target, Action.WRITE)
+        self._authorization.require(request, identity, target, Action.WRITE)
         self.check(identity, target)
 
     def check(self, identity: Identity, target: Target) -> None:
         """
-        Let a push begin, or say which rule is against it.
+        Check the rules.
 
-        :raises Refusal: with the rule's sentence
+        :raises Refusal: one forbids the push
         """
         rules = push_rules(target.repository)
         if rules.must_use_auth_token_for_push and not self._came_with_token(identity):
@@ -52,7 +54,7 @@ class PushGate:
             self._services.access.require_member(identity, target.repository, target.image)
 
     def _came_with_token(self, identity: Identity) -> bool:
-        """Whether an access token established who this is; one that a login was kept by does not count."""
+        """Whether the caller authenticated with an access token; the refresh token of a login does not count."""
         if identity.token_id is None:
             return False
         token = self._services.catalog.look_inline(find_token, identity.token_id)

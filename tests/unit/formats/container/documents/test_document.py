@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.container import manifest_document as documents
-from pkgrepo.formats.container.manifest_document import Document, parse_document
+from pkgrepo.formats.container.documents import document as documents
+from pkgrepo.formats.container.documents.document import ManifestDocument, parse_manifest
 from pkgrepo.formats.container.names import DigestInvalid
 from tests.support.images import (
     DOCKER_LIST,
@@ -36,8 +36,8 @@ def image(**changes: Any) -> bytes:
     return json.dumps({key: each for key, each in value.items() if each is not None}).encode()
 
 
-def parse(data: bytes, content_type: str = "", **options: bool) -> Document:
-    return parse_document(data, content_type, **options)
+def parse(data: bytes, content_type: str = "", **options: bool) -> ManifestDocument:
+    return parse_manifest(data, content_type, **options)
 
 
 def test_an_image_requires_its_config_and_layers() -> None:

@@ -1,4 +1,4 @@
-"""A manifest on its way into an image: read, held against the rules, stored with its tags in one transaction."""
+"""Pushes of manifests: parsed, checked, and stored with their tags in one transaction."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import re
 
 from attrs import evolve
 
-from pkgrepo.formats.container.admission import Target, client_of
+from pkgrepo.formats.container.client import client_of
 from pkgrepo.formats.container.configuration import immutable_tags, policy
+from pkgrepo.formats.container.documents.document import ManifestDocument, parse_manifest
 from pkgrepo.formats.container.limits import MANIFEST_SIZE, MOST_TAGS
-from pkgrepo.formats.container.manifest_document import Document, parse_document
 from pkgrepo.formats.container.names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
+from pkgrepo.formats.container.push_rules import PushRuleCheck
 from pkgrepo.formats.container.refusals import VERSION
-from pkgrepo.formats.container.rules import PushGate
-from pkgrepo.formats.container.trust.visibility import Trust
+from pkgrepo.formats.container.target import Target
+from pkgrepo.formats.container.trust.visibility import Visibility
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
@@ -27,41 +28,43 @@ from pkgrepo.storage.catalog.images.manifests import NewManifest
 
 from .evidence import is_evidence
 
-IN_THREAD = 16 * 1024  # bytes; what is shorter takes 4 ms at most, and as a rule less than the way to a thread
+IN_THREAD = 16 * 1024  # bytes; a shorter manifest takes 4 ms at most, and usually less than the switch to a thread
 
 _ETAG = re.compile(r'"([^"]*)"|(\*)')
 
 
-class Pushing:
-    """Takes manifests in; callers have been let in already, and the push rules asked."""
+class ManifestPushRequests:
+    """Stores manifests; the caller is authorized, and the push rules are checked."""
 
-    def __init__(self, services: Services, trust: Trust, gate: PushGate) -> None:
+    def __init__(self, services: Services, visibility: Visibility, push_rules: PushRuleCheck) -> None:
         self._services = services
-        self._trust = trust
-        self._gate = gate
+        self._visibility = visibility
+        self._push_rules = push_rules
 
     async def put(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
         """
-        Store a manifest under its digest, and let tags stand for it.
+        Store a manifest under its digest, and point tags to it.
 
         :raises Refusal: a reference is missing, a tag may not be moved, or it is too large
-        :raises Invalid, DigestInvalid, TagInvalid: it is not what it should be; :raises Unexpected: a condition fails
+        :raises Invalid, DigestInvalid, TagInvalid: it is malformed; :raises Unexpected: the condition fails
         """
         digest, tags = _wanted(request, reference)
         content_type = (request.header(b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
         data = await self._read(request)
-        self._gate.confirm(request, identity, target)
+        self._push_rules.check_again(request, identity, target)
         if digest is not None and not digest.matches(data):
             raise DigestInvalid(f"the manifest is not the content of {digest}")
         rules = policy(target.repository)
         if len(data) < IN_THREAD:
-            document = parse_document(data, content_type, other_types=rules.other_media_types)
+            document = parse_manifest(data, content_type, other_types=rules.other_media_types)
         else:
             document = await self._services.pools.cpu(
-                parse_document, data, content_type, other_types=rules.other_media_types
+                parse_manifest, data, content_type, other_types=rules.other_media_types
             )
         document = evolve(document, evidence=await is_evidence(self._services, target, document))
-        signatures = await self._trust.judging.judge(target.repository, target.image, document, data, tags)
+        signatures = await self._visibility.verifier.verify_pushed(
+            target.repository, target.image, document, data, tags
+        )
         async with self._services.publisher.stage(target.repository) as staged:
             blob = await staged.store(data)
             name = f"sha256:{blob.sha256}" if digest is None else str(digest)
@@ -72,7 +75,7 @@ class Pushing:
                 tags=tags,
                 immutable=immutable_tags(target.repository, tags),
                 expected=_expectation(request) if digest is None else None,
-                quarantine=self._trust.quarantine(target.repository, document),
+                quarantine=self._visibility.quarantine(target.repository, document),
                 signatures=signatures,
                 client=client_of(request),
                 alone=target.name == target.image if target.base == "/v2" else None,
@@ -93,7 +96,7 @@ class Pushing:
                 detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
                 raise Refusal(403, str(error), "DENIED", detail=detail) from None
         log_published(target.repository, target.image, ", ".join(tags) or name, actor_of(request, identity))
-        note = self._trust.note(target, name)
+        note = self._visibility.warning(target, name)
         headers: Fields = (
             *VERSION,
             (b"Location", target.url(f"manifests/{name}")),
@@ -104,7 +107,7 @@ class Pushing:
         if digest is not None:
             headers += tuple((b"OCI-Tag", tag.encode("ascii")) for tag in tags)
         if note is not None:
-            # RFC 7234 section 5.5, kept by OCI distribution 1.1 ("Warnings"): containerd and oras print it
+            # RFC 7234 section 5.5, used by OCI distribution 1.1 ("Warnings"): containerd and oras print it
             headers += ((b"Warning", f'299 - "{note}"'.encode("ascii")),)
         return Answer(201, headers=headers)
 
@@ -116,7 +119,7 @@ class Pushing:
 
 
 def _wanted(request: Request, reference: str) -> tuple[Digest | None, tuple[str, ...]]:
-    """The digest that the request names, and the tags; a push by tag names no digest."""
+    """The digest and the tags that the request names; a push by tag names no digest."""
     if not is_digest_like(reference):
         return None, (parse_tag(reference),)
     digest = parse_digest(reference)
@@ -127,7 +130,7 @@ def _wanted(request: Request, reference: str) -> tuple[Digest | None, tuple[str,
     return digest, tags
 
 
-def _stored(document: Document, digest: str, sha256: str, size: int) -> NewManifest:
+def _stored(document: ManifestDocument, digest: str, sha256: str, size: int) -> NewManifest:
     referrer = document.subject is not None
     return NewManifest(
         digest=digest,
@@ -143,7 +146,7 @@ def _stored(document: Document, digest: str, sha256: str, size: int) -> NewManif
 
 
 def _expectation(request: Request) -> Expectation | None:
-    """What the conditions of the request say about the tag (RFC 9110 section 13.1)."""
+    """The condition of the request on the tag (RFC 9110 section 13.1)."""
     if (request.header(b"if-none-match") or b"").strip() == b"*":
         return Expectation(absent=True)
     value = request.header(b"if-match")

@@ -1,8 +1,13 @@
-"""Blobs of an image: read, promised, taken out."""
+"""Requests for the blobs of an image."""
 
 from __future__ import annotations
 
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.container.authorization import Authorization
+from pkgrepo.formats.container.configuration import policy
+from pkgrepo.formats.container.names import Digest, find_digest
+from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.content import SAFE, file_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
@@ -13,33 +18,28 @@ from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
 from pkgrepo.storage.catalog.images.promises import is_fresh
 
-from .admission import Admission, Target
-from .configuration import policy
-from .names import Digest, find_digest
-from .refusals import VERSION
-
 OCTETS = b"application/octet-stream"
 
 
-class Blobs:
-    """Reads and deletes blobs; callers have been let in already."""
+class BlobRequests:
+    """Reads and deletes blobs; the caller is authorized."""
 
-    def __init__(self, services: Services, admission: Admission) -> None:
+    def __init__(self, services: Services, authorization: Authorization) -> None:
         self._services = services
-        self._admission = admission
+        self._authorization = authorization
 
     async def get(self, request: Request, target: Target, identity: Identity, text: str) -> Answer:
         """
-        A blob as it was pushed, or its head.
+        A blob or its head.
 
-        :raises Refusal: the image does not have it, whatever other images have
+        :raises Refusal: the image does not have it, even if other images do
         """
         services, repository = self._services, target.repository
         generation = services.catalog.generation()
         digest = _known(text)
         found = self._find(target, digest)
         if request.method == b"HEAD":
-            await self._promise(target, found, digest, self._admission.pusher(request, identity, target))
+            await self._promise(target, found, digest, self._authorization.pushing_client(request, identity, target))
         headers: Fields = (
             (b"Docker-Content-Digest", str(digest).encode("ascii")),
             (b"Cache-Control", file_cache_control(repository)),
@@ -75,9 +75,9 @@ class Blobs:
 
     async def delete(self, _request: Request, target: Target, _identity: Identity, text: str) -> Answer:
         """
-        Take a blob out of the image.
+        Remove a blob from the image.
 
-        :raises Refusal: it does not have it, or deleting is off; :raises StillNeeded: a manifest refers to it
+        :raises Refusal: it does not have it, or deletion is off; :raises StillNeeded: a manifest refers to it
         """
         digest = _known(text)
         if not policy(target.repository).allow_delete:
@@ -98,6 +98,7 @@ class Blobs:
         return found
 
     async def _promise(self, target: Target, found: LinkedBlob, digest: Digest, client: str | None) -> None:
+        """Renew the grace period of a blob, and promise it to the client, if that was not done recently."""
         catalog, now_ms = self._services.catalog, self._services.clock.now_ms()
         promised = client is None or catalog.look_inline(
             is_fresh, found.package_id, f"sha256:{found.sha256}", client, now_ms

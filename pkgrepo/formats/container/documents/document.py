@@ -1,15 +1,12 @@
 """
-What a manifest says: its type, what it refers to, and what lists of referrers repeat of it.
+The parsed form of a manifest: its type, what it refers to, and what lists of referrers repeat from it.
 
-The documents are those of the OCI image specification 1.1 (image manifest, image index) and of docker's second schema
-(manifest, manifest list). Their bytes are kept as they came: a digest is of bytes, not of meaning.
+Manifests are those of the OCI image specification 1.1 (image manifest, image index) and of docker's schema 2 (manifest,
+manifest list). Their bytes are stored unchanged, since the digest is over the bytes.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -18,30 +15,17 @@ from typing import Any
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.container.limits import MOST_ANNOTATIONS, MOST_REFERENCES, MOST_VALUES
 from pkgrepo.repositories.images.push import Reference
 from pkgrepo.untrusted.json_errors import ERRORS, sentence
 from pkgrepo.untrusted.json_limits import check_values
 
-from .limits import MOST_ANNOTATIONS, MOST_REFERENCES, MOST_VALUES
-from .names import Digest, DigestInvalid, parse_digest
+from .descriptors import check_annotations, parse_descriptor
+from .media_types import ARTIFACT_TYPE, IMAGES, INDEXES, MEDIA_TYPE, OCI_ARTIFACT, OCI_IMAGE, OCI_INDEX, SCHEMA_1
 
-OCI_IMAGE = "application/vnd.oci.image.manifest.v1+json"
-OCI_INDEX = "application/vnd.oci.image.index.v1+json"
-OCI_ARTIFACT = "application/vnd.oci.artifact.manifest.v1+json"
-DOCKER_IMAGE = "application/vnd.docker.distribution.manifest.v2+json"
-DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+UNSPECIFIC = frozenset({"", "application/json", "application/octet-stream", "text/plain"})  # curl sends such
 
-IMAGES = frozenset({OCI_IMAGE, DOCKER_IMAGE})
-INDEXES = frozenset({OCI_INDEX, DOCKER_LIST})
-MANIFESTS = frozenset({"manifest", "subject"})  # kinds of descriptors whose content is a manifest itself
-UNSPECIFIC = frozenset({"", "application/json", "application/octet-stream", "text/plain"})  # curl says such things
-
-_SCHEMA_1 = re.compile(r"application/vnd\.docker\.distribution\.manifest\.v1\+(json|prettyjws)")
-_MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}")
-_KIND = re.compile(r"[\x21-\x7e][\x20-\x7e]{0,254}")  # wider than a media type: some artifacts' types have parameters
-_FOREIGN = re.compile(r"\.foreign\.|nondistributable")
-
-# What manifests are read by. Programs written in Go take keys in whatever case, and of several the last.
+# The keys that programs read. Programs written in Go match keys in any case, and use the last of several.
 _KEYS = {
     key.lower(): key
     for key in (
@@ -57,8 +41,8 @@ _KEYS = {
     )
 }
 
-# Layers that no program runs: signatures, statements and bills of material. A manifest of nothing else may be seen by
-# readers before anybody has signed it, if its layers hold what their types say.
+# Types of layers that no program runs: signatures, attestations, SBOMs. A manifest of nothing else is visible without a
+# signature, if the content of its layers is of these types.
 _EVIDENCE = re.compile(
     r"application/vnd\.dev\.cosign\.simplesigning\.v1\+json|application/vnd\.dev\.sigstore\.bundle[A-Za-z0-9.+=;-]*"
     r"|application/(vnd\.dsse\.envelope\.v1|vnd\.in-toto|vnd\.cyclonedx|spdx|vnd\.syft|jose)\+json"
@@ -67,12 +51,12 @@ _EVIDENCE = re.compile(
 
 
 @frozen
-class Document:
+class ManifestDocument:
     """
-    A manifest, read. ``required`` must be there, ``references`` are all that can be, as (digest, kind).
+    A parsed manifest. ``references`` are all that it refers to, as (digest, kind); ``required`` must be stored.
 
-    ``artifact_type`` is what lists of referrers say: its own, else an image's type of configuration. ``evidence`` says
-    that all of its layers call themselves signatures or statements about something else.
+    ``artifact_type`` is the one in lists of referrers: its own, else the type of an image's config. ``evidence`` means
+    that all of its layers have the type of a signature, an attestation or an SBOM.
     """
 
     media_type: str
@@ -84,9 +68,9 @@ class Document:
     evidence: bool
 
 
-def parse_document(data: bytes, content_type: str, *, other_types: bool = False) -> Document:
+def parse_manifest(data: bytes, content_type: str, *, other_types: bool = False) -> ManifestDocument:
     """
-    What a manifest says. Takes some 10 ms for a megabyte.
+    The parsed manifest. Takes some 10 ms for a megabyte.
 
     ``content_type`` is the request's, without parameters. With ``other_types`` any JSON object is a manifest.
 
@@ -111,14 +95,14 @@ def parse_document(data: bytes, content_type: str, *, other_types: bool = False)
         raise Invalid("schemaVersion of a manifest is 2; schema 1 manifests are not supported")
     if len(descriptors) > MOST_REFERENCES:
         raise Invalid(f"a manifest refers to at most {MOST_REFERENCES} others")
-    read = [_descriptor(kind, each) for kind, each in descriptors]
+    read = [parse_descriptor(kind, each) for kind, each in descriptors]
     subject = value.get("subject")
     config = value.get("config") if media_type in IMAGES else None
-    return Document(
+    return ManifestDocument(
         media_type=media_type,
         required=tuple(reference for reference, required in read if required),
         references=tuple((reference.digest, reference.kind) for reference, _ in read),
-        subject=None if subject is None else _descriptor("subject", subject)[0].digest,
+        subject=None if subject is None else parse_descriptor("subject", subject)[0].digest,
         artifact_type=_artifact_type(value, config),
         annotations=_annotations(value),
         evidence=_is_evidence(descriptors),
@@ -128,7 +112,7 @@ def parse_document(data: bytes, content_type: str, *, other_types: bool = False)
 def _load(data: bytes) -> dict[str, Any]:
     check_values(data, MOST_VALUES, "the manifest")
     try:
-        # RFC 8259 section 8.1: UTF-8 without a mark; json would also take UTF-16, which no client reads
+        # RFC 8259 section 8.1: UTF-8 without a byte order mark; json would also take UTF-16, which no client reads
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_refuse_constant)
     except ERRORS as error:
         raise Invalid(f"the manifest is not JSON: {sentence(data, error)}") from None
@@ -147,20 +131,20 @@ def _refuse_constant(text: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        # two readers would see two different manifests
+        # programs differ in which of the two they use
         raise Invalid("the manifest has a key twice")
     return value
 
 
 def _media_type(value: Mapping[str, Any], content_type: str) -> str:
     stated = value.get("mediaType")
-    if stated is not None and (not isinstance(stated, str) or _MEDIA_TYPE.fullmatch(stated) is None):
+    if stated is not None and (not isinstance(stated, str) or MEDIA_TYPE.fullmatch(stated) is None):
         raise Invalid("mediaType of a manifest is a media type")
     sent = "" if content_type in UNSPECIFIC else content_type
     for each in (sent, stated or ""):
-        if _SCHEMA_1.fullmatch(each):
+        if SCHEMA_1.fullmatch(each):
             raise Invalid("schema 1 manifests are not supported")
-    if sent and _MEDIA_TYPE.fullmatch(sent) is None:
+    if sent and MEDIA_TYPE.fullmatch(sent) is None:
         raise Invalid(f"{sent[:100]!r} is not a media type")
     if sent and stated and sent != stated.lower():
         raise Invalid(f"the manifest was sent as {sent} and calls itself {stated}")
@@ -181,38 +165,6 @@ def _list(value: Mapping[str, Any], key: str, *, optional: bool = False) -> list
     return found
 
 
-def _descriptor(kind: str, value: Any) -> tuple[Reference, bool]:
-    """A descriptor, and whether what it describes must be there."""
-    if not isinstance(value, dict):
-        raise Invalid(f"the {kind} of a manifest is described by an object")
-    media_type, digest, size = value.get("mediaType"), value.get("digest"), value.get("size")
-    if not isinstance(media_type, str) or _KIND.fullmatch(media_type) is None:
-        raise Invalid(f"the {kind} of a manifest has no mediaType")
-    if kind in MANIFESTS and _MEDIA_TYPE.fullmatch(media_type) is None:
-        raise Invalid(f"mediaType of the {kind} of a manifest is a media type")
-    _check_annotations(value.get("annotations"))
-    if not isinstance(digest, str):
-        raise DigestInvalid(f"the {kind} of a manifest has no digest")
-    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        raise Invalid(f"the {kind} of a manifest has no size in bytes")
-    known = parse_digest(digest)
-    if "data" in value:
-        _check_data(value["data"], known, size)
-        return Reference(digest, kind, size), False
-    elsewhere = kind == "layer" and (bool(value.get("urls")) or _FOREIGN.search(media_type) is not None)
-    return Reference(digest, kind, size), not elsewhere
-
-
-def _check_data(data: Any, digest: Digest, size: int) -> None:
-    """Content that stands in the descriptor itself must be what that describes (OCI image 1.1, "Descriptors")."""
-    try:
-        content = base64.b64decode(data, validate=True)
-    except (TypeError, ValueError, binascii.Error):
-        raise Invalid("data of a descriptor is base64") from None
-    if len(content) != size or hashlib.new(digest.algorithm, content).hexdigest() != digest.hex:
-        raise Invalid(f"data of a descriptor is not the content of {digest}")
-
-
 def _is_evidence(descriptors: list[tuple[str, Any]]) -> bool:
     layers = [each for kind, each in descriptors if kind != "config"]
     return bool(layers) and all(
@@ -223,8 +175,8 @@ def _is_evidence(descriptors: list[tuple[str, Any]]) -> bool:
 
 def _artifact_type(value: Mapping[str, Any], config: Any) -> str | None:
     own = value.get("artifactType")
-    if own is not None and not (isinstance(own, str) and (not own or _KIND.fullmatch(own))):
-        # it is repeated in lists, so a long one would be paid for by every reader
+    if own is not None and not (isinstance(own, str) and (not own or ARTIFACT_TYPE.fullmatch(own))):
+        # lists of referrers repeat it, so it is short
         raise Invalid("artifactType of a manifest is a media type")
     if own:
         return str(own)
@@ -233,20 +185,7 @@ def _artifact_type(value: Mapping[str, Any], config: Any) -> str | None:
 
 def _annotations(value: Mapping[str, Any]) -> Mapping[str, str]:
     found = value.get("annotations")
-    size = _check_annotations(found)
+    size = check_annotations(found)
     if size > MOST_ANNOTATIONS and value.get("subject") is not None:  # lists of referrers repeat them
         raise Invalid(f"annotations of a referrer are at most {MOST_ANNOTATIONS} bytes")
     return found or {}
-
-
-def _check_annotations(found: Any) -> int:
-    """The size in bytes of the annotations of a manifest or descriptor, if there are any."""
-    if found is None:
-        return 0
-    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        raise Invalid("annotations of a manifest are texts by name")
-    try:
-        return sum(len(f"{name}{text}".encode()) for name, text in found.items())
-    except UnicodeEncodeError:
-        # JSON can write half of a pair of surrogates, but no text in UTF-8 can hold it
-        raise Invalid("annotations of a manifest are texts by name") from None

@@ -1,0 +1,178 @@
+"""
+Authorization of requests for an image: who the caller is, which image a name means, and whether the caller may.
+
+=============================  =========================  =====================================================
+caller                         asks for                   gets
+=============================  =========================  =====================================================
+anonymous                      what needs credentials     401 with the challenge: clients repeat with a token
+anonymous                      a repository that is       401 with the challenge, and the sentence that it does
+                               absent or not public       not exist or needs credentials: names do not leak
+authenticated, permitted,      anything                   401 ``insufficient_scope``: clients fetch another token
+with a token of narrower
+scope
+authenticated, not permitted   to read                    404, as if the image did not exist
+authenticated, not permitted   to change                  403 and the reason; no challenge, since clients would
+                                                          only try again
+authenticated, without any     anything                   404, as if the repository did not exist
+permission in the repository
+=============================  =========================  =====================================================
+"""
+
+from __future__ import annotations
+
+from pkgrepo.auth.tokens.bearer import behind
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, RepositoryInactive, TooManyAttempts
+from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Refusal
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Identity, Repository
+
+from .client import client_of
+from .target import Target
+
+CATALOG_SCOPE = "registry:catalog:*"
+TOKEN_PATH = "/api/auth/token"  # noqa: S105 - an address
+CONTAINERD = b"containerd/"
+
+_WORDS = {Action.READ: "pull", Action.WRITE: "pull,push", Action.DELETE: "delete"}
+
+
+class Authorization:
+    """Authenticates callers, resolves names of images and checks permissions."""
+
+    def __init__(self, services: Services, addresses: ImageAddresses, service: str) -> None:
+        self._services = services
+        self._addresses = addresses
+        self._service = service
+
+    async def authenticate(self, request: Request, scope: str = "") -> Identity:
+        """The caller. :raises Refusal: the credentials are wrong, or there were too many wrong ones"""
+        try:
+            return await self._services.access.identify(request)
+        except AuthenticationFailed as error:
+            bearer = (request.header(b"authorization") or b"")[:7].lower() == b"bearer "
+            raise self.challenge(request, scope, str(error), "invalid_token" if bearer else "") from None
+        except TooManyAttempts as error:
+            wait = b"%d" % error.retry_after_s
+            raise Refusal(429, str(error), "TOOMANYREQUESTS", headers=((b"Retry-After", wait),)) from None
+
+    def resolve(self, request: Request, identity: Identity, name: str, action: Action) -> Target:
+        """
+        The image that a name below ``/v2/`` means.
+
+        :raises Refusal: the name belongs to no repository that the caller may see
+        """
+        found = self._addresses.find(request.authority, name)
+        if found is not None and self._is_hidden(identity, found, action):
+            # the caller gets what the name would mean if the repository did not exist
+            found = self._addresses.find_default(request.authority, name)
+        if found is None:
+            if identity.anonymous:
+                raise self.challenge(request, scope_of(name, action), str(unknown(identity, name)))
+            raise self._not_found(identity, name)
+        return Target(found.repository, found.image, name, "/v2", name)
+
+    def require(self, request: Request, identity: Identity, target: Target, action: Action) -> None:
+        """
+        Check that the caller may do this to the image.
+
+        :raises Refusal: as in the table above; :raises RepositoryInactive: the repository is switched off
+        """
+        request.repository = target.repository.path
+        access, repository, image = self._services.access, target.repository, target.image
+        try:
+            access.require(identity, action, repository, image)
+        except AuthenticationRequired as error:
+            known = access.knows(identity, repository)
+            sentence = str(error if known else unknown(identity, target.name))
+            raise self.challenge(request, scope_of(target.scope, action), sentence) from None
+        except Forbidden as error:
+            if not access.knows(identity, repository):
+                raise self._not_found(identity, target.name) from None
+            sentence = str(error)
+            if identity.via == "bearer":
+                sentence = self._owner_refusal(identity, action, repository, image)
+            if not sentence:
+                sentence = "the token was not issued for this"
+                raise self.challenge(request, scope_of(target.scope, action), sentence, "insufficient_scope") from None
+            if action is Action.READ:
+                raise self._not_found(identity, target.name) from None
+            raise Refusal(403, sentence, "DENIED") from None
+
+    def _owner_refusal(self, identity: Identity, action: Action, repository: Repository, image: str) -> str:
+        """Why the owner of a bearer token may not do this with any token; empty if another token would do."""
+        try:
+            self._services.access.require(self.token_owner(identity), action, repository, image)
+        except Forbidden as error:
+            return str(error)
+        except RepositoryInactive:
+            pass
+        return ""
+
+    def _is_hidden(self, identity: Identity, found: ImageAddress, action: Action) -> bool:
+        """Whether the caller must not learn that a repository exists, whatever token they use."""
+        may = self._services.access.may
+        if identity.anonymous:
+            return False
+        if action is not Action.READ:
+            return not self._services.access.knows(identity, found.repository)
+        if may(identity, Action.READ, found.repository, found.image):
+            return False
+        return identity.via != "bearer" or not may(
+            self.token_owner(identity), Action.READ, found.repository, found.image
+        )
+
+    def _not_found(self, identity: Identity, name: str) -> Refusal:
+        """The refusal of a name: the same whether the image does not exist or the caller may not see it."""
+
+        def visible(repository: Repository) -> bool:
+            return self._services.access.may(identity, Action.READ, repository)
+
+        return Refusal(404, self._addresses.explain(name, visible), "NAME_UNKNOWN", detail={"name": name})
+
+    def challenge_containerd(self, request: Request, target: Target) -> None:
+        """
+        Ask containerd for credentials when it asks whether a blob exists, which it does before a push only.
+
+        If all layers of a push exist, the manifest would be the first request to get a 401, and containerd 1.6 may
+        hang after that, since it has to send a body again.
+
+        :raises Refusal: the challenge; other clients and requests with credentials pass
+        """
+        if request.header(b"authorization") is None and (request.header(b"user-agent") or b"").startswith(CONTAINERD):
+            raise self.challenge(request, scope_of(target.scope, Action.READ), str(AuthenticationRequired()))
+
+    def token_owner(self, identity: Identity) -> Identity:
+        """The caller without the scope of a bearer token; see L{behind}."""
+        return behind(self._services.catalog, identity)
+
+    def may_push(self, identity: Identity, repository: Repository, image: str) -> bool:
+        """Whether the caller may push to an image with any token; this request may carry one that may only pull."""
+        caller = self.token_owner(identity) if identity.via == "bearer" else identity
+        return self._services.access.may(caller, Action.WRITE, repository, image)
+
+    def pushing_client(self, request: Request, identity: Identity, target: Target) -> str | None:
+        """The id of the client for promises (see L{client_of}); None if the caller may not push to the image."""
+        return client_of(request) if self.may_push(identity, target.repository, target.image) else None
+
+    def challenge(self, request: Request, scope: str, sentence: str, error: str = "") -> Refusal:
+        """
+        The refusal that sends a client to the token service.
+
+        Its detail is the scope: without a detail docker does not print a sentence that is the usual one of the code.
+        """
+        parts = [f'realm="{self._services.base_url(request)}{TOKEN_PATH}"', f'service="{self._service}"']
+        if scope:
+            parts.append(f'scope="{scope}"')
+        if error:
+            parts.append(f'error="{error}"')
+        value = f"Bearer {','.join(parts)}".encode("latin-1", "replace")
+        detail = {"scope": scope} if scope else None
+        return Refusal(401, sentence, "UNAUTHORIZED", detail=detail, headers=((b"WWW-Authenticate", value),))
+
+
+def scope_of(name: str, action: Action) -> str:
+    """The scope of a token for an action on an image, as challenges spell it."""
+    return f"repository:{name}:{_WORDS[action]}"

@@ -1,0 +1,1 @@
+"""Stored blobs of an image: read and deleted."""

@@ -1,0 +1,1 @@
+"""ManifestRequests as JSON: bytes -> parsed document with its descriptors; pure."""

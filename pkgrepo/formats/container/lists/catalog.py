@@ -1,0 +1,88 @@
+"""The images of the server."""
+
+from __future__ import annotations
+
+from pkgrepo.auth.tokens.bearer import CATALOG_GRANT
+from pkgrepo.formats.container.authorization import CATALOG_SCOPE, Authorization
+from pkgrepo.formats.container.ping import PingRequests, check_read
+from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.trust.visibility import Visibility
+from pkgrepo.gateway.image_addresses import ImageAddresses
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, Fields, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.storage.catalog.images.manifests import list_images
+
+from .paging import next_page, parse_page
+
+
+class CatalogRequests:
+    """Lists images, in bytewise order."""
+
+    def __init__(
+        self,
+        services: Services,
+        addresses: ImageAddresses,
+        authorization: Authorization,
+        visibility: Visibility,
+        ping: PingRequests,
+    ) -> None:
+        self._services = services
+        self._addresses = addresses
+        self._authorization = authorization
+        self._visibility = visibility
+        self._ping = ping
+
+    async def get(self, request: Request) -> Answer:
+        """
+        The images that the caller may see, by the names under which they were pushed last and can be pulled.
+
+        :raises Refusal: the challenge, or the page is no number
+        """
+        check_read(request, "this list is only read")
+        identity = await self._authorization.authenticate(request, CATALOG_SCOPE)
+        self._ping.require_credentials(request, CATALOG_SCOPE)
+        if identity.scoped is False:
+            sentence = "the token was not issued for this"
+            raise self._authorization.challenge(request, CATALOG_SCOPE, sentence, "insufficient_scope")
+        size, last = parse_page(request)
+        limits = identity.limits
+        viewer = identity
+        if identity.via == "bearer" and limits is not None and CATALOG_GRANT in limits.scopes:
+            # a token for the catalog names no repositories: what its owner sees is what it shows
+            viewer = self._authorization.token_owner(identity)
+        names: list[str] = []
+        default = self._addresses.default(request.authority)
+        for prefix, repository in self._addresses.listed(request.authority):
+            if len(names) > size:
+                break
+            if not repository.active or (prefix < last and not last.startswith(prefix)):
+                continue
+            after = last[len(prefix) :] if last.startswith(prefix) else ""
+            alone = False if default is not None and repository.id == default.id else None
+            names += await self._images(viewer, repository, prefix, after, size + 1 - len(names), alone)
+        if default is not None and default.active:
+            names += await self._images(viewer, default, "", last, size + 1, alone=True)
+            names.sort()
+        headers: Fields = (*VERSION, (b"Cache-Control", b"private, no-cache"))
+        if len(names) > size:
+            names = names[:size]
+            if names:
+                headers += (next_page(b"/v2/_catalog", last=names[-1], n=str(size)),)
+        return json_answer({"repositories": names}, headers=headers)
+
+    async def _images(
+        self, viewer: Identity, repository: Repository, prefix: str, after: str, count: int, alone: bool | None
+    ) -> list[str]:
+        """Up to ``count`` names of images in a repository that the viewer may read; see L{list_images}."""
+        may = self._services.access.may
+        names: list[str] = []
+        while len(names) < count:
+            page = await self._services.catalog.scan(list_images, repository.id, after=after, limit=count, alone=alone)
+            readable = [image for image in page if may(viewer, Action.READ, repository, image)]
+            names += [prefix + image for image in await self._visibility.filter_images(viewer, repository, readable)]
+            if len(page) < count:
+                break
+            after = page[-1]
+        return names[:count]

@@ -1,0 +1,24 @@
+"""Pages of lists: which entries a request asks for, and the link to the next page."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from pkgrepo.formats.container.query import parameter
+from pkgrepo.http.answers import Refusal
+from pkgrepo.http.request import Request
+
+MOST = 10_000  # entries of a page
+
+
+def parse_page(request: Request) -> tuple[int, str]:
+    """The largest number of entries to list, and the entry after which to begin. :raises Refusal: it is no number"""
+    text = parameter(request, "n")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Refusal(400, f"n is a number, not {text[:40]!r}", "PAGINATION_NUMBER_INVALID")
+    return (min(int(text), MOST) if text else MOST), parameter(request, "last")
+
+
+def next_page(path: bytes, **query: str) -> tuple[bytes, bytes]:
+    """The header that links to the next page of a list."""
+    return b"Link", b'<%s?%s>; rel="next"' % (path, urlencode(query).encode("ascii"))

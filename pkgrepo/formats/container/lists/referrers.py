@@ -1,0 +1,102 @@
+"""The manifests whose subject is a given manifest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pkgrepo.formats.container.documents.media_types import OCI_INDEX
+from pkgrepo.formats.container.names import parse_digest
+from pkgrepo.formats.container.query import parameter
+from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.target import Target
+from pkgrepo.formats.container.trust.visibility import Visibility
+from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, Fields, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Identity, Repository
+from pkgrepo.storage.catalog.images.manifests import Manifest, list_referrers
+from pkgrepo.storage.catalog.images.trust import Keys
+from pkgrepo.storage.catalog.packages.packages import find_package
+
+from .paging import next_page
+
+MOST = 1000  # entries of a page
+PAGE_BYTES = 4 * 1024 * 1024  # bytes of a page, which clients read like a manifest
+ENTRY_BYTES = 512  # approximate bytes of an entry without its annotations
+BATCH = 50  # manifests of one query; each may have 64 KiB of annotations
+
+
+class ReferrerRequests:
+    """Lists referrers, in the order of their digests. The caller may read the image."""
+
+    def __init__(self, services: Services, visibility: Visibility) -> None:
+        self._services = services
+        self._visibility = visibility
+
+    async def get(self, request: Request, target: Target, identity: Identity, text: str) -> Answer:
+        """
+        ManifestRequests whose subject is the one of this digest, as an image index; there need not be such a subject.
+
+        :raises DigestInvalid: the digest is malformed
+        """
+        digest = str(parse_digest(text))
+        wanted = parameter(request, "artifactType")
+        after = parameter(request, "last")
+        # "+" of a media type arrives as a blank when the client did not encode it
+        types = (wanted, wanted.replace(" ", "+")) if wanted else ()
+        view = await self._visibility.view(identity, target.repository, target.image)
+        entries, more = await self._services.catalog.scan(
+            _read_referrers, target.repository, target.image, digest, types, after, view.keys
+        )
+        headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.repository)))
+        if wanted:
+            headers += ((b"OCI-Filters-Applied", b"artifactType"),)
+        if more:
+            query = {"artifactType": wanted} if wanted else {}
+            headers += (next_page(target.url(f"referrers/{digest}"), **query, last=str(entries[-1]["digest"])),)
+        value = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}
+        return json_answer(value, content_type=OCI_INDEX.encode("ascii"), headers=headers)
+
+
+def _read_referrers(
+    r: Reader, repository: Repository, image: str, digest: str, types: tuple[str, ...], after: str, keys: Keys
+) -> tuple[list[dict[str, Any]], bool]:
+    """A page of entries, and whether there are more; no more of them are read than the page has room for."""
+    entries: list[dict[str, Any]] = []
+    package = find_package(r, repository.id, image)
+    if package is None:
+        return entries, False
+    size = 0
+    while True:
+        found = list_referrers(
+            r,
+            repository.storage_id,
+            package.id,
+            digest,
+            artifact_types=types,
+            after=str(entries[-1]["digest"]) if entries else after,
+            limit=BATCH,
+            keys=keys,
+        )
+        for each in found:
+            size += ENTRY_BYTES + sum(len(name) + len(text) for name, text in each.annotations.items())
+            if entries and (size > PAGE_BYTES or len(entries) == MOST):
+                return entries, True
+            entries.append(_entry(each))
+        if len(found) < BATCH:
+            return entries, False
+
+
+def _entry(manifest: Manifest) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "mediaType": manifest.media_type,
+        "digest": manifest.digest,
+        "size": manifest.size,
+    }
+    if manifest.artifact_type:
+        entry["artifactType"] = manifest.artifact_type
+    if manifest.annotations:
+        entry["annotations"] = manifest.annotations
+    return entry

@@ -1,0 +1,73 @@
+"""The tags of an image."""
+
+from __future__ import annotations
+
+from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.target import Target
+from pkgrepo.formats.container.trust.visibility import Visibility
+from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Identity
+from pkgrepo.storage.catalog.images.trust import Keys, list_shown_tags
+from pkgrepo.storage.catalog.packages.packages import find_package, package_serial
+from pkgrepo.storage.catalog.packages.tags import list_tag_names
+
+from .paging import next_page, parse_page
+
+
+class TagListRequests:
+    """Lists tags, in bytewise order. The caller may read the image."""
+
+    def __init__(self, services: Services, visibility: Visibility) -> None:
+        self._services = services
+        self._visibility = visibility
+
+    async def get(self, request: Request, target: Target, identity: Identity, _rest: str) -> Answer:
+        """
+        The tags of an image by which the caller gets something.
+
+        :raises Refusal: there is no such image, or the page is no number
+        """
+        catalog, repository = self._services.catalog, target.repository
+        size, last = parse_page(request)
+        view = await self._visibility.view(identity, repository, target.image)
+        generation = catalog.generation()
+        found, serial = await catalog.scan(_read_tags, repository.id, target.image, last, size + 1, view.keys)
+        if found is None:
+            raise Refusal(404, f"there is no image {target.name}", "NAME_UNKNOWN", detail={"name": target.name})
+        headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(repository)))
+        if len(found) > size:
+            found = found[:size]
+            if found:
+                headers += (next_page(target.url("tags/list"), last=found[-1], n=str(size)),)
+        answer = json_answer({"name": target.name, "tags": found}, headers=headers)
+
+        def fresh() -> bool:
+            return catalog.look_inline(package_serial, repository.id, target.image) == serial
+
+        if view.audiences == (None,):  # else it differs by who asks, and by the keys that are trusted then
+            self._services.hot.keep(
+                request,
+                repository,
+                package=target.image,
+                negotiate=lambda _: answer,
+                fresh=fresh,
+                size=answer.size,
+                generation=generation,
+            )
+        return answer
+
+
+def _read_tags(
+    r: Reader, repository_id: int, image: str, after: str, limit: int, keys: Keys
+) -> tuple[list[str] | None, int]:
+    """A page of tags, or None where there is no such image, with the serial of the image's last change."""
+    package = find_package(r, repository_id, image)
+    if package is None:
+        return None, 0
+    if keys is not None:
+        return list_shown_tags(r, package.id, keys, after=after, limit=limit), package.serial
+    return list_tag_names(r, package.id, after=after, limit=limit), package.serial

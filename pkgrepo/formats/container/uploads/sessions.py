@@ -1,0 +1,203 @@
+"""
+Requests to an upload that was started: a blob that is sent in several requests.
+
+=======  ====================  =====================================================================
+request  path                  does
+=======  ====================  =====================================================================
+PATCH    blobs/uploads/<id>    appends; what was received before the connection broke is kept
+GET      blobs/uploads/<id>    returns how much was received
+PUT      blobs/uploads/<id>    appends its body, verifies the digest and stores the blob
+DELETE   blobs/uploads/<id>    cancels the upload
+=======  ====================  =====================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from pkgrepo.errors import DigestMismatch, Invalid
+from pkgrepo.formats.container.client import client_of
+from pkgrepo.formats.container.names import Digest, parse_digest
+from pkgrepo.formats.container.push_rules import PushRuleCheck
+from pkgrepo.formats.container.query import parameter
+from pkgrepo.formats.container.refusals import VERSION
+from pkgrepo.formats.container.target import Target
+from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.uploads import check_length as check_limit
+from pkgrepo.gateway.uploads import finish_without_client, write_body
+from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.reading.body import BodyLost
+from pkgrepo.http.reading.ranges import ChunkRange
+from pkgrepo.http.request import Request
+from pkgrepo.interfaces import IBlobUpload
+from pkgrepo.model import BlobInfo, Identity
+from pkgrepo.repositories.images.blobs import link_blob
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.repositories.publish.upload_leases import Lease, UploadLeases, UploadUnknown
+from pkgrepo.storage.catalog.blobs.uploads import UploadSession, find_upload
+
+from .answers import created_answer, progress_headers
+from .chunks import check_length, check_start, chunk_range
+
+READ_SIZE = 1024 * 1024  # bytes that are read and hashed at once
+
+
+class UploadSessionRequests:
+    """Continues, finishes and cancels uploads; the caller is authorized, and the push rules are checked."""
+
+    def __init__(self, services: Services, push_rules: PushRuleCheck) -> None:
+        self._services = services
+        self._push_rules = push_rules
+        self._leases = UploadLeases(services.catalog, services.clock)
+
+    async def get(self, _request: Request, target: Target, identity: Identity, uid: str) -> Answer:
+        """How much was received. :raises UploadUnknown: the caller has no such upload"""
+        session = self._find(target, identity, uid)
+        return Answer(204, headers=progress_headers(target, uid, session.position))
+
+    async def patch(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
+        """
+        Append the next chunk.
+
+        :raises UploadUnknown: the caller has no such upload; :raises Refusal: the range does not fit
+        :raises TooLarge, StorageFull, StorageFailed: the upload is gone
+        """
+        session = self._find(target, identity, uid)
+        self._check_head(request, target, session)
+        position = await finish_without_client(self._append(request, target, uid))
+        return Answer(202, headers=progress_headers(target, uid, position))
+
+    async def put(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
+        """
+        Append the last chunk, if there is one, and store the upload as a blob of the image.
+
+        :raises UploadUnknown: the caller has no such upload; :raises Refusal: the range does not fit
+        :raises DigestInvalid: there is no valid digest; :raises DigestMismatch: the upload is gone
+        """
+        session = self._find(target, identity, uid)
+        digest = parse_digest(parameter(request, "digest"))
+        self._check_head(request, target, session)
+        await finish_without_client(self._finish(request, target, identity, uid, digest))
+        return created_answer(target, digest)
+
+    async def delete(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
+        """Cancel an upload and remove its bytes. :raises UploadUnknown: the caller has no such upload"""
+        self._find(target, identity, uid)
+        await finish_without_client(self._cancel(request, target, uid))
+        return Answer(204, headers=VERSION)
+
+    async def _append(self, request: Request, target: Target, uid: str) -> int:
+        wanted = chunk_range(request)
+        async with (
+            self._leases.hold(uid, lambda: request.gone) as lease,
+            self._services.publisher.stage(target.repository) as staged,
+        ):
+            session = lease.session
+            check_start(wanted, session, progress_headers(target, uid, session.position))
+            upload = await lease.resume(staged)
+            lost = await self._write(request, upload, lease)
+            if lost is None:
+                await _check_received(wanted, upload, session)
+            position = await lease.save(upload)
+        if lost is not None:
+            raise lost
+        return position
+
+    async def _finish(self, request: Request, target: Target, identity: Identity, uid: str, digest: Digest) -> None:
+        wanted = chunk_range(request)
+        async with (
+            self._leases.hold(uid, lambda: request.gone) as lease,
+            self._services.publisher.stage(target.repository) as staged,
+        ):
+            session = lease.session
+            check_start(wanted, session, progress_headers(target, uid, session.position))
+            upload = await lease.resume(staged)
+            if not request.body_is_empty:
+                lost = await self._write(request, upload, lease)
+                if lost is not None:
+                    await lease.save(upload)
+                    raise lost
+            await _check_received(wanted, upload, session)
+            try:
+                self._push_rules.check_again(request, identity, target)
+                blob = await self._commit(staged, upload, session, digest)
+            except BaseException:
+                await lease.remove()
+                raise
+            sha512 = digest.hex if digest.algorithm == "sha512" else None
+            await self._services.publisher.take(
+                link_blob, target.repository, staged, [blob], target.image, blob, sha512, uid, client_of(request)
+            )
+
+    async def _cancel(self, request: Request, target: Target, uid: str) -> None:
+        async with (
+            self._leases.hold(uid, lambda: request.gone) as lease,
+            self._services.publisher.stage(target.repository) as staged,
+        ):
+            await lease.remove()
+            upload = await lease.resume(staged)
+            await upload.abort()
+
+    async def _write(self, request: Request, upload: IBlobUpload, lease: Lease) -> BodyLost | None:
+        try:
+            return await write_body(request.body, upload)
+        except BaseException:
+            await upload.abort()
+            await lease.remove()
+            raise
+
+    async def _commit(self, staged: Staged, upload: IBlobUpload, session: UploadSession, digest: Digest) -> BlobInfo:
+        if digest.algorithm == "sha256" or digest.algorithm in session.algorithms:
+            info: BlobInfo = await upload.commit({digest.algorithm: digest.hex})
+            staged.adopt(info)
+            return info
+        # the client did not announce this algorithm, so the bytes were not hashed with it yet
+        info = await upload.commit()
+        staged.adopt(info)
+        actual = await self._hash(staged, info, digest.algorithm)
+        if actual != digest.hex:
+            raise DigestMismatch(digest.algorithm, digest.hex, actual)
+        return info
+
+    async def _hash(self, staged: Staged, info: BlobInfo, algorithm: str) -> str:
+        descriptor = staged.open(info).descriptor()
+        if descriptor is None:
+            raise Invalid("this storage cannot look into uploaded files")
+        return await self._services.pools.disk(_hash_file, descriptor, algorithm)
+
+    def _find(self, target: Target, identity: Identity, uid: str) -> UploadSession:
+        session = self._services.catalog.look_inline(find_upload, uid, self._services.clock.now_ms())
+        if (
+            session is None
+            or (session.repository_id, session.package_key) != (target.repository.id, target.image)
+            or session.user_id != identity.user_id
+        ):
+            raise UploadUnknown(uid)
+        return session
+
+    def _check_head(self, request: Request, target: Target, session: UploadSession) -> None:
+        """Refuse a body that cannot fit before reading it."""
+        wanted = chunk_range(request)
+        if not session.leased:
+            check_start(wanted, session, progress_headers(target, session.uid, session.position))
+        if request.body.declared is not None:
+            check_length(wanted, request.body.declared)
+        check_limit(request, self._services.max_upload)
+
+
+async def _check_received(wanted: ChunkRange | None, upload: IBlobUpload, session: UploadSession) -> None:
+    """Check that as many bytes were received as the range has. :raises Refusal: the upload stays as it was"""
+    try:
+        check_length(wanted, upload.offset - session.position)
+    except Refusal:
+        await upload.suspend()  # the session keeps the old position, and resuming drops the bytes after it
+        raise
+
+
+def _hash_file(descriptor: int, algorithm: str) -> str:
+    hasher = hashlib.new(algorithm)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        while piece := file.read(READ_SIZE):
+            hasher.update(piece)
+    return hasher.hexdigest()
