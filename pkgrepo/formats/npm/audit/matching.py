@@ -67,29 +67,24 @@ class _WorkLimit:
         return found
 
 
-class _Node(msgspec.Struct, frozen=True):
+class Node(msgspec.Struct, frozen=True):
+    """A package in the dependency tree of a quick request; the root is the project."""
+
     version: str = ""
     dev: bool = False
     optional: bool = False
     bundled: bool = False
-    dependencies: dict[str, _Node] = {}
+    dependencies: dict[str, Node] = {}
 
 
-@frozen
-class Tree:
-    """The dependency tree of a quick request."""
-
-    root: _Node
-
-
-def read_tree(body: bytes) -> Tree:
+def read_tree(body: bytes) -> Node:
     """
     The dependency tree in a quick request.
 
     :raises Invalid: the body is malformed or too large
     """
     check_values(body, AUDIT_VALUES, "the body")
-    return Tree(decode_as(body, _Node))
+    return decode_as(body, Node)
 
 
 @frozen
@@ -125,7 +120,7 @@ class _Finding:
     bundled: bool = True
 
 
-def quick_answer(tree: Tree, index: AdvisoryIndex) -> dict[str, Any]:
+def quick_answer(tree: Node, index: AdvisoryIndex) -> dict[str, Any]:
     """
     The advisories on a tree with the paths to the affected packages, and counts of the tree's packages.
 
@@ -135,7 +130,7 @@ def quick_answer(tree: Tree, index: AdvisoryIndex) -> dict[str, Any]:
     found: dict[int, tuple[Advisory, dict[str, _Finding]]] = {}
     counts = {"dependencies": 0, "devDependencies": 0, "optionalDependencies": 0}
     severities = dict.fromkeys(SEVERITIES, 0)
-    for place, node in _walk(tree.root):
+    for place, node in _walk(tree):
         kind = "devDependencies" if node.dev else "optionalDependencies" if node.optional else "dependencies"
         counts[kind] += 1
         for advisory in work.affecting(index.of(place.name), [node.version]):
@@ -150,9 +145,9 @@ def quick_answer(tree: Tree, index: AdvisoryIndex) -> dict[str, Any]:
     }
 
 
-def _walk(root: _Node) -> Iterator[tuple[_Place, _Node]]:
+def _walk(root: Node) -> Iterator[tuple[_Place, Node]]:
     """Each package with its place; parents come before children."""
-    waiting: list[tuple[_Place | None, _Node]] = [(None, root)]
+    waiting: list[tuple[_Place | None, Node]] = [(None, root)]
     known = 0
     while waiting:
         place, node = waiting.pop()
@@ -164,7 +159,7 @@ def _walk(root: _Node) -> Iterator[tuple[_Place, _Node]]:
         waiting += [(_Place.of(name, place), each) for name, each in node.dependencies.items()]
 
 
-def _add(finding: _Finding, place: _Place, node: _Node, room: int) -> int:
+def _add(finding: _Finding, place: _Place, node: Node, room: int) -> int:
     """Add a place to a finding, with its path while there is room. Returns the characters of the path added."""
     finding.dev &= node.dev
     finding.optional &= node.optional
