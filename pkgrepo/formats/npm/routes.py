@@ -15,12 +15,12 @@ from twisted.web.resource import IResource
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.npm.audit.cache import AdvisoryCache
 from pkgrepo.formats.npm.audit.requests import AuditRequests
-from pkgrepo.formats.npm.change.access import AccessRequests
-from pkgrepo.formats.npm.change.owners import OwnerRequests
+from pkgrepo.formats.npm.change.access_requests import AccessRequests
+from pkgrepo.formats.npm.change.owner_requests import OwnerRequests
 from pkgrepo.formats.npm.change.requests import ChangeRequests
-from pkgrepo.formats.npm.login.accounts import AccountRequests
-from pkgrepo.formats.npm.login.tokens import TokenRequests
-from pkgrepo.formats.npm.login.web import WebLoginRequests
+from pkgrepo.formats.npm.login.account_requests import AccountRequests
+from pkgrepo.formats.npm.login.token_requests import TokenRequests
+from pkgrepo.formats.npm.login.web_login_requests import WebLoginRequests
 from pkgrepo.formats.npm.packument.requests import PackageRequests, find_selected
 from pkgrepo.formats.npm.search.requests import SearchRequests
 from pkgrepo.formats.npm.signing.requests import answer_keys

@@ -20,7 +20,7 @@ from pkgrepo.untrusted.quoting import quoted
 
 from . import commands
 from .document_change import DocumentChange
-from .owners import owners_notice
+from .owner_requests import owners_notice
 
 CHANGE_TAGS = "change the tags of"
 BATCH = 200  # versions that are deprecated in one transaction, which takes the write lock for some 10 ms

@@ -15,9 +15,7 @@ which is not logged; ``loginUrl`` has only its digest.
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import hmac
 import secrets
 from html import escape
 from typing import Final
@@ -38,7 +36,8 @@ from pkgrepo.storage.catalog.people import web_logins as logins
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import Entry
 
-from .accounts import AccountRequests
+from .account_requests import AccountRequests
+from .sealing import seal, unseal
 
 LIFE_MS: Final = 5 * 60 * 1000
 POLL_S: Final = 2  # seconds between two polls of a client
@@ -74,8 +73,8 @@ class WebLoginRequests:
         key = await self._key()
         until_ms = self._services.clock.now_ms() + LIFE_MS
         secret = secrets.token_urlsafe(32)
-        done = _seal(key, "done", until_ms, secret)
-        opened = _seal(key, "login", until_ms, _digest(secret))
+        done = seal(key, "done", until_ms, secret)
+        opened = seal(key, "login", until_ms, _digest(secret))
         answer = {
             "loginUrl": f"{address}/-/v1/login?session={opened}",
             "doneUrl": f"{address}/-/v1/done?session={done}",
@@ -134,7 +133,7 @@ class WebLoginRequests:
     async def _open(self, request: Request, purpose: str) -> tuple[str, int]:
         """The value and expiry time in a sealed address. :raises Refusal: the seal is wrong, or has expired"""
         sealed = request.args.get(b"session", [b""])[0].decode("latin-1")
-        opened = _unseal(await self._key(), purpose, sealed)
+        opened = unseal(await self._key(), purpose, sealed)
         if opened is None or opened[1] <= self._services.clock.now_ms():
             raise _ended()
         return opened
@@ -181,22 +180,3 @@ def _html(body: str, status: int = 200) -> Answer:
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def _seal(key: bytes, purpose: str, until_ms: int, value: str) -> str:
-    return f"{until_ms}.{value}.{_mac(key, purpose, until_ms, value)}"
-
-
-def _unseal(key: bytes, purpose: str, sealed: str) -> tuple[str, int] | None:
-    until, _, rest = sealed.partition(".")
-    value, _, mac = rest.partition(".")
-    if not (until.isascii() and until.isdigit() and len(until) < 16 and value.isascii() and mac.isascii()):
-        return None
-    if not hmac.compare_digest(mac, _mac(key, purpose, int(until), value)):
-        return None
-    return value, int(until)
-
-
-def _mac(key: bytes, purpose: str, until_ms: int, value: str) -> str:
-    digest = hmac.digest(key, f"{purpose}.{until_ms}.{value}".encode(), "sha256")
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")

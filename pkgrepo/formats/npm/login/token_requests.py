@@ -20,7 +20,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Token
 from pkgrepo.untrusted.quoting import quoted
 
-from .accounts import PERSONAL, AccountRequests
+from .account_requests import PERSONAL, AccountRequests
 
 SHOWN = 6  # characters of a token's text in lists
 PAGE = 50
