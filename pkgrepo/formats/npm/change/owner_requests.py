@@ -32,7 +32,7 @@ class OwnerRequests:
 
     async def add_owner(self, request: Request, name: str) -> Answer:
         """Add the user in the body as an owner. :raises Refusal: no such user; :raises NotFound: no such package"""
-        await self._admit(request, name, "change the owners of")
+        await self._authorize(request, name, "change the owners of")
         username = (await read_object(request)).get("user")
         if not isinstance(username, str):
             raise Invalid("the body must name a user", "user")
@@ -56,11 +56,11 @@ class OwnerRequests:
         name = stated[0] if stated else None
         if not isinstance(name, str) or not names.is_readable(name) or stated[-1] != name:
             raise Invalid("the body must name one package", "package")
-        identity = await self._admit(request, name, "star")
+        identity = await self._authorize(request, name, "star")
         return await self._change(name, DocumentChange(star=given), actor_of(request, identity))
 
     async def _change_owners(self, request: Request, name: str, username: str, owner: dict[str, str] | None) -> Answer:
-        identity = await self._admit(request, name, "change the owners of")
+        identity = await self._authorize(request, name, "change the owners of")
         package = self._packages.package(name)
         owners = [each for each in package.meta.get("maintainers", ()) if each["name"] != username]
         if owner is not None:
@@ -70,7 +70,7 @@ class OwnerRequests:
         change = DocumentChange(revision=revision(name, package.serial), maintainers=owners)
         return await self._change(name, change, actor_of(request, identity))
 
-    async def _admit(self, request: Request, name: str, verb: str) -> Identity:
+    async def _authorize(self, request: Request, name: str, verb: str) -> Identity:
         return await authorize_change(self._services, request, self._repository, Action.WRITE, name, verb)
 
     async def _change(self, name: str, change: DocumentChange, actor: Actor) -> Answer:

@@ -28,9 +28,9 @@ def _without_brackets_deeper_than(depth: int) -> bytes:
 
 
 # Manifests are nested three deep: one match skips a whole one, which would else take thirty.
-_REST: Final = re.compile(_without_brackets_deeper_than(3), re.DOTALL)
+_NESTED: Final = re.compile(_without_brackets_deeper_than(3), re.DOTALL)
 
-_OPENING, _CLOSING = b"{[", b"}]"
+_OPENING = b"{["
 
 
 @frozen
@@ -101,7 +101,7 @@ class PullParser:
     def _skip_nested(self) -> None:
         text, at, depth = self._text, self._at + 1, 1
         while depth:
-            found = _REST.match(text, at)
+            found = _NESTED.match(text, at)
             at = at if found is None else found.end()
             if at >= len(text) or text[at : at + 1] == b'"':
                 raise Invalid(f"the body is not JSON: it ends within a value near byte {self._place(at)}")

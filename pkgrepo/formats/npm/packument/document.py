@@ -115,8 +115,8 @@ def with_deprecation(fragment: bytes, deprecated: str) -> bytes:
     begin = fragment.rfind(_DEPRECATED, 0, end)
     if begin < 0 or not _STRING.fullmatch(fragment, begin + len(_DEPRECATED), end):
         begin = end  # the fragment has none: the match is inside of a nested value
-    said = b"%b%b" % (_DEPRECATED, _encode(deprecated)) if deprecated else b""
-    return b"".join((fragment[:begin], said, fragment[end:]))
+    member = b"%b%b" % (_DEPRECATED, _encode(deprecated)) if deprecated else b""
+    return b"".join((fragment[:begin], member, fragment[end:]))
 
 
 def version_document(fragment: bytes) -> bytes:
@@ -152,7 +152,7 @@ def revision(name: str, serial: int) -> str:
 
 
 def attestations_document(bundle: bytes, predicate_type: str) -> bytes:
-    """What ``/-/npm/v1/attestations/<name>@<version>`` answers: ``bundle`` as it was published, in an array."""
+    """The document at ``/-/npm/v1/attestations/<name>@<version>``, with the bundle as it was published."""
     return b'{"attestations":[{"predicateType":%b,"bundle":%b}]}' % (_encode(predicate_type), bundle)
 
 
@@ -178,8 +178,8 @@ def _head(head: Mapping[str, Any], top: Top, times: Sequence[bytes]) -> bytes:
 
 def _fragment(manifest: Mapping[str, Any], chosen: Mapping[str, Any], deprecated: str) -> bytes:
     name, version = manifest["name"], manifest["version"]
-    said = {**chosen, "deprecated": deprecated} if deprecated else chosen
-    return b'%b:%b,"dist":%b}' % (_encode(version), _encode(said)[:-1], _dist(name, version, manifest["dist"]))
+    fields = {**chosen, "deprecated": deprecated} if deprecated else chosen
+    return b'%b:%b,"dist":%b}' % (_encode(version), _encode(fields)[:-1], _dist(name, version, manifest["dist"]))
 
 
 def _dist(name: str, version: str, dist: Mapping[str, Any]) -> bytes:

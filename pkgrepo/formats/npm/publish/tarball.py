@@ -32,8 +32,8 @@ class TarballContents:
     """
     The contents of a tarball: its package.json, the number of its files, and the sum of their sizes in bytes.
 
-    ``has_gyp`` means that npm compiles the package on install though no script says so; ``has_shrinkwrap`` means that
-    the package pins its dependencies.
+    With ``has_gyp`` npm compiles the package on install, also when it has no install script; ``has_shrinkwrap`` means
+    that the package pins its dependencies.
     """
 
     manifest: Mapping[str, Any]
