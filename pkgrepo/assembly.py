@@ -120,7 +120,7 @@ class Assembly:
             clock=core.clock,
             access=identification.access,
             files=Files(registry=core.registry, stores=core.stores),
-            hot=HotAnswers(self._cache, core.clock),
+            hot=HotAnswers(core.catalog, self._cache, core.clock),
             downloads=core.downloads,
             searches=SearchIndexCache(core.catalog, core.clock, self._reactor),
             accounts=identification.accounts,

@@ -82,7 +82,7 @@ class Core:
         data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)
         self.pools.start()
         await self.catalog.start()
-        uid: str | None = self.catalog.look_inline(settings.server_uid)
+        uid: str | None = await self.catalog.look(settings.server_uid)
         if uid is None:
             uid = await self.catalog.write(settings.ensure_server_uid)
         self.folders = StorageFolders(data.dir, uid, Durability(data.fsync))
@@ -93,6 +93,7 @@ class Core:
 
         :raises Conflict: one is missing, or belongs to another catalog; :raises StorageFailed: one cannot be opened
         """
+        await self.registry.refresh()
         for storage in self.registry.storages():
             await self.stores.open(storage)
             path = self.folders.spell(self.folders.folder(storage))

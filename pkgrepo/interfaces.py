@@ -228,9 +228,6 @@ class ICatalog(Interface):
         Only for what has an answer without it: ask ``look`` then.
         """
 
-    def look_inline(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """The inline ``look`` of before, for callers that do not await it yet."""
-
     def scan(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """Run a longer query on a reader thread."""
 
@@ -262,16 +259,29 @@ class IAuthenticator(Interface):
 class IAuthorizer(Interface):
     """The one permission check: every format, the API and search ask here."""
 
-    def may(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
+    def may_now(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool | None:
+        """The answer of ``may`` if it is known without waiting, else None."""
+
+    def may(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> Awaitable[bool]:
         """Whether the identity may do this now. ``package`` (its key) narrows to one package."""
 
-    def knows(identity: Identity, repository: Repository) -> bool:
+    def may_each(
+        identity: Identity, questions: Sequence[tuple[Action, Repository, str | None]]
+    ) -> Awaitable[list[bool]]:
+        """The answers of ``may`` to many questions, in their order, for one round trip to the catalog at most."""
+
+    def knows_now(identity: Identity, repository: Repository) -> bool | None:
+        """The answer of ``knows`` if it is known without waiting, else None."""
+
+    def knows(identity: Identity, repository: Repository) -> Awaitable[bool]:
         """Whether the identity may know that there is such a repository."""
 
-    def explain(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> str:
+    def explain(
+        identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> Awaitable[str]:
         """A sentence for the person who was refused: who, what, and the rule that decided."""
 
-    def check_project_member(identity: Identity, repository: Repository, package: str) -> bool:
+    def check_project_member(identity: Identity, repository: Repository, package: str) -> Awaitable[bool]:
         """
         Let pass whom the rule ``must_be_project_member`` lets push.
 

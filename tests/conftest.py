@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 import pytest_twisted
 from hypothesis import HealthCheck, settings
 
+from tests.support import processes
+from tests.support.delayed_catalog import delay_catalogs
 from tests.support.processes import ServerProcess, twistd_process
 from tests.support.server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
 
@@ -20,6 +23,19 @@ settings.register_profile("pkgrepo", deadline=None, suppress_health_check=[Healt
 # What lets a change land looks at the same examples each time; the runs before it look for new ones.
 settings.register_profile("landing", parent=settings.get_profile("pkgrepo"), derandomize=True)
 settings.load_profile(os.environ.get("PKGREPO_HYPOTHESIS", "pkgrepo"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--catalog-delay 0.2`` runs every server, in this process and beside it, on a catalog that is so slow."""
+    parser.addoption("--catalog-delay", type=float, metavar="SECONDS", help="delay every answer of servers' catalogs")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the delay into the servers."""
+    delay_s = config.getoption("--catalog-delay")
+    if delay_s is not None:
+        delay_catalogs(delay_s)
+        processes.TWISTD[:] = [sys.executable, "-m", "tests.support.delayed_twistd", str(delay_s)]
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -94,27 +94,27 @@ class Accounts:
         life = timedelta(days=max(1, min(days or TOKEN_DAYS, self._token_max_days)))
         return evolve(limits, expires_at=datetime.fromtimestamp(self._now_ms() / 1000, UTC) + life)
 
-    def tokens(self, identity: Identity, *, after: int = 0, limit: int = 50) -> list[Token]:
+    async def tokens(self, identity: Identity, *, after: int = 0, limit: int = 50) -> list[Token]:
         """The caller's tokens that work, the oldest first; from behind the catalog key ``after``."""
-        return self._catalog.look_inline(_working_tokens, owner_of(identity), after, limit, self._now_ms())
+        return await self._catalog.look(_working_tokens, owner_of(identity), after, limit, self._now_ms())
 
     async def revoke(self, identity: Identity, uid: str, actor: Actor) -> None:
         """End one of the caller's tokens. :raises NotFound: they have none with this public id"""
-        token = self._catalog.look_inline(tokens.find_token_by_uid, uid)
+        token = await self._catalog.look(tokens.find_token_by_uid, uid)
         await self._revoke(identity, token, actor)
 
     async def revoke_text(self, identity: Identity, text: str, actor: Actor) -> None:
         """The same for a token by its text."""
-        token = self._catalog.look_inline(tokens.find_token_by_hash, hash_token(text))
+        token = await self._catalog.look(tokens.find_token_by_hash, hash_token(text))
         await self._revoke(identity, token, actor)
 
-    def user(self, identity: Identity) -> User:
+    async def user(self, identity: Identity) -> User:
         """The caller's account."""
-        return self._catalog.look_inline(users.get_user, owner_of(identity))
+        return await self._catalog.look(users.get_user, owner_of(identity))
 
-    def find_user(self, username: str) -> User | None:
+    async def find_user(self, username: str) -> User | None:
         """Anybody's account, or None."""
-        return self._catalog.look_inline(users.find_user_by_name, username)
+        return await self._catalog.look(users.find_user_by_name, username)
 
     async def change(self, identity: Identity, changes: users.UserChanges, actor: Actor) -> User:
         """Change name or email of the caller."""

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from pkgrepo.interfaces import ICatalog
+from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.storage.catalog.people.identity import identity_serial
+from pkgrepo.storage.catalog.snapshot import Snapshot
 
 
 class IdentitySerial:
     """
-    The catalog's identity serial, as of the last commit.
+    The catalog's identity serial, which grows with every change of users, groups, grants, tokens and projects.
 
     It is read again only when the catalog's generation has moved, so asking costs one comparison between commits.
     """
 
     def __init__(self, catalog: ICatalog) -> None:
-        self._catalog = catalog
-        self._generation: int | None = None
-        self._serial = 0
+        self._snapshot = Snapshot(catalog, _read, 0)
 
-    def current(self) -> int:
-        """A number that grows with every change of users, groups, grants, tokens and projects."""
-        generation = self._catalog.generation()
-        if generation != self._generation:
-            self._serial = self._catalog.look_inline(identity_serial)
-            self._generation = generation
-        return self._serial
+    def now(self) -> int | None:
+        """The serial as of the last commit, or None when it is not in memory: await ``current`` then."""
+        return self._snapshot.value if self._snapshot.refresh_now() else None
+
+    async def current(self) -> int:
+        """The serial as of now. It never goes back, whatever order replies come in."""
+        await self._snapshot.refresh()
+        return self._snapshot.value
+
+
+def _read(reader: Reader, _before: int) -> int:
+    return identity_serial(reader)

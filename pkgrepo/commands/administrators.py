@@ -61,7 +61,7 @@ def reset_password(sources: Sources, username: str, password_file: IO[str] | Non
 
     async def reset(core: Core) -> None:
         core.passwords.check(password, username=username)
-        user = core.catalog.look_inline(identity.find_user_by_name, username)
+        user = await core.catalog.look(identity.find_user_by_name, username)
         if user is None:
             raise NotFound("user", username)
         hashed = await core.passwords.hash(password)
@@ -88,7 +88,7 @@ def unlock(sources: Sources, username: str, address: str) -> None:
             fail(str(error), 2)
 
     async def lift(core: Core) -> None:
-        if username and core.catalog.look_inline(identity.find_user_by_name, username) is None:
+        if username and await core.catalog.look(identity.find_user_by_name, username) is None:
             raise NotFound("user", username)
         await core.catalog.write(
             login_unlocks.add_unlock, username=username, address=address, now_ms=core.clock.now_ms()

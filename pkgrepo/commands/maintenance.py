@@ -111,6 +111,7 @@ def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_unt
         await core.open_storages()
         options = GcOptions(grace_s=grace_s, untagged=delete_untagged, dry_run=dry_run)
         problems: list[str] = []
+        await core.registry.refresh()
         for storage in core.registry.storages():
             repositories = [each for each in core.registry.all() if each.storage_id == storage.id]
             data = {**options.to_json(), "on": f"storage {storage.name!r}"}

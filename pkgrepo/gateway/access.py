@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pkgrepo.auth.login.credentials import is_blank
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound, PkgrepoError, RepositoryInactive
 from pkgrepo.http.answers import Refusal
@@ -68,17 +70,45 @@ class Access:
         request.principal = identity.username
         return identity
 
-    def may(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
-        """Whether the caller may do this; see L{IAuthorizer}."""
-        allowed: bool = self._authorizer.may(identity, action, repository, package)
+    def may_now(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> bool | None:
+        """The answer of ``may`` if it is known without waiting, else None."""
+        allowed: bool | None = self._authorizer.may_now(identity, action, repository, package)
         return allowed
 
-    def knows(self, identity: Identity, repository: Repository) -> bool:
-        """Whether the caller may know of the repository; see L{IAuthorizer}."""
-        known: bool = self._authorizer.knows(identity, repository)
+    async def may(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
+        """Whether the caller may do this; see L{IAuthorizer}."""
+        allowed: bool = await self._authorizer.may(identity, action, repository, package)
+        return allowed
+
+    async def may_each(
+        self, identity: Identity, questions: Sequence[tuple[Action, Repository, str | None]]
+    ) -> list[bool]:
+        """The answers of ``may`` to many questions, in their order; see L{IAuthorizer}."""
+        allowed: list[bool] = await self._authorizer.may_each(identity, questions)
+        return allowed
+
+    async def allowed(
+        self, identity: Identity, action: Action, repository: Repository, packages: Sequence[str]
+    ) -> list[str]:
+        """Those of the packages with which the caller may do this."""
+        may = await self.may_each(identity, [(action, repository, package) for package in packages])
+        return [package for package, allowed in zip(packages, may, strict=True) if allowed]
+
+    def knows_now(self, identity: Identity, repository: Repository) -> bool | None:
+        """The answer of ``knows`` if it is known without waiting, else None."""
+        known: bool | None = self._authorizer.knows_now(identity, repository)
         return known
 
-    def require(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> None:
+    async def knows(self, identity: Identity, repository: Repository) -> bool:
+        """Whether the caller may know of the repository; see L{IAuthorizer}."""
+        known: bool = await self._authorizer.knows(identity, repository)
+        return known
+
+    async def require(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> None:
         """
         Let the caller pass, or say why not.
 
@@ -86,20 +116,20 @@ class Access:
         :raises AuthenticationRequired: an anonymous caller might do better with credentials
         :raises Forbidden: the caller is known; the sentence says which rule decided
         """
-        if not self.may(identity, action, repository, package):
+        if not await self.may(identity, action, repository, package):
             if identity.anonymous:
                 raise AuthenticationRequired
-            raise Forbidden(self._authorizer.explain(identity, action, repository, package))
+            raise Forbidden(await self._authorizer.explain(identity, action, repository, package))
         if not repository.active:
             raise RepositoryInactive(repository.path)
 
-    def require_member(self, identity: Identity, repository: Repository, package: str) -> None:
+    async def require_member(self, identity: Identity, repository: Repository, package: str) -> None:
         """
         Let a member of the project that owns a package pass; see L{IAuthorizer.check_project_member}.
 
         :raises Forbidden: naming the project
         """
-        self._authorizer.check_project_member(identity, repository, package)
+        await self._authorizer.check_project_member(identity, repository, package)
 
     async def admit(
         self, request: Request, action: Action, repository: Repository, package: str | None = None
@@ -107,7 +137,7 @@ class Access:
         """The caller, once it is clear that they may do this."""
         request.repository = repository.path
         identity = await self.identify(request)
-        self.require(identity, action, repository, package)
+        await self.require(identity, action, repository, package)
         return identity
 
 

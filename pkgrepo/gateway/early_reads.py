@@ -22,8 +22,9 @@ class EarlyReads:
     """
     The early answer of every repository read.
 
-    What is kept is asked about in the catalog only when some commit has happened since; permission is checked each
-    time. ``welcome`` are answers by path that say the same to everybody whose credentials are known to be right.
+    What is kept is asked about in the catalog only when some commit has happened since, and only of a catalog that
+    answers at once; permission is checked each time. What cannot be answered without waiting goes to the handler.
+    ``welcome`` are answers by path that say the same to everybody whose credentials are known to be right.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class EarlyReads:
             prepared = self._welcome.get(request.raw_path)
             if prepared is not None:
                 return self._greet(request, prepared)
-            return self._find(request, generation)
+            return self._find(request, generation) if self._mounts.refresh_now() else None
 
     def _greet(self, request: Request, prepared: PreparedAnswer) -> PreparedAnswer | None:
         identity = None if request.header(b"authorization") is None else self._access.recall(request)
@@ -70,7 +71,7 @@ class EarlyReads:
         if entry is None or not repository.active:
             return None
         identity = self._access.recall(request)
-        if identity is None or not self._access.may(identity, Action.READ, repository, entry.package):
+        if identity is None or not self._access.may_now(identity, Action.READ, repository, entry.package):
             return None
         prepared = self._hot.choose(entry, request)
         if prepared is None:

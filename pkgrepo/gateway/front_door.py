@@ -92,23 +92,28 @@ class FrontDoor:
             self._access.check_origin(request)
         except Refusal as refusal:
             return answer_with(request, ERRORS, partial(_fail, refusal))
-        found = self._mounts.find(request.raw_path)
-        if found is not None and self._access.knows(ANONYMOUS, found[0].repository):
-            return _inside(request, found[0], place[2])
-        return self._admit(request, place, None if found is None else found[0])
+        if self._mounts.refresh_now():
+            found = self._mounts.find(request.raw_path)
+            if found is not None and self._access.knows_now(ANONYMOUS, found[0].repository):
+                return _inside(request, found[0], place[2])
+        return self._admit(request, place)
 
-    async def _admit(self, request: Request, place: tuple[bytes, bytes, bytes], found: Mount | None) -> Any:
+    async def _admit(self, request: Request, place: tuple[bytes, bytes, bytes]) -> Any:
         """
-        The resource of a repository that is not for everybody, for those who may know of it.
+        The resource of a repository that is not for everybody, or not known from memory, for those who may know of it.
 
         Everybody else is told the same whether there is such a repository or not.
         """
+        await self._mounts.refresh()
+        found = self._mounts.find(request.raw_path)
+        if found is not None and await self._access.knows(ANONYMOUS, found[0].repository):
+            return _inside(request, found[0], place[2])
         mount = self._mounts.welcome(request.raw_path)
         if mount is not None:
             return _inside(request, mount, place[2])
         try:
             identity = await self._access.identify(request, counted=False)  # the format asks again
-            if found is None or not self._access.knows(identity, found.repository):
+            if found is None or not await self._access.knows(identity, found[0].repository):
                 raise unknown(identity, unquote("/".join(part.decode("latin-1") for part in place[:2])))
         except TooManyAttempts as error:
             # npm and others send again what was answered 429, and would be sent away again
@@ -118,7 +123,7 @@ class FrontDoor:
             return await answer_with(request, ERRORS, partial(_fail, refusal))
         except (PkgrepoError, Refusal) as error:
             return await answer_with(request, ERRORS, partial(_fail, error))
-        return _inside(request, found, place[2])
+        return _inside(request, found[0], place[2])
 
 
 def _inside(request: Request, mount: Mount, rest: bytes) -> IResource:

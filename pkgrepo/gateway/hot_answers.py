@@ -1,7 +1,7 @@
 """
 What is kept in memory of answers that were given.
 
-An entry is what a format's handler once answered, with a way to ask the catalog whether it still holds.
+An entry is what a format's handler once answered, with a query that tells whether it still holds.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
 from pkgrepo.http.response_cache import ResponseCache
+from pkgrepo.interfaces import NOT_NOW, ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import Item
@@ -29,17 +30,17 @@ class Entry:
     One resource in its variants.
 
     ``repository`` is the repository as it was configured then: answers say who may keep them. ``package`` is the key
-    that token globs are held against. ``fresh`` asks the catalog whether what is kept still holds. ``negotiate`` makes
-    the answer for a request; ``item`` is set when sending it counts as a download. ``by_address`` says that answers
-    differ by the address that the client used, for they hold absolute links. From ``dated_at`` on (Unix seconds; 0 when
-    it has passed) they tell a date that would have been in the future before: they are made anew then. ``size`` is the
-    bytes that it takes without the variants.
+    that token globs are held against. ``fresh`` is a query that tells whether what is kept still holds. ``negotiate``
+    makes the answer for a request; ``item`` is set when sending it counts as a download. ``by_address`` says that
+    answers differ by the address that the client used, for they hold absolute links. From ``dated_at`` on (Unix
+    seconds; 0 when it has passed) they tell a date that would have been in the future before: they are made anew then.
+    ``size`` is the bytes that it takes without the variants.
     """
 
     repository: Repository
     package: str | None
     negotiate: Callable[[Request], Answer | None]
-    fresh: Callable[[], bool]
+    fresh: Callable[[Reader], bool]
     generation: int
     item: Item | None = None
     by_address: bool = False
@@ -52,7 +53,8 @@ class Entry:
 class HotAnswers:
     """Remembers answers of repositories by the exact target of the request."""
 
-    def __init__(self, cache: ResponseCache[Entry], clock: Clock) -> None:
+    def __init__(self, catalog: ICatalog, cache: ResponseCache[Entry], clock: Clock) -> None:
+        self._catalog = catalog
         self._cache = cache
         self._clock = clock
 
@@ -63,7 +65,7 @@ class HotAnswers:
         *,
         package: str | None,
         negotiate: Callable[[Request], Answer | None],
-        fresh: Callable[[], bool],
+        fresh: Callable[[Reader], bool],
         size: int,
         generation: int,
         item: Item | None = None,
@@ -96,7 +98,12 @@ class HotAnswers:
         self._cache.put((repository.id, request.uri), entry, size=entry.size)
 
     def find(self, request: Request, repository: Repository, generation: int) -> Entry | None:
-        """The entry for this request, if it still holds at this generation and for this configuration."""
+        """
+        The entry for this request, if it still holds at this generation and for this configuration.
+
+        Where the catalog does not answer at once, an entry of an older generation is not given, and stays: the handler
+        that answers in its place keeps its own answer for the same request.
+        """
         key = (repository.id, request.uri)
         entry = self._cache.get(key)
         if entry is None:
@@ -105,7 +112,10 @@ class HotAnswers:
         current = entry.repository is repository
         if current and entry.generation == generation:
             return entry
-        if not current or not entry.fresh():
+        fresh = current and self._catalog.peek(entry.fresh)
+        if fresh is NOT_NOW:
+            return None
+        if not fresh:
             self._cache.drop(key)
             return None
         entry.generation = generation

@@ -19,7 +19,7 @@ is not there is then no image of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Container, Iterable
 from urllib.parse import unquote
 
 from attrs import frozen
@@ -102,14 +102,20 @@ class ImageAddresses:
         chosen = self._choose().default
         return chosen.path if chosen is not None and is_marked(chosen) else ""
 
-    def explain(self, name: str, visible: Callable[[Repository], bool]) -> str:
+    def explained_by(self, name: str) -> list[Repository]:
+        """The repositories of which ``explain`` must know whether the client may know of them."""
+        storage, _, rest = name.partition("/")
+        found = self._find(f"{storage}/{rest}")
+        return self._containers() if self._setting == AUTO else [] if found is None else [found]
+
+    def explain(self, name: str, visible: Container[int]) -> str:
         """Why nothing was found, as a sentence, to somebody who knows of the ``visible`` repositories."""
         storage, _, rest = name.partition("/")
         repository = self._registry.find(storage, rest)
-        if repository is not None and repository.format == FORMAT and visible(repository):
+        if repository is not None and repository.format == FORMAT and repository.id in visible:
             return f"the name of the image is missing after {name}"
         sentence = f"there is no container repository at {name}; an image is called storage/repository/image here"
-        if self._setting == AUTO and sum(map(visible, self._containers())) > 1:
+        if self._setting == AUTO and sum(each.id in visible for each in self._containers()) > 1:
             sentence += ", unless one repository is marked as the default"
         return sentence
 

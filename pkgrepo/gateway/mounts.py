@@ -54,6 +54,14 @@ class Mounts:
         self._serial = -1
         self._mounts: dict[tuple[bytes, bytes], Mount] = {}
 
+    def refresh_now(self) -> bool:
+        """Whether the configuration is in memory as it is now; see L{Registry}."""
+        return self._registry.refresh_now()
+
+    async def refresh(self) -> None:
+        """Read the configuration again if it may have changed; see L{Registry}."""
+        await self._registry.refresh()
+
     def find(self, raw_path: bytes) -> tuple[Mount, bytes] | None:
         """The mount and the rest of the path as on the wire, without the slash before it; None when there is none."""
         place = split(raw_path)

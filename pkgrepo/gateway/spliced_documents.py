@@ -75,7 +75,7 @@ class SplicedDocuments:
 
         :raises NotFound: there is no such package
         """
-        serial: int | None = catalog.look_inline(packages.package_serial, repository.id, name)
+        serial: int | None = await catalog.look(packages.package_serial, repository.id, name)
         if serial is None:
             raise NotFound("package", name)
         found = self.ready(repository, name, form, address, serial)

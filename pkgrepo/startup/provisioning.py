@@ -44,6 +44,7 @@ async def prepare(core: Core, config: Config) -> str | None:
     password = await _ensure_admin(core, config)
     now_ms = core.clock.now_ms()
     for repository in config.bootstrap.repositories:
+        await core.registry.refresh()  # which repository is the default depends on the ones before
         await core.catalog.write(_ensure_repository, repository, core.formats, core.images.lasting_default, now_ms)
     for token in config.bootstrap.tokens:
         await core.catalog.write(_ensure_token, token, now_ms)
@@ -60,13 +61,14 @@ async def ensure_storages(core: Core, config: Config, *, take_over: bool = False
     """
     declared = declared_storages(config)
     if take_over:
+        await core.registry.refresh()
         present = {storage.name: core.folders.folder(storage) for storage in core.registry.storages()}
         for name, path in (declared | present).items():
             if await core.pools.disk(find_storage_id, path) is not None:
                 await core.pools.disk(core.folders.take_over, name, path)
     plain = {each.name for each in config.bootstrap.storages if not each.readable_layout}
     for name, path in declared.items():
-        if core.catalog.look_inline(storages.find_storage, name) is not None:
+        if await core.catalog.look(storages.find_storage, name) is not None:
             continue
         found = await core.pools.disk(find_storage_id, path)
         uid = await core.pools.disk(core.folders.make, name, path)
@@ -95,7 +97,7 @@ def _add_storage(tx: Transaction, name: str, settings: Mapping[str, Any], uid: s
 
 
 async def _ensure_admin(core: Core, config: Config) -> str | None:
-    if core.catalog.look_inline(identity.has_users):
+    if await core.catalog.look(identity.has_users):
         return None
     admin = config.bootstrap.admin
     if config.compat.open_install and admin.password is None and admin.password_hash is None:

@@ -11,10 +11,10 @@ from zope.interface.verify import verifyObject
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.storage.catalog.server import settings
-from tests.support.catalogs import SqliteCase
+from tests.support.catalogs import DelayedCase, SqliteCase
 from tests.support.patience import PATIENCE_S
 
-CASES = {"sqlite": SqliteCase}
+CASES = {"sqlite": SqliteCase, "delayed": DelayedCase}
 
 
 @pytest.fixture(params=CASES)

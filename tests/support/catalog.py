@@ -62,8 +62,6 @@ class MemoryCatalog:
     def peek(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:
         return query(self.tx, *args, **kwargs)
 
-    look_inline = peek
-
     async def scan(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:
         return query(self.tx, *args, **kwargs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 from twisted.internet import reactor
 
@@ -13,6 +14,7 @@ from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.server import repositories, storages
+from tests.support.delayed_catalog import DelayedCatalog
 
 NOW = 1_800_000_000_000
 
@@ -24,7 +26,7 @@ class SqliteCase:
         self.path = root / "catalog" / "pkgrepo.db"
         self.started: list[SqliteCatalog] = []
 
-    async def another(self) -> SqliteCatalog:
+    async def another(self) -> Any:
         """A started catalog on the same database: another worker."""
         catalog = SqliteCatalog(self.path, reactor=reactor)
         await catalog.start()
@@ -34,6 +36,13 @@ class SqliteCase:
     async def stop(self) -> None:
         while self.started:
             await self.started.pop().stop()
+
+
+class DelayedCase(SqliteCase):
+    """The same behind a delay: what is told of every engine holds of the one that servers are tested on."""
+
+    async def another(self) -> DelayedCatalog:
+        return DelayedCatalog(await super().another(), reactor, 0.002)
 
 
 def add_repository(tx: Transaction, name: str = "py", *, storage: str = "main") -> Repository:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.support.patience import PATIENCE_S
 
 ADDRESS = re.compile(r"answers at (\S+?)/? ")
-TWISTD = Path(sys.executable).with_name("twistd")
+TWISTD = [str(Path(sys.executable).with_name("twistd"))]
 ROOT = Path(__file__).parents[2]
 
 
@@ -129,7 +129,7 @@ def twistd_process(
     }
     variables = {name: value for name, value in (defaults | dict(environ or {})).items() if value}
     return ServerProcess(
-        [str(TWISTD), "--nodaemon", "--pidfile=", "pkgrepo", *options],
+        [*TWISTD, "--nodaemon", "--pidfile=", "pkgrepo", *options],
         environ=clean_environment(**variables),
         folder=folder,
         pass_fds=pass_fds,

@@ -99,7 +99,7 @@ async def test_a_stop_breaks_off_jobs_and_notes_that(tmp_path: Path) -> None:
     again = Stack(tmp_path)
     await again.start()
     try:
-        job = again.assembly.core.jobs.find(uid)
+        job = await again.assembly.core.jobs.find(uid)
         assert job is not None
         assert job.state == "failed"
     finally:

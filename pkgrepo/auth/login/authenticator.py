@@ -72,7 +72,10 @@ class Authenticator:
         """
         if header is None:
             return ANONYMOUS
-        self._forget_if_moved()
+        serial = self._watch.now()
+        if serial is None:
+            return None
+        self._be_of(serial)
         digest = self._digest(header)
         found = self._remembered.get(digest)
         if found is None:
@@ -101,11 +104,11 @@ class Authenticator:
         if header is None:
             return ANONYMOUS
         digest = self._digest(header)
-        self._forget_if_moved()
+        serial = await self._watch.current()
+        self._be_of(serial)
         found = self._remembered.get(digest)
         if found is not None and self._clock() < found.until:
             return self._enter(found.identity, address, client, counted=counted)
-        serial = self._watch.current()
         identity = await self._establish(parse_authorization(header, address), (digest, address))
         identity = self._enter(identity, address, client, counted=counted)
         self._remember(digest, identity, serial)
@@ -142,8 +145,10 @@ class Authenticator:
         return identity
 
     def _remember(self, digest: bytes, identity: Identity, serial: int) -> None:
-        if self._watch.current() != serial:
-            return  # something changed while the password was checked: what was found may be old already
+        # What was found may be older than what moved the serial while the password was checked. A move that is not
+        # noticed yet does no harm: the memory is emptied when it is, before anything is recalled from it.
+        if self._serial != serial:
+            return
         until = self._clock() + REMEMBERED_S
         limits = identity.limits
         if limits is not None and limits.expires_at is not None:
@@ -152,8 +157,8 @@ class Authenticator:
             del self._remembered[next(iter(self._remembered))]
         self._remembered[digest] = _Remembered(identity, until)
 
-    def _forget_if_moved(self) -> None:
-        serial = self._watch.current()
+    def _be_of(self, serial: int) -> None:
+        """Forget what is remembered of another serial."""
         if serial != self._serial:
             self._remembered.clear()
             self._serial = serial

@@ -17,7 +17,7 @@ from typing import Any
 from attrs import evolve
 from twisted.cred.checkers import ICredentialsChecker
 from twisted.cred.error import UnauthorizedLogin
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from zope.interface import implementer
 
@@ -25,7 +25,7 @@ from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.auth.tokens.limits import in_force
 from pkgrepo.auth.tokens.text import hash_token
 from pkgrepo.errors import StorageFailed, StorageFull
-from pkgrepo.interfaces import ICatalog
+from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Identity, Token, User
 from pkgrepo.storage.catalog.people.identity import (
     find_user,
@@ -86,10 +86,8 @@ class PasswordChecker:
 
     async def _check(self, credentials: Any) -> Identity:
         account, address = name_key(credentials.username), credentials.address
-        self._throttle.admit(account, address)  # before queueing, and again when the turn has come
-        user = self._catalog.look_inline(find_user_by_name, credentials.username)
-        # an inactive account is no account here: its password must not be told right by how guesses are counted
-        stored = self._catalog.look_inline(password_hash, user.id) if user and user.active else ""
+        await self._throttle.admit(account, address)  # before queueing, and again when the turn has come
+        user, stored = await self._catalog.look(_read_account, credentials.username)
         verdict = await self._passwords.verify(
             stored,
             credentials.password,
@@ -133,20 +131,15 @@ class TokenChecker:
 
     def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
         """The identity, with the token's limits. Fails with C{UnauthorizedLogin}."""
-        return maybeDeferred(self._check, credentials)
+        return Deferred.fromCoroutine(self._check(credentials))
 
-    def _check(self, credentials: Any) -> Identity:
-        token = self._catalog.look_inline(find_token_by_hash, hash_token(credentials.text))
-        if token is None or not _valid(token, self._clock()):
+    async def _check(self, credentials: Any) -> Identity:
+        found = await self._catalog.look(_read_token, hash_token(credentials.text), credentials.username)
+        if found is None:
             raise UnauthorizedLogin
-        owner = self._catalog.look_inline(find_user, token.user_id)
-        if owner is None or not owner.active:
+        token, owner = found
+        if not owner.active or not _valid(token, self._clock()):
             raise UnauthorizedLogin
-        if credentials.username and name_key(credentials.username) != owner.key:
-            # a free-form name is fine, another user's is a mistake that would hide who acts
-            named = self._catalog.look_inline(find_user_by_name, credentials.username)
-            if named is not None:
-                raise UnauthorizedLogin
         return identity_of(owner, via="token", token=token)
 
 
@@ -163,18 +156,17 @@ class SignedChecker:
 
     def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
         """The identity, narrowed to what was granted. Fails with C{UnauthorizedLogin}."""
-        return maybeDeferred(self._check, credentials)
+        return Deferred.fromCoroutine(self._check(credentials))
 
-    def _check(self, credentials: Any) -> Identity:
+    async def _check(self, credentials: Any) -> Identity:
         claims = self._bearer.read(credentials.text)
         if not claims.user_uid:
             return Identity(via="bearer", limits=claims.limits, scoped=claims.scoped)
-        user = self._catalog.look_inline(find_user_by_uid, claims.user_uid)
+        user, token = await self._catalog.look(_read_bearer, claims.user_uid, claims.token_id)
         if user is None or not user.active or user.generation != claims.generation:
             raise UnauthorizedLogin
-        limits, token = claims.limits, None
+        limits = claims.limits
         if claims.token_id is not None:
-            token = self._catalog.look_inline(find_token, claims.token_id)
             if token is None or token.user_id != user.id or not _valid(token, self._clock()):
                 raise UnauthorizedLogin
             if claims.scoped:
@@ -182,6 +174,29 @@ class SignedChecker:
             else:
                 limits = evolve(token.limits, expires_at=limits.expires_at)
         return evolve(identity_of(user, via="bearer", token=token), limits=limits, scoped=claims.scoped)
+
+
+def _read_account(r: Reader, username: str) -> tuple[User | None, str]:
+    """A user with what their password is held against."""
+    user = find_user_by_name(r, username)
+    # an inactive account is no account here: its password must not be told right by how guesses are counted
+    return user, password_hash(r, user.id) if user and user.active else ""
+
+
+def _read_token(r: Reader, hash: bytes, username: str) -> tuple[Token, User] | None:
+    """A token with its owner; None where there is none, or where it came with another user's name."""
+    token = find_token_by_hash(r, hash)
+    owner = None if token is None else find_user(r, token.user_id)
+    if token is None or owner is None:
+        return None
+    if username and name_key(username) != owner.key and find_user_by_name(r, username) is not None:
+        return None  # a free-form name is fine, another user's is a mistake that would hide who acts
+    return token, owner
+
+
+def _read_bearer(r: Reader, user_uid: str, token_id: int | None) -> tuple[User | None, Token | None]:
+    """The user of a bearer token, and the access token that it was got with, if any."""
+    return find_user_by_uid(r, user_uid), None if token_id is None else find_token(r, token_id)
 
 
 def _valid(token: Token, now: float) -> bool:

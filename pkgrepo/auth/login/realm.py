@@ -8,6 +8,7 @@ from typing import Any
 from twisted.cred.checkers import AllowAnonymousAccess, ICredentialsChecker
 from twisted.cred.error import UnauthorizedLogin
 from twisted.cred.portal import IRealm, Portal
+from twisted.internet.defer import Deferred
 from zope.interface import Interface, implementer
 
 from pkgrepo.interfaces import ICatalog
@@ -33,18 +34,21 @@ class IdentityRealm:
     def __init__(self, catalog: ICatalog) -> None:
         self._catalog = catalog
 
-    def requestAvatar(self, avatarId: Any, mind: Any, *interfaces: Any) -> tuple[Any, Identity, Any]:  # noqa: ARG002 - cred asks so
+    def requestAvatar(self, avatarId: Any, mind: Any, *interfaces: Any) -> Deferred[tuple[Any, object, Any]]:  # noqa: ARG002 - cred asks so
         """The identity with its interface; logout does nothing."""
         if IIdentity not in interfaces:
             raise NotImplementedError("only identities live here")
-        return IIdentity, self._identity(avatarId), _nothing
+        return Deferred.fromCoroutine(self._avatar(avatarId))
 
-    def _identity(self, avatar_id: Any) -> Identity:
+    async def _avatar(self, avatar_id: Any) -> tuple[Any, object, Any]:
+        return IIdentity, await self._identity(avatar_id), _nothing
+
+    async def _identity(self, avatar_id: Any) -> Identity:
         if isinstance(avatar_id, Identity):
             return avatar_id
         if avatar_id == ():
             return ANONYMOUS
-        user = self._catalog.look_inline(find_user_by_name, avatar_id.decode())
+        user = await self._catalog.look(find_user_by_name, avatar_id.decode())
         if user is None or not user.active:
             raise UnauthorizedLogin
         return identity_of(user, via="password")

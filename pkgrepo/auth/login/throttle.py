@@ -72,6 +72,28 @@ class Unlock(Protocol):
         """The address."""
 
 
+class Unlocks(Protocol):
+    """Where the throttle learns what was unlocked since it asked last."""
+
+    def now(self) -> Sequence[Unlock]:
+        """What can be said without waiting."""
+
+    async def read(self) -> Sequence[Unlock]:
+        """All of it."""
+
+
+class NoUnlocks:
+    """Nothing is ever unlocked."""
+
+    def now(self) -> Sequence[Unlock]:
+        """See L{Unlocks.now}."""
+        return ()
+
+    async def read(self) -> Sequence[Unlock]:
+        """See L{Unlocks.read}."""
+        return ()
+
+
 class Throttle:
     """
     Blocks a key after ``limit`` failures in a window; ``clock`` returns monotonic seconds.
@@ -84,22 +106,24 @@ class Throttle:
         *,
         limit: int = 5,
         clock: Callable[[], float] = time.monotonic,
-        unlocks: Callable[[], Sequence[Unlock]] = tuple,
+        unlocks: Unlocks | None = None,
     ) -> None:
         self._limit = limit
-        self._unlocks = unlocks
+        self._unlocks = unlocks or NoUnlocks()
         self._clock = clock
         self._records: dict[Key, _Record] = {}  # ordered by last failure
         self._trusted: dict[Key, float] = {}  # (account, address) -> last login; ordered by it
         self._in_progress: Counter[Key] = Counter()
 
-    def admit(self, account: str, address: str) -> None:
+    async def admit(self, account: str, address: str) -> None:
         """
         Check that an attempt is not blocked.
 
         :raises TooManyAttempts: with the time until the block ends
         """
-        self._check(self._keys(account, address), self._clock())
+        if self._blocked_for(self._keys(account, address)):
+            self._lift(await self._unlocks.read())
+            self._check(self._keys(account, address))
 
     def begin(self, account: str, address: str) -> Attempt:
         """
@@ -108,7 +132,9 @@ class Throttle:
         :raises TooManyAttempts: it is blocked, or would be if all attempts in progress fail
         """
         keys, now = self._keys(account, address), self._clock()
-        self._check(keys, now)
+        if self._blocked_for(keys):
+            self._lift(self._unlocks.now())
+            self._check(keys)
         for key in keys:
             record = self._records.get(key)
             failures = 0 if record is None else len(_recent(record, now))
@@ -136,18 +162,20 @@ class Throttle:
         self._trusted[account, address] = self._clock()
         _bound(self._trusted)
 
-    def _check(self, keys: tuple[Key, ...], now: float) -> None:
-        until = self._blocked_until(keys, now)
-        if until <= now:
-            return
-        for each in self._unlocks():
-            self._unlock(each)
-        until = self._blocked_until(keys, now)
-        if until > now:
-            raise TooManyAttempts(math.ceil(until - now))
+    def _check(self, keys: tuple[Key, ...]) -> None:
+        wait = self._blocked_for(keys)
+        if wait:
+            raise TooManyAttempts(math.ceil(wait))
 
-    def _blocked_until(self, keys: tuple[Key, ...], now: float) -> float:
-        return max((self._records[key].blocked_until for key in keys if key in self._records), default=now)
+    def _blocked_for(self, keys: tuple[Key, ...]) -> float:
+        """Seconds until the last block of these keys ends; 0 when there is none."""
+        now = self._clock()
+        until = max((self._records[key].blocked_until for key in keys if key in self._records), default=now)
+        return max(until - now, 0.0)
+
+    def _lift(self, unlocks: Sequence[Unlock]) -> None:
+        for each in unlocks:
+            self._unlock(each)
 
     def _unlock(self, unlock: Unlock) -> None:
         """Forget the failures of an account at every address, and those of an address with every account."""

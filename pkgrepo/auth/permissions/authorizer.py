@@ -1,10 +1,23 @@
-"""The one permission check: the rules applied to what the catalog says, remembered until that changes."""
+"""
+The one permission check: the rules applied to what the catalog says, remembered until that changes.
+
+===============  ====================================================================================================
+method           answers
+===============  ====================================================================================================
+``..._now``      from memory of the current identity serial, or from a catalog that answers at once; None when neither
+                 can tell
+the same name    always: it awaits the catalog where memory cannot tell
+without it
+``may_each``     many questions about one identity, with one query for all that memory cannot tell
+===============  ====================================================================================================
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from attrs import evolve, frozen
 from zope.interface import implementer
@@ -13,7 +26,7 @@ from pkgrepo.auth.identity_serial import IdentitySerial
 from pkgrepo.auth.tokens.bearer import behind
 from pkgrepo.auth.tokens.limits import in_force
 from pkgrepo.errors import Forbidden
-from pkgrepo.interfaces import IAuthorizer, ICatalog, Reader, Transaction
+from pkgrepo.interfaces import NOT_NOW, IAuthorizer, ICatalog, Reader, Transaction
 from pkgrepo.model import ANONYMOUS, Action, Identity, Project, ProjectRole, Repository, User, Visibility
 from pkgrepo.storage.catalog.people.projects import claim_names, list_bindings, owning_project
 
@@ -34,7 +47,15 @@ _VERBS = {
     Action.ADMIN: "administer",
 }
 
+_EXPIRED = Decision(allowed=False, reason="the token has expired")
+
+Question = tuple[Action, Repository, str | None]  # may the identity do this, with this package if any?
+
 _Key = tuple[int, int, Action | None, str | None]  # no action: whether the repository is known
+
+
+class _OwnerUnread(Exception):  # noqa: N818 - says what happened
+    """The rules need the project that owns the package, which only the catalog knows."""
 
 
 @frozen
@@ -61,7 +82,7 @@ class Authorizer:
         self._anonymous = anonymous
         self._clock = clock
         self._watch = IdentitySerial(catalog)
-        self._serial: int | None = None
+        self._serial: int | None = None  # of what is remembered
         self._standings: dict[int, Standing] = {}
         self._decisions: dict[_Key, _Remembered] = {}
 
@@ -75,7 +96,14 @@ class Authorizer:
         self._anonymous = value
         self._decisions.clear()
 
-    def may(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
+    def may_now(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> bool | None:
+        """The answer of ``may`` if it is known at once, else None."""
+        decision = self._decide_now(identity, (action, repository, package))
+        return None if decision is None else decision.allowed
+
+    async def may(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
         """
         Whether the identity may do this now; ``package`` (its key) narrows to one package.
 
@@ -83,41 +111,56 @@ class Authorizer:
         the name is known. Every other action is then about the repository as a whole. Whether the repository is
         active is not asked here.
         """
-        if identity.limits is not None and not self._in_force(identity):
-            return False
-        return self._decide(identity, action, repository, package).allowed
+        return (await self._decide_one(identity, (action, repository, package))).allowed
 
-    def knows(self, identity: Identity, repository: Repository) -> bool:
+    async def may_each(self, identity: Identity, questions: Sequence[Question]) -> list[bool]:
+        """The answers of ``may`` to many questions, in their order; the catalog is asked once at most."""
+        return [each.allowed for each in await self._decide(identity, questions)]
+
+    def knows_now(self, identity: Identity, repository: Repository) -> bool | None:
+        """The answer of ``knows`` if it is known at once, else None."""
+        readable = self.may_now(ANONYMOUS, Action.READ, repository)
+        if readable is not False:
+            return readable
+        if self._knows_nothing(identity, repository):
+            return False
+        found = self._decisions.get((id(identity), id(repository), None, None))
+        if found is not None:
+            return found.decision.allowed
+        known = self._catalog.peek(_read_known, identity, repository)
+        return None if known is NOT_NOW else self._keep_known(identity, repository, known)
+
+    async def knows(self, identity: Identity, repository: Repository) -> bool:
         """
         Whether the identity may know that there is such a repository.
 
         That is who may do anything there, were it with one package; of a bearer token the owner counts, who can get
         another one. What is readable for everybody, everybody knows of.
         """
-        if self.may(ANONYMOUS, Action.READ, repository):
+        known = self.knows_now(identity, repository)
+        if known is not None:
+            return known
+        if await self.may(ANONYMOUS, Action.READ, repository):
             return True
-        if identity.anonymous or repository.id == NO_REPOSITORY or not self._in_force(identity):
+        if self._knows_nothing(identity, repository):
             return False
-        self._forget_if_moved()
-        key = (id(identity), id(repository), None, None)
-        found = self._decisions.get(key)
+        found = self._decisions.get((id(identity), id(repository), None, None))
         if found is not None:
             return found.decision.allowed
-        known = has_any_right(
-            self._standing(identity),
-            behind(self._catalog, identity),
-            repository,
-            bound=lambda: self._catalog.look_inline(_bound_projects, repository.id),
-        )
-        self._remember(key, identity, repository, Decision(allowed=known, reason=""))
-        return known
+        serial = self._serial
+        known = await self._catalog.look(_read_known, identity, repository)
+        return self._keep_known(identity, repository, known) if serial == self._serial else known
 
-    def may_see(self, identity: Identity, repository: Repository) -> bool:
+    async def may_see(self, identity: Identity, repository: Repository) -> bool:
         """Whether the repository appears in lists; a hidden one only for those who may change its settings."""
-        action = Action.EDIT if repository.visibility is Visibility.HIDDEN else Action.READ
-        return self.may(identity, action, repository)
+        return await self.may(identity, *_seeing(repository))
 
-    def may_use(self, identity: Identity, scope: str) -> bool:
+    async def visible(self, identity: Identity, repositories: Sequence[Repository]) -> list[Repository]:
+        """Those of the repositories for which ``may_see`` holds."""
+        seen = await self.may_each(identity, [(*_seeing(each), None) for each in repositories])
+        return [each for each, sees in zip(repositories, seen, strict=True) if sees]
+
+    async def may_use(self, identity: Identity, scope: str) -> bool:
         """
         Whether the identity may use a part of the server beyond repositories; ``scope`` is one of ``SERVER_SCOPES``.
 
@@ -127,7 +170,7 @@ class Authorizer:
         limits = identity.limits
         if limits is not None and not (scope in limits.scopes and self._in_force(identity)):
             return False
-        user = self._standing(identity).user
+        user = (await self._standing(identity)).user
         if user is None or not user.active:
             return False
         match scope:
@@ -140,31 +183,25 @@ class Authorizer:
             case _:
                 return user.admin
 
-    def explain(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> str:
+    async def explain(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> str:
         """A sentence for the person who was refused: who, what, and the rule that decided."""
-        if identity.limits is not None and not self._in_force(identity):
-            reason = "the token has expired"
-        else:
-            reason = self._decide(identity, action, repository, package).reason
+        reason = (await self._decide_one(identity, (action, repository, package))).reason
         who = repr(identity.username) if identity.username else "an anonymous caller"
         what = f"{package!r} in {repository.path}" if package else repository.path
         return f"{who} may not {_VERBS[action]} {what}: {reason}"
 
-    def owning_project(self, repository: Repository, package: str) -> Project | None:
+    async def owning_project(self, repository: Repository, package: str) -> Project | None:
         """The project that owns a package, existing or not, or None."""
-        rule = ownership(repository, package)
-        return self._catalog.look_inline(owning_project, repository.id, rule.patterns, rule.project_key)
+        return await self._catalog.look(_read_owner, repository, package)
 
-    def is_project_member(self, identity: Identity, repository: Repository, package: str) -> bool:
+    async def is_project_member(self, identity: Identity, repository: Repository, package: str) -> bool:
         """Whether the identity is developer or more in the project that owns the package; admins always are."""
-        standing = self._standing(identity)
-        if standing.user is not None and standing.user.active and standing.user.admin:
-            return True
-        project = self.owning_project(repository, package)
-        role = standing.roles.get(project.id) if project else None
-        return role is not None and role.rank >= ProjectRole.DEVELOPER.rank
+        standing = await self._standing(identity)
+        return _is_admin(standing) or _is_developer(standing, await self.owning_project(repository, package))
 
-    def check_project_member(
+    async def check_project_member(
         self, identity: Identity, repository: Repository, package: str, *, auto_create: bool = False
     ) -> bool:
         """
@@ -174,9 +211,12 @@ class Authorizer:
 
         :raises Forbidden: naming the project whose member one must be, or that there is none
         """
-        if self.is_project_member(identity, repository, package):
+        standing = await self._standing(identity)
+        if _is_admin(standing):
             return False
-        project = self.owning_project(repository, package)
+        project = await self.owning_project(repository, package)
+        if _is_developer(standing, project):
+            return False
         if project is not None:
             raise Forbidden(
                 f"only members of project {project.key} may push {package!r} to {repository.path} "
@@ -189,7 +229,7 @@ class Authorizer:
             )
         return True
 
-    def check_delegation(
+    async def check_delegation(
         self,
         giver: Identity,
         user: User | None,
@@ -205,13 +245,13 @@ class Authorizer:
 
         :raises Forbidden: naming a repository and the actions that the giver does not hold there
         """
-        before = Standing(user=NEWCOMER) if user is None else self._catalog.look_inline(read_standing, user.id)
+        before = Standing(user=NEWCOMER) if user is None else await self._catalog.look(read_standing, user.id)
         after = before
         if grants is not None:
             after = evolve(after, own=grants)
         if default_actions is not None and before.user is not None:
             after = evolve(after, user=evolve(before.user, default_actions=default_actions))
-        check_delegation(giver, self._standing(giver), before, after, repositories)
+        check_delegation(giver, await self._standing(giver), before, after, repositories)
 
     def _in_force(self, identity: Identity) -> bool:
         limits = identity.limits
@@ -219,50 +259,176 @@ class Authorizer:
             return True
         return in_force(limits, datetime.fromtimestamp(self._clock(), UTC))
 
-    def _decide(self, identity: Identity, action: Action, repository: Repository, package: str | None) -> Decision:
-        self._forget_if_moved()
-        key = (id(identity), id(repository), action, package)
-        found = self._decisions.get(key)
-        if found is not None:
-            return found.decision
-        decision = decide(
-            self._standing(identity),
-            identity,
-            action,
-            repository,
-            package,
-            owner=lambda: self.owning_project(repository, package) if package else None,
-            anonymous=self._anonymous,
-        )
-        made_up = repository.id == NO_REPOSITORY or len(package or "") > LONGEST_REMEMBERED
-        if not made_up:
-            self._remember(key, identity, repository, decision)
+    def _knows_nothing(self, identity: Identity, repository: Repository) -> bool:
+        return identity.anonymous or repository.id == NO_REPOSITORY or not self._in_force(identity)
+
+    # Decisions. What the catalog answers is remembered only if the memory is still of the serial from before the
+    # question: it may be older than what moved the serial meanwhile.
+
+    def _decide_now(self, identity: Identity, question: Question) -> Decision | None:
+        if identity.limits is not None and not self._in_force(identity):
+            return _EXPIRED
+        serial = self._watch.now()
+        if serial is None:
+            return None
+        self._be_of(serial)
+        decision = self._recall(identity, question)
+        if decision is None:
+            standing = self._remembered_standing(identity)
+            found = self._catalog.peek(_read_decisions, identity, (question,), standing, self._anonymous)
+            if found is NOT_NOW:
+                return None
+            self._remember(identity, (question,), *found)
+            [decision] = found[1]
         return decision
 
-    def _remember(self, key: _Key, identity: Identity, repository: Repository, decision: Decision) -> None:
+    async def _decide_one(self, identity: Identity, question: Question) -> Decision:
+        decision = self._decide_now(identity, question)
+        return (await self._decide(identity, (question,)))[0] if decision is None else decision
+
+    async def _decide(self, identity: Identity, questions: Sequence[Question]) -> list[Decision]:
+        if not self._in_force(identity):
+            return [_EXPIRED] * len(questions)
+        self._be_of(await self._watch.current())
+        recalled = [self._recall(identity, each) for each in questions]
+        missing = [each for each, found in zip(questions, recalled, strict=True) if found is None]
+        if not missing:
+            return [each for each in recalled if each is not None]
+        serial = self._serial
+        standing, decisions = await self._catalog.look(
+            _read_decisions, identity, missing, self._remembered_standing(identity), self._anonymous
+        )
+        if serial == self._serial:
+            self._remember(identity, missing, standing, decisions)
+        asked = iter(decisions)
+        return [each or next(asked) for each in recalled]
+
+    def _recall(self, identity: Identity, question: Question) -> Decision | None:
+        """The decision from memory, as far as that says what the rules need; None where it does not."""
+        action, repository, package = question
+        found = self._decisions.get((id(identity), id(repository), action, package))
+        if found is not None:
+            return found.decision
+        standing = self._remembered_standing(identity)
+        if standing is None:
+            return None
+        try:
+            decision = _apply(standing, identity, question, _raise_unread, anonymous=self._anonymous)
+        except _OwnerUnread:
+            return None
+        self._keep(identity, question, decision)
+        return decision
+
+    def _remember(
+        self, identity: Identity, questions: Sequence[Question], standing: Standing, decisions: Sequence[Decision]
+    ) -> None:
+        if identity.user_id is not None:
+            self._standings[identity.user_id] = standing
+        for question, decision in zip(questions, decisions, strict=True):
+            self._keep(identity, question, decision)
+
+    def _keep(self, identity: Identity, question: Question, decision: Decision) -> None:
+        action, repository, package = question
+        if repository.id != NO_REPOSITORY and len(package or "") <= LONGEST_REMEMBERED:  # else it was made up
+            self._put((id(identity), id(repository), action, package), identity, repository, decision)
+
+    def _keep_known(self, identity: Identity, repository: Repository, known: bool) -> bool:
+        self._put((id(identity), id(repository), None, None), identity, repository, Decision(allowed=known, reason=""))
+        return known
+
+    def _put(self, key: _Key, identity: Identity, repository: Repository, decision: Decision) -> None:
         if len(self._decisions) >= REMEMBERED:
             self._decisions.clear()
         self._decisions[key] = _Remembered(identity, repository, decision)
 
-    def _standing(self, identity: Identity) -> Standing:
+    def _remembered_standing(self, identity: Identity) -> Standing | None:
+        return _NOBODY if identity.user_id is None else self._standings.get(identity.user_id)
+
+    async def _standing(self, identity: Identity) -> Standing:
         if identity.user_id is None:
             return _NOBODY
-        self._forget_if_moved()
+        self._be_of(await self._watch.current())
         standing = self._standings.get(identity.user_id)
         if standing is None:
-            standing = self._catalog.look_inline(read_standing, identity.user_id)
-            self._standings[identity.user_id] = standing
+            serial = self._serial
+            standing = await self._catalog.look(read_standing, identity.user_id)
+            if serial == self._serial:
+                self._standings[identity.user_id] = standing
         return standing
 
-    def _forget_if_moved(self) -> None:
-        serial = self._watch.current()
+    def _be_of(self, serial: int) -> None:
+        """Forget what is remembered of another serial."""
         if serial != self._serial:
             self._standings.clear()
             self._decisions.clear()
             self._serial = serial
 
 
-def _bound_projects(r: Reader, repository_id: int) -> frozenset[int]:
+def _apply(
+    standing: Standing,
+    identity: Identity,
+    question: Question,
+    owner: Callable[[Repository, str], Project | None],
+    *,
+    anonymous: bool,
+) -> Decision:
+    action, repository, package = question
+    return decide(
+        standing,
+        identity,
+        action,
+        repository,
+        package,
+        owner=lambda: owner(repository, package) if package else None,
+        anonymous=anonymous,
+    )
+
+
+def _raise_unread(_repository: Repository, _package: str) -> Project | None:
+    raise _OwnerUnread
+
+
+def _seeing(repository: Repository) -> tuple[Action, Repository]:
+    """What one must be allowed to do in a repository to see it in lists."""
+    return Action.EDIT if repository.visibility is Visibility.HIDDEN else Action.READ, repository
+
+
+def _is_admin(standing: Standing) -> bool:
+    return standing.user is not None and standing.user.active and standing.user.admin
+
+
+def _is_developer(standing: Standing, project: Project | None) -> bool:
+    role = standing.roles.get(project.id) if project else None
+    return role is not None and role.rank >= ProjectRole.DEVELOPER.rank
+
+
+def _read_decisions(
+    r: Reader,
+    identity: Identity,
+    questions: Sequence[Question],
+    standing: Standing | None,
+    anonymous: bool,
+) -> tuple[Standing, list[Decision]]:
+    """The standing of an identity's user, which is read unless it is known, and the decisions about the questions."""
+    if standing is None:
+        standing = _NOBODY if identity.user_id is None else read_standing(r, identity.user_id)
+    owner = partial(_read_owner, r)
+    return standing, [_apply(standing, identity, each, owner, anonymous=anonymous) for each in questions]
+
+
+def _read_known(r: Reader, identity: Identity, repository: Repository) -> bool:
+    standing = _NOBODY if identity.user_id is None else read_standing(r, identity.user_id)
+    return has_any_right(
+        standing, behind(r, identity), repository, bound=lambda: _read_bound_projects(r, repository.id)
+    )
+
+
+def _read_owner(r: Reader, repository: Repository, package: str) -> Project | None:
+    rule = ownership(repository, package)
+    return owning_project(r, repository.id, rule.patterns, rule.project_key)
+
+
+def _read_bound_projects(r: Reader, repository_id: int) -> frozenset[int]:
     return frozenset(binding.project_id for binding in list_bindings(r, repository_id=repository_id))
 
 

@@ -40,7 +40,7 @@ import jwt
 from attrs import Factory, evolve, field, frozen
 
 from pkgrepo.errors import AuthenticationFailed
-from pkgrepo.interfaces import IAuthorizer, ICatalog
+from pkgrepo.interfaces import IAuthorizer, ICatalog, Reader
 from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits
 from pkgrepo.storage.catalog.people.identity import get_user
 from pkgrepo.storage.catalog.people.tokens import find_token
@@ -134,7 +134,7 @@ class BearerTokens:
         self._lifetime_s = lifetime_s
         self._clock = clock
 
-    def issue(
+    async def issue(
         self, identity: Identity, access: Sequence[Access], *, scoped: bool = True, catalog: bool = False
     ) -> IssuedToken:
         """
@@ -178,7 +178,7 @@ class BearerTokens:
         if catalog and (identity.scoped is not True or (limits is not None and CATALOG_GRANT in limits.scopes)):
             claims["access"].append({"type": "registry", "name": "catalog", "actions": ["*"]})
         if identity.user_id is not None:
-            claims["sub"] = self._catalog.look_inline(get_user, identity.user_id).uid
+            claims["sub"] = (await self._catalog.look(get_user, identity.user_id)).uid
             claims["am"] = "password" if identity.token_id is None else "token"
             if identity.token_id is not None:
                 claims["tid"] = identity.token_id
@@ -220,17 +220,22 @@ class BearerTokens:
         return _claims(claims)
 
 
-def behind(catalog: ICatalog, identity: Identity) -> Identity:
+async def unbound(catalog: ICatalog, identity: Identity) -> Identity:
+    """The same as ``behind``; the catalog is only asked about bearer tokens."""
+    return identity if identity.scoped is None else await catalog.look(behind, identity)
+
+
+def behind(reader: Reader, identity: Identity) -> Identity:
     """The caller without the limits of a bearer token; the limits of the access token behind it stay."""
     if identity.scoped is None:
         return identity
     if not identity.scoped:
         return evolve(identity, scoped=None)
-    token = None if identity.token_id is None else catalog.look_inline(find_token, identity.token_id)
+    token = None if identity.token_id is None else find_token(reader, identity.token_id)
     return evolve(identity, limits=None if token is None else token.limits)
 
 
-def allowed_words(
+async def allowed_words(
     authorizer: IAuthorizer, identity: Identity, repository: Repository, package: str, asked: Iterable[str]
 ) -> tuple[str, ...]:
     """
@@ -239,11 +244,9 @@ def allowed_words(
     Never an error: docker requests ``push,pull`` even if the user may only pull.
     """
     wanted = set(asked)
-    return tuple(
-        word
-        for word, action in _ASKED.items()
-        if (word in wanted or "*" in wanted) and authorizer.may(identity, action, repository, package)
-    )
+    words = [word for word in _ASKED if word in wanted or "*" in wanted]
+    allowed = await authorizer.may_each(identity, [(_ASKED[word], repository, package) for word in words])
+    return tuple(word for word, may in zip(words, allowed, strict=True) if may)
 
 
 def _capped(access: Access, limits: TokenLimits | None) -> frozenset[Action]:

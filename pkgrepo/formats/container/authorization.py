@@ -20,7 +20,9 @@ permission in the repository
 
 from __future__ import annotations
 
-from pkgrepo.auth.tokens.bearer import behind
+from collections.abc import Sequence
+
+from pkgrepo.auth.tokens.bearer import unbound
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, RepositoryInactive, TooManyAttempts
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
@@ -58,23 +60,24 @@ class Authorization:
             wait = b"%d" % error.retry_after_s
             raise Refusal(429, str(error), "TOOMANYREQUESTS", headers=((b"Retry-After", wait),)) from None
 
-    def resolve(self, request: Request, identity: Identity, name: str, action: Action) -> Target:
+    async def resolve(self, request: Request, identity: Identity, name: str, action: Action) -> Target:
         """
         The image that a name below ``/v2/`` means.
 
         :raises Refusal: the name belongs to no repository that the caller may see
         """
+        await self._services.registry.refresh()
         found = self._addresses.find(request.authority, name)
-        if found is not None and self._is_hidden(identity, found, action):
+        if found is not None and await self._is_hidden(identity, found, action):
             # the caller gets what the name would mean if the repository did not exist
             found = self._addresses.find_default(request.authority, name)
         if found is None:
             if identity.anonymous:
                 raise self.challenge(request, scope_of(name, action), str(unknown(identity, name)))
-            raise self._not_found(identity, name)
+            raise await self._not_found(identity, name)
         return Target(found.repository, found.image, name, "/v2", name)
 
-    def require(self, request: Request, identity: Identity, target: Target, action: Action) -> None:
+    async def require(self, request: Request, identity: Identity, target: Target, action: Action) -> None:
         """
         Check that the caller may do this to the image.
 
@@ -83,53 +86,52 @@ class Authorization:
         request.repository = target.repository.path
         access, repository, image = self._services.access, target.repository, target.image
         try:
-            access.require(identity, action, repository, image)
+            await access.require(identity, action, repository, image)
         except AuthenticationRequired as error:
-            known = access.knows(identity, repository)
+            known = await access.knows(identity, repository)
             sentence = str(error if known else unknown(identity, target.name))
             raise self.challenge(request, scope_of(target.scope, action), sentence) from None
         except Forbidden as error:
-            if not access.knows(identity, repository):
-                raise self._not_found(identity, target.name) from None
+            if not await access.knows(identity, repository):
+                raise await self._not_found(identity, target.name) from None
             sentence = str(error)
             if identity.via == "bearer":
-                sentence = self._owner_refusal(identity, action, repository, image)
+                sentence = await self._owner_refusal(identity, action, repository, image)
             if not sentence:
                 sentence = "the token was not issued for this"
                 raise self.challenge(request, scope_of(target.scope, action), sentence, "insufficient_scope") from None
             if action is Action.READ:
-                raise self._not_found(identity, target.name) from None
+                raise await self._not_found(identity, target.name) from None
             raise Refusal(403, sentence, "DENIED") from None
 
-    def _owner_refusal(self, identity: Identity, action: Action, repository: Repository, image: str) -> str:
+    async def _owner_refusal(self, identity: Identity, action: Action, repository: Repository, image: str) -> str:
         """Why the owner of a bearer token may not do this with any token; empty if another token would do."""
         try:
-            self._services.access.require(self.token_owner(identity), action, repository, image)
+            await self._services.access.require(await self.token_owner(identity), action, repository, image)
         except Forbidden as error:
             return str(error)
         except RepositoryInactive:
             pass
         return ""
 
-    def _is_hidden(self, identity: Identity, found: ImageAddress, action: Action) -> bool:
+    async def _is_hidden(self, identity: Identity, found: ImageAddress, action: Action) -> bool:
         """Whether the caller must not learn that a repository exists, whatever token they use."""
         may = self._services.access.may
         if identity.anonymous:
             return False
         if action is not Action.READ:
-            return not self._services.access.knows(identity, found.repository)
-        if may(identity, Action.READ, found.repository, found.image):
+            return not await self._services.access.knows(identity, found.repository)
+        if await may(identity, Action.READ, found.repository, found.image):
             return False
-        return identity.via != "bearer" or not may(
-            self.token_owner(identity), Action.READ, found.repository, found.image
-        )
+        if identity.via != "bearer":
+            return True
+        return not await may(await self.token_owner(identity), Action.READ, found.repository, found.image)
 
-    def _not_found(self, identity: Identity, name: str) -> Refusal:
+    async def _not_found(self, identity: Identity, name: str) -> Refusal:
         """The refusal of a name: the same whether the image does not exist or the caller may not see it."""
-
-        def visible(repository: Repository) -> bool:
-            return self._services.access.may(identity, Action.READ, repository)
-
+        asked = self._addresses.explained_by(name)
+        may = await self._services.access.may_each(identity, [(Action.READ, each, None) for each in asked])
+        visible = {each.id for each, readable in zip(asked, may, strict=True) if readable}
         return Refusal(404, self._addresses.explain(name, visible), "NAME_UNKNOWN", detail={"name": name})
 
     def challenge_containerd(self, request: Request, target: Target) -> None:
@@ -144,18 +146,22 @@ class Authorization:
         if request.header(b"authorization") is None and (request.header(b"user-agent") or b"").startswith(CONTAINERD):
             raise self.challenge(request, scope_of(target.scope, Action.READ), str(AuthenticationRequired()))
 
-    def token_owner(self, identity: Identity) -> Identity:
-        """The caller without the scope of a bearer token; see L{behind}."""
-        return behind(self._services.catalog, identity)
+    async def token_owner(self, identity: Identity) -> Identity:
+        """The caller without the scope of a bearer token; see L{unbound}."""
+        return await unbound(self._services.catalog, identity)
 
-    def may_push(self, identity: Identity, repository: Repository, image: str) -> bool:
+    async def may_push(self, identity: Identity, repository: Repository, image: str) -> bool:
         """Whether the caller may push to an image with any token; this request may carry one that may only pull."""
-        caller = self.token_owner(identity) if identity.via == "bearer" else identity
-        return self._services.access.may(caller, Action.WRITE, repository, image)
+        return bool(await self.filter_pushable(identity, repository, [image]))
 
-    def pushing_client(self, request: Request, identity: Identity, target: Target) -> str | None:
+    async def filter_pushable(self, identity: Identity, repository: Repository, images: Sequence[str]) -> list[str]:
+        """The images, of those given, to which the caller may push with any token."""
+        caller = await self.token_owner(identity) if identity.via == "bearer" else identity
+        return await self._services.access.allowed(caller, Action.WRITE, repository, images)
+
+    async def pushing_client(self, request: Request, identity: Identity, target: Target) -> str | None:
         """The id of the client for promises (see L{client_of}); None if the caller may not push to the image."""
-        return client_of(request) if self.may_push(identity, target.repository, target.image) else None
+        return client_of(request) if await self.may_push(identity, target.repository, target.image) else None
 
     def challenge(self, request: Request, scope: str, sentence: str, error: str = "") -> Refusal:
         """

@@ -37,7 +37,7 @@ class PingRequests:
         identity = await self._authorization.authenticate(request)
         self.require_credentials(request)
         own = self._repository
-        if own is not None and not own.active and self._services.access.knows(identity, own):
+        if own is not None and not own.active and await self._services.access.knows(identity, own):
             raise RepositoryInactive(own.path)
         return ping_answer()
 

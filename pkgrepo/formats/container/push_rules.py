@@ -27,7 +27,7 @@ class PushRuleCheck:
         self._services = services
         self._authorization = authorization
 
-    def check_again(self, request: Request, identity: Identity, target: Target) -> None:
+    async def check_again(self, request: Request, identity: Identity, target: Target) -> None:
         """
         Check permissions and rules again after the body has come, which may have taken hours.
 
@@ -38,24 +38,24 @@ class PushRuleCheck:
         """
         if identity.limits is not None:
             identity = evolve(identity, limits=evolve(identity.limits, expires_at=None))
-        self._authorization.require(request, identity, target, Action.WRITE)
-        self.check(identity, target)
+        await self._authorization.require(request, identity, target, Action.WRITE)
+        await self.check(identity, target)
 
-    def check(self, identity: Identity, target: Target) -> None:
+    async def check(self, identity: Identity, target: Target) -> None:
         """
         Check the rules.
 
         :raises Refusal: one forbids the push
         """
         rules = push_rules(target.repository)
-        if rules.must_use_auth_token_for_push and not self._came_with_token(identity):
+        if rules.must_use_auth_token_for_push and not await self._came_with_token(identity):
             raise Refusal(403, "pushes to this repository need an access token, not a password", "DENIED")
         if rules.must_be_project_member:
-            self._services.access.require_member(identity, target.repository, target.image)
+            await self._services.access.require_member(identity, target.repository, target.image)
 
-    def _came_with_token(self, identity: Identity) -> bool:
+    async def _came_with_token(self, identity: Identity) -> bool:
         """Whether the caller authenticated with an access token; the refresh token of a login does not count."""
         if identity.token_id is None:
             return False
-        token = self._services.catalog.look_inline(find_token, identity.token_id)
+        token = await self._services.catalog.look(find_token, identity.token_id)
         return token is not None and token.kind is not TokenKind.LOGIN

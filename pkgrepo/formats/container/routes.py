@@ -131,7 +131,7 @@ class RegistrySite:
         action, handler = methods[method]
         identity, target = await self._authorize(request, place, action, base.decode("ascii"))
         if action is Action.WRITE:
-            self._push_rules.check(identity, target)
+            await self._push_rules.check(identity, target)
         elif (place.kind, method) == (PathKind.BLOB, "HEAD"):
             self._authorization.challenge_containerd(request, target)
         return await handler(request, target, identity, place.rest)
@@ -143,10 +143,10 @@ class RegistrySite:
         scope = place.name if own is None else f"{own.path}/{place.name}"
         identity = await self._authorization.authenticate(request, scope_of(scope, action))
         if own is None:
-            target = self._authorization.resolve(request, identity, place.name, action)
+            target = await self._authorization.resolve(request, identity, place.name, action)
         else:
             target = Target(own, place.name, place.name, base, scope)
-        self._authorization.require(request, identity, target, action)
+        await self._authorization.require(request, identity, target, action)
         return identity, target
 
     def _base(self, request: Request) -> bytes:

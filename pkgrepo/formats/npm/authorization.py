@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Final
 
 from pkgrepo.auth.login.checkers import identity_of
@@ -13,8 +13,8 @@ from pkgrepo.model import Action, Identity, Repository
 
 UNPUBLISH: Final = "unpublish"
 
-# The words of ``npm access``.
-_PERMISSIONS: Final = (("write", Action.WRITE), ("read", Action.READ))
+# The words of ``npm access``; the last that applies counts.
+_PERMISSIONS: Final = (("read", Action.READ), ("write", Action.WRITE))
 
 _VERBS: Final = {
     "publish": "publish",
@@ -50,7 +50,7 @@ async def authorize_change(
     """
     request.repository = repository.path
     identity = await services.access.identify(request)
-    require(services, identity, action, repository, name, verb)
+    await require(services, identity, action, repository, name, verb)
     return identity
 
 
@@ -65,7 +65,7 @@ async def authorize_audit(services: Services, request: Request, repository: Repo
     """
     identity = await services.access.identify(request)
     if identity.anonymous:
-        services.access.require(identity, Action.READ, repository)
+        await services.access.require(identity, Action.READ, repository)
     return identity
 
 
@@ -77,7 +77,7 @@ async def require_login(services: Services, request: Request) -> Identity:
     return identity
 
 
-def require(
+async def require(
     services: Services, identity: Identity, action: Action, repository: Repository, name: str | None, verb: str
 ) -> None:
     """
@@ -86,7 +86,7 @@ def require(
     :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is logged in and may not
     """
     try:
-        services.access.require(identity, action, repository, name)
+        await services.access.require(identity, action, repository, name)
     except Forbidden as error:
         what = "to this repository" if name is None else f'"{name}"'
         raise Forbidden(f"You do not have permission to {verb} {what}. {error}") from None
@@ -103,15 +103,14 @@ def verb_of_put(request: Request, revision: str) -> str:
     return _VERBS.get(command, "change" if revision else "publish")
 
 
-def permission_of(services: Services, repository: Repository, username: str) -> Callable[[str], str | None]:
-    """A function from a package's name to what the user may do with it: ``write``, ``read`` or None."""
-    user = services.accounts.find_user(username)
-    identity = None if user is None else identity_of(user, via="")
-
-    def permission(name: str) -> str | None:
-        if identity is None:
-            return None
-        may = services.access.may
-        return next((word for word, action in _PERMISSIONS if may(identity, action, repository, name)), None)
-
-    return permission
+async def permissions_of(
+    services: Services, repository: Repository, username: str, packages: Sequence[str]
+) -> dict[str, str]:
+    """What a user may do with packages, by their names: ``write`` or ``read``; the others are left out."""
+    user = await services.accounts.find_user(username)
+    found: dict[str, str] = {}
+    if user is not None:
+        identity = identity_of(user, via="")
+        for word, action in _PERMISSIONS:
+            found |= dict.fromkeys(await services.access.allowed(identity, action, repository, packages), word)
+    return {name: found[name] for name in packages if name in found}

@@ -51,7 +51,7 @@ class DocumentRequests:
         named = None if isinstance(path, RootPath) else path.name
         revision = path.revision if isinstance(path, PackagePath) else ""
         identity = await self._services.access.identify(request)
-        self._require_write(identity, named, verb_of_put(request, revision))
+        await self._require_write(identity, named, verb_of_put(request, revision))
         check_length(request, largest_body(self._services.max_upload))
         async with self._services.publisher.stage(self._repository) as staged:
             received = await Receiver(request, staged, max_tarball=self._services.max_upload).receive()
@@ -78,8 +78,8 @@ class DocumentRequests:
         name, change = await self._parse(document, parse)
         if isinstance(path, VersionPath):
             raise Refusal(400, f"the document has no tarball attached; it is {name} that changes, at its address")
-        self._require_write(identity, name, verb_of_change(change))
-        if self._packages.find_package(name) is None:
+        await self._require_write(identity, name, verb_of_change(change))
+        if await self._packages.find_package(name) is None:
             raise Refusal(400, f"the document has no tarball attached, and there is no package {name} to change")
         return await self._changes.apply(name, change, identity, actor)
 
@@ -94,7 +94,7 @@ class DocumentRequests:
         actor: Actor,
     ) -> Answer:
         publication = await self._parse(document, lambda: read_publication(document, named))
-        self._require_write(identity, publication.name, "publish")
+        await self._require_write(identity, publication.name, "publish")
         if isinstance(path, VersionPath) and not semver.is_same(path.selector, publication.version):
             raise Refusal(400, f"the document publishes {publication.version.text}, not {path.selector}")
         return await self._publishes.publish(staged, publication, tarball, identity, actor)
@@ -105,5 +105,5 @@ class DocumentRequests:
             return parse()
         return await self._services.pools.cpu(parse)
 
-    def _require_write(self, identity: Identity, name: str | None, verb: str) -> None:
-        require(self._services, identity, Action.WRITE, self._repository, name, verb)
+    async def _require_write(self, identity: Identity, name: str | None, verb: str) -> None:
+        await require(self._services, identity, Action.WRITE, self._repository, name, verb)

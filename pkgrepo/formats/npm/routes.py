@@ -97,7 +97,7 @@ class NpmSite:
                 404 if request.method in READS else 400, "no package, version or file can be called so", "invalid_path"
             )
         verb = "GET" if request.method in READS else request.method.decode("ascii")
-        path = self._choose(found)
+        path = await self._choose(found)
         if isinstance(path, ApiPath):
             return await self._api(request, verb, path.parts)
         handler = self._handlers.get((verb, type(path)))
@@ -105,17 +105,21 @@ class NpmSite:
             raise self._not_allowed(path)
         return await handler(request, path)
 
-    def _choose(self, found: Sequence[Path]) -> Path:
+    async def _choose(self, found: Sequence[Path]) -> Path:
         """The first meaning of an ambiguous path that exists; the first of all when none exists."""
-        return found[0] if len(found) == 1 else next(filter(self._exists, found), found[0])
+        if len(found) > 1:
+            for path in found:
+                if await self._exists(path):
+                    return path
+        return found[0]
 
-    def _exists(self, path: Path) -> bool:
+    async def _exists(self, path: Path) -> bool:
         if isinstance(path, (ApiPath, RootPath)):
             return True
-        package = self._packages.find_package(path.name)
+        package = await self._packages.find_package(path.name)
         if package is None or not isinstance(path, VersionPath):
             return package is not None
-        return self._services.catalog.look_inline(find_selected, package.id, path.selector) is not None
+        return await self._services.catalog.look(find_selected, package.id, path.selector) is not None
 
     def _not_allowed(self, path: Path, why: str = "this address does not take this method") -> Refusal:
         """A 405 that lists the allowed methods (RFC 9110 section 15.5.6)."""

@@ -58,7 +58,7 @@ class ChangeRequests:
             companions = [path + suffix for suffix in COMPANIONS]
             paths = [
                 path,
-                *self._services.catalog.look_inline(package_changes.present, self._repository.id, companions),
+                *await self._services.catalog.look(package_changes.present, self._repository.id, companions),
             ]
         burn = not self._repository.settings.get("policy", {}).get("reuse_deleted_names", False)
         gone = await self._services.publisher.change(

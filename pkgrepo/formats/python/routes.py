@@ -124,7 +124,7 @@ class PythonSite:
     async def file_by_name(self, request: Request, filename: str) -> Answer:
         """A file by its name alone."""
         identity = await self._admit(request, Action.READ, self._index.project_of(filename))
-        return await self._index.file_at(request, identity, self._index.find_path(filename))
+        return await self._index.file_at(request, identity, await self._index.find_path(filename))
 
     @app.route("/simple/<project>/<filename>", methods=GET)
     @answering(ERRORS)
@@ -132,7 +132,7 @@ class PythonSite:
         """A file below its project's page."""
         key = _project_key(project)
         identity = await self._admit(request, Action.READ, key)
-        return await self._index.file_at(request, identity, self._index.find_path(filename, key))
+        return await self._index.file_at(request, identity, await self._index.find_path(filename, key))
 
     @app.route("/integrity/<project>/<version>/<filename>/provenance", methods=GET)
     @answering(ERRORS)
@@ -216,7 +216,7 @@ class PythonSite:
                 staged,
                 Distribution(filename=name, blob=blob),
                 actor_of(request, identity),
-                may_overwrite=self._may(identity, Action.OVERWRITE, key),
+                may_overwrite=await self._may(identity, Action.OVERWRITE, key),
             )
         return text_answer("stored\n" if published.changed else "unchanged\n", 201 if published.changed else 200)
 
@@ -224,10 +224,10 @@ class PythonSite:
         identity = await self._admit(request, Action.WRITE, project)
         check_length(request, self._services.max_upload + FORM_OVERHEAD)
 
-        def admit(key: str) -> None:
+        async def admit(key: str) -> None:
             if project is not None and key != project:
                 raise Invalid(f"this is not a file of project {project}", "name")
-            self._services.access.require(identity, Action.WRITE, self._repository, key)
+            await self._services.access.require(identity, Action.WRITE, self._repository, key)
 
         async with self._services.publisher.stage(self._repository) as staged:
             receiver = FormReceiver(self._services, staged, project=project, strict=self._uploads.strict, admit=admit)
@@ -238,7 +238,7 @@ class PythonSite:
                 staged,
                 upload,
                 actor_of(request, identity),
-                may_overwrite=self._may(identity, Action.OVERWRITE, key),
+                may_overwrite=await self._may(identity, Action.OVERWRITE, key),
             )
         return text_answer("", 200)
 
@@ -273,7 +273,7 @@ class PythonSite:
     async def delete_file(self, request: Request, project: str, version: str, filename: str) -> Answer:
         """Remove one distribution with its companions."""
         identity, key = await self._admit_change(request, project)
-        path = self._index.find_path(filename, key)
+        path = await self._index.find_path(filename, key)
         return await self._changes.delete(key, _version_key(version), path, actor_of(request, identity))
 
     @index_route("/<project>/<version>/", ["DELETE"])
@@ -308,8 +308,8 @@ class PythonSite:
         key = _project_key(project)
         return await self._admit(request, Action.DELETE, key), key
 
-    def _may(self, identity: Identity, action: Action, package: str) -> bool:
-        return self._services.access.may(identity, action, self._repository, package)
+    async def _may(self, identity: Identity, action: Action, package: str) -> bool:
+        return await self._services.access.may(identity, action, self._repository, package)
 
 
 refuse_unrouted(PythonSite.app, ERRORS)

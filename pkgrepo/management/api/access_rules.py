@@ -7,7 +7,7 @@ from typing import Literal
 from attrs import frozen
 
 from pkgrepo.auth.permissions.authorizer import Authorizer
-from pkgrepo.auth.tokens.bearer import behind
+from pkgrepo.auth.tokens.bearer import unbound
 from pkgrepo.auth.tokens.limits import SERVER_SCOPES
 from pkgrepo.errors import AuthenticationRequired, Forbidden, RepositoryInactive
 from pkgrepo.gateway.access import unknown
@@ -52,7 +52,7 @@ class AccessRule:
     container_scoped: bool = False
     extra_scope: str = ""
 
-    def effective_identity(self, identity: Identity, catalog: ICatalog) -> Identity:
+    async def effective_identity(self, identity: Identity, catalog: ICatalog) -> Identity:
         """
         The identity that the route uses: of a bearer token, that of the credentials that it was issued for.
 
@@ -62,9 +62,9 @@ class AccessRule:
             return identity
         if identity.scoped and not self.container_scoped:
             raise Forbidden(SCOPED)
-        return behind(catalog, identity)
+        return await unbound(catalog, identity)
 
-    def check(
+    async def check(
         self,
         identity: Identity,
         method: str,
@@ -84,31 +84,31 @@ class AccessRule:
         :raises NotFound: the caller may not know that the repository exists
         :raises RepositoryInactive: it is switched off
         """
-        if self.extra_scope and not identity.anonymous and not authorizer.may_use(identity, self.extra_scope):
+        if self.extra_scope and not identity.anonymous and not await authorizer.may_use(identity, self.extra_scope):
             raise Forbidden(f"this token lacks the scope {self.extra_scope!r}")
         if self.action is not None:
             if repository is None:
                 raise unknown(identity, asked)
-            if not authorizer.may(identity, Action.READ, repository, package):
+            if not await authorizer.may(identity, Action.READ, repository, package):
                 raise unknown(identity, asked)
             if identity.scoped and repository.format != FORMAT:
                 raise Forbidden(SCOPED)
-            self._check_action(identity, self.action, authorizer, repository, package)
+            await self._check_action(identity, self.action, authorizer, repository, package)
         elif self.scope:
-            self._check_scope(identity, method, authorizer)
+            await self._check_scope(identity, method, authorizer)
 
-    def _check_scope(self, identity: Identity, method: str, authorizer: Authorizer) -> None:
+    async def _check_scope(self, identity: Identity, method: str, authorizer: Authorizer) -> None:
         if identity.anonymous:
             raise AuthenticationRequired
         scope = f"api:{'read' if method == 'GET' else 'write'}" if self.scope == "api" else self.scope
-        if authorizer.may_use(identity, scope):
+        if await authorizer.may_use(identity, scope):
             return
         if identity.limits is not None and scope not in identity.limits.scopes:
             raise Forbidden(f"this token lacks the scope {scope!r}")
         holders = _HOLDERS.get(scope, "active users")
         raise Forbidden(f"this is for {holders} only, and {identity.username!r} is none of them")
 
-    def _check_action(
+    async def _check_action(
         self,
         identity: Identity,
         action: Action,
@@ -116,10 +116,10 @@ class AccessRule:
         repository: Repository,
         package: str | None,
     ) -> None:
-        if not authorizer.may(identity, action, repository, package):
+        if not await authorizer.may(identity, action, repository, package):
             if identity.anonymous:
                 raise AuthenticationRequired
-            raise Forbidden(authorizer.explain(identity, action, repository, package))
+            raise Forbidden(await authorizer.explain(identity, action, repository, package))
         if self.content and not repository.active:
             raise RepositoryInactive(repository.path)
 

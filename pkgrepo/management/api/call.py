@@ -78,13 +78,13 @@ class Call:
         """The address of the server as clients see it, without a slash at the end."""
         return self._services.shared.base_url(self.request)
 
-    def may(self, action: Action, repository: Repository, package: str | None = None) -> bool:
+    async def may(self, action: Action, repository: Repository, package: str | None = None) -> bool:
         """Whether the caller may do this."""
-        return self._services.shared.access.may(self.identity, action, repository, package)
+        return await self._services.shared.access.may(self.identity, action, repository, package)
 
-    def knows(self, repository: Repository) -> bool:
+    async def knows(self, repository: Repository) -> bool:
         """Whether the caller may know of the repository."""
-        return self._services.shared.access.knows(self.identity, repository)
+        return await self._services.shared.access.knows(self.identity, repository)
 
     # The query
 
@@ -130,10 +130,15 @@ class Call:
 
     # Changes
 
-    def begin(self) -> None:
-        """Note, before anything is looked up, how far changes have come; ``write`` holds a conditional change to it."""
+    async def begin(self) -> None:
+        """
+        Note, before anything is looked up, how far changes have come; ``write`` holds a conditional change to it.
+
+        The registry is not older afterwards than what was noted.
+        """
         if self.route.conditional and self.request.header(b"if-match") is not None:
-            self._seen = self._services.shared.catalog.look_inline(_read_serials)
+            self._seen = await self._services.shared.catalog.look(_read_serials)
+        await self._services.shared.registry.refresh()
 
     def check_unchanged(self, current: object) -> None:
         """Let the change pass when the caller has seen ``current``. :raises Stale: If-Match says otherwise"""

@@ -122,13 +122,14 @@ class Dispatcher:
         request, services = call.request, self._services
         services.shared.access.check_origin(request)
         call.identity = await services.shared.access.identify(request, blank=call.route.blank)
-        call.identity = call.route.access.effective_identity(call.identity, services.shared.catalog)
+        call.identity = await call.route.access.effective_identity(call.identity, services.shared.catalog)
+        await services.shared.registry.refresh()
         asked = parameters.pop("repository", None)
         repository = None if asked is None else find_repository(services.shared.registry, asked)
         if repository is not None and "package" in parameters:
             call.package = self._package_key(repository, parameters["package"])
         parameters.pop("package", None)
-        call.route.access.check(
+        await call.route.access.check(
             call.identity,
             call.route.method,
             services.authorizer,
@@ -176,7 +177,7 @@ async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments:
     :raises Conflict: others did so each time
     """
     for _ in range(ATTEMPTS):
-        call.begin()
+        await call.begin()
         with suppress(Overtaken):
             return await handler(call, **arguments)
     raise Conflict("other changes came in between again and again; nothing was changed, try again")

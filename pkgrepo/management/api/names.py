@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat
@@ -72,8 +72,8 @@ def find_repository(registry: Registry, name: str) -> Repository | None:
     return registry.find(storage, rest) if slash else registry.find_uid(name.lower())
 
 
-def get_repository(
-    registry: Registry, name: str, pointer: str, knows: Callable[[Repository], bool] | None = None
+async def get_repository(
+    registry: Registry, name: str, pointer: str, knows: Callable[[Repository], Awaitable[bool]] | None = None
 ) -> Repository:
     """
     The repository that a body or query names by id or path.
@@ -83,6 +83,6 @@ def get_repository(
     :raises Invalid: there is none, or the caller may not know of it; ``pointer`` says where the name stands
     """
     repository = find_repository(registry, name)
-    if repository is None or (knows is not None and not knows(repository)):
+    if repository is None or (knows is not None and not await knows(repository)):
         raise Invalid(f"there is no repository {name!r}; give its id, or storage/name", pointer)
     return repository

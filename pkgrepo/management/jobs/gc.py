@@ -75,7 +75,7 @@ class GarbageCollection(Handlers):
     async def last(self, call: Call) -> JobRecord:
         """The last one on the repository's storage."""
         storage = self._registry.storage(call.repository.storage_id)
-        job = self._services.jobs.last(KIND, storage.uid)
+        job = await self._services.jobs.last(KIND, storage.uid)
         if job is None:
             raise NotFound("garbage collection", call.repository.path)
         return job_record(job)

@@ -26,9 +26,9 @@ class BackgroundJobs(Handlers):
         """For admins of the repository that the job is about."""
         if call.identity.anonymous:
             raise AuthenticationRequired
-        job = self._services.jobs.find(id)
+        job = await self._services.jobs.find(id)
         repository = None if job is None else self._registry.find_uid(str(job.data.get("repository", "")))
-        if job is None or repository is None or not call.may(Action.ADMIN, repository):
+        if job is None or repository is None or not await call.may(Action.ADMIN, repository):
             raise NotFound("job", id)
         if call.identity.scoped and repository.format != FORMAT:
             raise Forbidden(SCOPED)

@@ -63,9 +63,10 @@ class Metrics:
         """All figures, in the text format."""
         services = self._services
         identity = await services.shared.access.identify(request)
-        METRICS_READERS.check(identity, "GET", services.authorizer)
+        await METRICS_READERS.check(identity, "GET", services.authorizer)
         repositories = await services.shared.catalog.scan(all_repositories)
         behind = await services.shared.catalog.scan(backlog)
+        await services.shared.registry.refresh()
         stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]
         families: list[Families] = [
             _build,

@@ -45,7 +45,7 @@ class Images:
 
     async def versions(self, call: Call, package: Package) -> Page[VersionSummaryRecord]:
         """A page of versions, what was pushed last first."""
-        wanted, keys = call.wanted, self._keys(call, package.key)
+        wanted, keys = call.wanted, await self._keys(call, package.key)
         before = _position(wanted.after(""))
         found = await self._catalog.scan(_list, call.repository.storage_id, package.id, before, wanted.limit + 1, keys)
         total = await self._catalog.scan(count_image_versions, package.id, keys) if wanted.count else None
@@ -57,7 +57,7 @@ class Images:
 
         :raises NotFound: there is no such tag or manifest
         """
-        found = self.find(call, package, name)
+        found = await self.find(call, package, name)
         parts, tags = await self._catalog.scan(_parts, call.repository.storage_id, package.id, found.digest)
         address = repository_url(call.base_url, call.repository)
         return VersionRecord(
@@ -83,10 +83,10 @@ class Images:
             digest=found.digest,
         )
 
-    def find(self, call: Call, package: Package, name: str) -> ImageVersion:
+    async def find(self, call: Call, package: Package, name: str) -> ImageVersion:
         """The version of this name, as far as the caller may see it. :raises NotFound: there is none"""
-        found: ImageVersion | None = self._catalog.look_inline(
-            find_image_version, package.id, name, self._keys(call, package.key)
+        found: ImageVersion | None = await self._catalog.look(
+            find_image_version, package.id, name, await self._keys(call, package.key)
         )
         if found is None:
             raise NotFound("version", name)
@@ -100,9 +100,9 @@ class Images:
         :raises NotFound: there is no such thing; :raises Conflict: nothing is deleted in this repository
         """
         self._check_policy(call.repository)
-        found = self.find(call, package, name)
+        found = await self.find(call, package, name)
         by_digest = ":" in name
-        gone = [name, *(self._catalog.look_inline(tags_of_manifest, package.id, found.digest) if by_digest else ())]
+        gone = [name, *(await self._catalog.look(tags_of_manifest, package.id, found.digest) if by_digest else ())]
         if not dry_run:
             command = delete_manifest if by_digest else delete_tag
             await call.change_content(
@@ -134,8 +134,8 @@ class Images:
         if not repository.settings.get("policy", {}).get("allow_delete", True):
             raise Conflict("nothing is deleted in this repository (policy.allow_delete)")
 
-    def _keys(self, call: Call, package: str) -> Keys:
-        if call.may(Action.WRITE, call.repository, package):
+    async def _keys(self, call: Call, package: str) -> Keys:
+        if await call.may(Action.WRITE, call.repository, package):
             return None
         return IImageFormat(self._services.formats[call.repository.format]).signature_keys(call.repository)
 

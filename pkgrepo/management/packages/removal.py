@@ -44,11 +44,11 @@ class Removal(Handlers):
     async def delete_version(self, call: Call, version: str) -> DeletedVersion:
         """With all its files; a package without versions goes too. The tag of an image goes alone."""
         if self._images.holds(call.repository):
-            image, dry = find_package(self._catalog, call), call.flag("dry_run")
+            image, dry = await find_package(self._catalog, call), call.flag("dry_run")
             return DeletedVersion(deleted=await self._images.delete(call, image, version, dry_run=dry), dry_run=dry)
-        package, found = find_version(self._services, call, version)
+        package, found = await find_version(self._services, call, version)
         if call.flag("dry_run"):
-            held = self._catalog.look_inline(files.files_of_version, found.id)
+            held = await self._catalog.look(files.files_of_version, found.id)
             return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
         return DeletedVersion(deleted=await self._remove(call, package.key, found.key, None), dry_run=False)
 
@@ -63,7 +63,7 @@ class Removal(Handlers):
     )
     async def delete_package(self, call: Call) -> DeletedVersion:
         """With all its versions, one after the other."""
-        package = find_package(self._catalog, call)
+        package = await find_package(self._catalog, call)
         call.object = f"{call.repository.path}/{package.key}"
         if self._images.holds(call.repository):
             dry = call.flag("dry_run")
@@ -127,7 +127,7 @@ class Removal(Handlers):
     async def _set_state(self, call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
         if self._images.holds(call.repository):
             raise Conflict("images cannot be withdrawn; delete the tag, or the manifest by its digest")
-        package, found = find_version(self._services, call, version)
+        package, found = await find_version(self._services, call, version)
         indexer = self._services.formats[call.repository.format].index
         reason = " ".join(reason.split())
         entry = call.entry(detail={"reason": reason})
@@ -140,42 +140,42 @@ class Removal(Handlers):
 
     async def _delete_path(self, call: Call, path: str) -> None:
         repository = call.repository
-        file: File | None = self._catalog.look_inline(files.find_file, repository.id, path)
-        place = None if file is None else self._catalog.look_inline(place_of_file, file.id)
+        file: File | None = await self._catalog.look(files.find_file, repository.id, path)
+        place = None if file is None else await self._catalog.look(place_of_file, file.id)
         if file is not None and place is not None:
-            self._require_delete(call, place[0])
-            await self._remove(call, *place, self._with_companions(file))
+            await self._require_delete(call, place[0])
+            await self._remove(call, *place, await self._with_companions(file))
             return
-        found = self._find_package(repository, path)
+        found = await self._find_package(repository, path)
         if found is not None:
-            self._require_delete(call, found.key)
+            await self._require_delete(call, found.key)
             if self._images.holds(repository):
                 await self._images.delete_image(call, found)
             else:
                 await self._remove_package(call, found.id, found.key)
             return
         name, _, version = path.rpartition("/")
-        found = self._find_package(repository, name)
+        found = await self._find_package(repository, name)
         if found is None:
             raise NotFound("path", path)
-        self._require_delete(call, found.key)
+        await self._require_delete(call, found.key)
         if self._images.holds(repository):
             await self._images.delete(call, found, version)
             return
         await self._remove(call, found.key, self._version_key(repository, version), None)
 
-    def _with_companions(self, file: File) -> list[str]:
+    async def _with_companions(self, file: File) -> list[str]:
         """The paths of a file and of what only accompanies it: signatures, extracted metadata, provenance."""
         assert file.version_id is not None
-        every: list[File] = self._catalog.look_inline(files.files_of_version, file.version_id)
+        every: list[File] = await self._catalog.look(files.files_of_version, file.version_id)
         return [
             each.path
             for each in every
             if each.id == file.id or ("role" in each.attrs and each.path.startswith(f"{file.path}."))
         ]
 
-    def _require_delete(self, call: Call, package: str) -> None:
-        self._services.shared.access.require(call.identity, Action.DELETE, call.repository, package)
+    async def _require_delete(self, call: Call, package: str) -> None:
+        await self._services.shared.access.require(call.identity, Action.DELETE, call.repository, package)
 
     async def _remove_package(self, call: Call, package_id: int, key: str) -> list[str]:
         gone: list[str] = []
@@ -193,12 +193,12 @@ class Removal(Handlers):
         )
         return gone
 
-    def _find_package(self, repository: Repository, name: str) -> Package | None:
+    async def _find_package(self, repository: Repository, name: str) -> Package | None:
         try:
             key = self._services.formats[repository.format].package_key(name)
         except Invalid:
             return None
-        found: Package | None = self._catalog.look_inline(packages.find_package, repository.id, key)
+        found: Package | None = await self._catalog.look(packages.find_package, repository.id, key)
         return found
 
     def _version_key(self, repository: Repository, text: str) -> str:

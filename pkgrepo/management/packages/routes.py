@@ -95,7 +95,7 @@ class Packages(Handlers):
     )
     async def versions(self, call: Call) -> Page[VersionSummaryRecord]:
         """The highest first, as the format orders them; of images what was pushed last."""
-        package, wanted = find_package(self._catalog, call), call.wanted
+        package, wanted = await find_package(self._catalog, call), call.wanted
         if self._images.holds(call.repository):
             return await self._images.versions(call, package)
         before = _position(wanted.after(""))
@@ -113,8 +113,8 @@ class Packages(Handlers):
     async def version(self, call: Call, version: str) -> VersionRecord:
         """Files, dependencies, licence, links, tags, and what else the format knows."""
         if self._images.holds(call.repository):
-            return await self._images.version(call, find_package(self._catalog, call), version)
-        package, found = find_version(self._services, call, version)
+            return await self._images.version(call, await find_package(self._catalog, call), version)
+        package, found = await find_version(self._services, call, version)
         held, names = await self._catalog.scan(_below, package.id, found.id)
         return version_record(package.name, found, held, names, repository_url(call.base_url, call.repository))
 
@@ -127,7 +127,7 @@ class Packages(Handlers):
     )
     async def readme(self, call: Call, version: str) -> Answer:
         """Sent as plain text, since it is the publisher's; X-Readme-Type says how it was written."""
-        _, found = find_version(self._services, call, version)
+        _, found = await find_version(self._services, call, version)
         text = found.meta.get("readme") or found.meta.get("description")
         if not text:
             raise NotFound("readme of version", found.text)
@@ -146,22 +146,22 @@ class Packages(Handlers):
         )
 
 
-def find_package(catalog: ICatalog, call: Call) -> Package:
+async def find_package(catalog: ICatalog, call: Call) -> Package:
     """The package that the path names. :raises NotFound: there is none"""
-    package: Package | None = catalog.look_inline(packages.find_package, call.repository.id, call.package or "")
+    package: Package | None = await catalog.look(packages.find_package, call.repository.id, call.package or "")
     if package is None:
         raise NotFound("package", call.package or "")
     return package
 
 
-def find_version(services: ManagementServices, call: Call, text: str) -> tuple[Package, Version]:
+async def find_version(services: ManagementServices, call: Call, text: str) -> tuple[Package, Version]:
     """The version that the path names, with its package. :raises NotFound: there is none"""
-    package = find_package(services.shared.catalog, call)
+    package = await find_package(services.shared.catalog, call)
     try:
         key = services.formats[call.repository.format].version_key(text)
     except Invalid:
         raise NotFound("version", text) from None
-    version: Version | None = services.shared.catalog.look_inline(versions.find_version, package.id, key)
+    version: Version | None = await services.shared.catalog.look(versions.find_version, package.id, key)
     if version is None:
         raise NotFound("version", text)
     call.object = f"{call.repository.path}/{package.key}@{version.text}"

@@ -40,14 +40,14 @@ class Search(Handlers):
         wanted = call.query("format")
         format_ = get_format(self._services.formats, wanted, "format").name if wanted else None
         place = call.query("repository").casefold()
-        repositories = {
-            each.id: each
+        fitting = [
+            each
             for each in self._registry.all()
             if each.active
             and (format_ is None or each.format == format_)
             and (not place or place in (each.uid, each.path.casefold()))
-            and self._services.authorizer.may_see(call.identity, each)
-        }
+        ]
+        repositories = {each.id: each for each in await self._services.authorizer.visible(call.identity, fitting)}
         found = await self._catalog.scan(search_packages, sorted(repositories), words, limit + 1)
         items = [
             PackageHit.of(

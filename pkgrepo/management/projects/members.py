@@ -42,9 +42,9 @@ class ProjectMembers(Handlers):
     )
     async def members(self, call: Call, key: str) -> list[MemberRecord]:
         """Users before groups; for members of the project and system managers."""
-        project = self._known.find(call, key)
-        self._known.check_knows_members(call, project)
-        return self._known.members(project)
+        project = await self._known.find(call, key)
+        await self._known.check_knows_members(call, project)
+        return await self._known.members(project)
 
     @table.route(
         "POST",
@@ -58,11 +58,11 @@ class ProjectMembers(Handlers):
     )
     async def set_member(self, call: Call, body: MemberGiven, key: str) -> ProjectRecord:
         """For its owners; somebody who has a role already gets this one instead."""
-        project = self._known.find(call, key, ProjectRole.OWNER)
-        kind, subject_id, name = self._subject(body.user, body.group)
+        project = await self._known.find(call, key, ProjectRole.OWNER)
+        kind, subject_id, name = await self._subject(body.user, body.group)
         entry = call.entry(project.key, {kind: name, "role": body.role})
         await call.write(entry, projects.set_project_member, project.id, kind, subject_id, body.role)
-        return self._known.shown(call, project)
+        return await self._known.shown(call, project)
 
     @table.route(
         "DELETE",
@@ -75,8 +75,8 @@ class ProjectMembers(Handlers):
     )
     async def remove_member(self, call: Call, key: str) -> None:
         """For its owners."""
-        project = self._known.find(call, key, ProjectRole.OWNER)
-        kind, subject_id, name = self._subject(call.query("user") or None, call.query("group") or None)
+        project = await self._known.find(call, key, ProjectRole.OWNER)
+        kind, subject_id, name = await self._subject(call.query("user") or None, call.query("group") or None)
         entry = call.entry(project.key, {kind: name, "role": None})
         await call.write(entry, projects.set_project_member, project.id, kind, subject_id, None)
 
@@ -89,7 +89,7 @@ class ProjectMembers(Handlers):
     )
     async def bindings(self, call: Call, key: str) -> list[BindingRecord]:
         """In repositories that the caller may read."""
-        return self._known.shown(call, self._known.find(call, key)).bindings
+        return (await self._known.shown(call, await self._known.find(call, key))).bindings
 
     @table.route(
         "POST",
@@ -103,11 +103,11 @@ class ProjectMembers(Handlers):
     )
     async def bind(self, call: Call, body: BindingGiven, key: str) -> ProjectRecord:
         """Names that are another project's are refused (409)."""
-        project = self._known.find(call, key)
-        repository = get_repository(self._registry, body.repository, "/repository")
+        project = await self._known.find(call, key)
+        repository = await get_repository(self._registry, body.repository, "/repository")
         entry = call.entry(project.key, {"repository": repository.path, "pattern": body.pattern})
         await call.write(entry, projects.bind_names, repository.id, body.pattern, project.id)
-        return self._known.shown(call, project)
+        return await self._known.shown(call, project)
 
     @table.route(
         "DELETE",
@@ -120,10 +120,10 @@ class ProjectMembers(Handlers):
     )
     async def unbind(self, call: Call, key: str) -> None:
         """Nobody owns them then."""
-        project = self._known.find(call, key)
-        repository = get_repository(self._registry, call.query("repository"), "repository")
+        project = await self._known.find(call, key)
+        repository = await get_repository(self._registry, call.query("repository"), "repository")
         pattern = call.query("pattern")
-        bound = self._catalog.look_inline(projects.list_bindings, project_id=project.id, repository_id=repository.id)
+        bound = await self._catalog.look(projects.list_bindings, project_id=project.id, repository_id=repository.id)
         if all(each.pattern != pattern for each in bound):
             raise NotFound("binding", pattern)
         entry = call.entry(project.key, {"repository": repository.path, "unbound": pattern})
@@ -131,17 +131,17 @@ class ProjectMembers(Handlers):
 
     # Below
 
-    def _subject(self, user: str | None, group: str | None) -> tuple[SubjectKind, int, str]:
+    async def _subject(self, user: str | None, group: str | None) -> tuple[SubjectKind, int, str]:
         if (user is None) == (group is None):
             raise Invalid("name either a user or a group", "/user")
         if user is not None:
-            found = self._catalog.look_inline(identity.find_user_by_uid, user) or self._catalog.look_inline(
+            found = await self._catalog.look(identity.find_user_by_uid, user) or await self._catalog.look(
                 identity.find_user_by_name, user
             )
             if found is None:
                 raise Invalid(f"there is no user {user!r}", "/user")
             return SubjectKind.USER, found.id, found.username
-        there = self._catalog.look_inline(grants.find_group, group or "")
+        there = await self._catalog.look(grants.find_group, group or "")
         if there is None:
             raise Invalid(f"there is no group {group!r}", "/group")
         return SubjectKind.GROUP, there.id, there.name

@@ -47,7 +47,7 @@ class Projects(Handlers):
         after, step = wanted.after(""), wanted.limit + 1
         while len(found) <= wanted.limit:
             some = await self._catalog.scan(projects.list_projects, after=after, limit=step)
-            found += [each for each in some if self._known.may_see(call, each)]
+            found += await self._known.visible(call, some)
             if len(some) < step:
                 break
             after = some[-1].key
@@ -76,7 +76,7 @@ class Projects(Handlers):
             owner_id=call.identity.user_id,
             now_ms=call.now_ms,
         )
-        return Created(self._known.shown(call, project), f"/api/project/{project.key}")
+        return Created(await self._known.shown(call, project), f"/api/project/{project.key}")
 
     @table.route(
         "GET",
@@ -89,15 +89,15 @@ class Projects(Handlers):
         """Whether the package exists or not."""
         package = call.package or ""
         repository = call.repository
-        project = self._services.authorizer.owning_project(repository, package)
-        if project is None or not self._known.may_see(call, project):
+        project = await self._services.authorizer.owning_project(repository, package)
+        if project is None or not await self._known.visible(call, [project]):
             raise NotFound("owner of package", package)
-        return self._known.shown(call, project)
+        return await self._known.shown(call, project)
 
     @table.route("GET", "/project/<key>", access=PROJECT_VIEWERS, summary="Show a project", answer=ProjectRecord)
     async def get(self, call: Call, key: str) -> ProjectRecord:
         """By key or id."""
-        return self._known.shown(call, self._known.find(call, key))
+        return await self._known.shown(call, await self._known.find(call, key))
 
     @table.route(
         "PATCH",
@@ -111,15 +111,15 @@ class Projects(Handlers):
     )
     async def change(self, call: Call, body: ProjectChange, key: str) -> ProjectRecord:
         """For its maintainers."""
-        project = self._known.find(call, key, ProjectRole.MAINTAINER)
-        call.check_unchanged(self._known.shown(call, project))
+        project = await self._known.find(call, key, ProjectRole.MAINTAINER)
+        call.check_unchanged(await self._known.shown(call, project))
         changes = body.given("name", "description", "quota")
         if body.visibility is not UNSET:
             changes["visibility"] = parse_visibility(body.visibility)
         project = await call.write(
             call.entry(project.key, changes), projects.update_project, project.id, now_ms=call.now_ms, **changes
         )
-        return self._known.shown(call, project)
+        return await self._known.shown(call, project)
 
     @table.route(
         "DELETE",
@@ -132,6 +132,6 @@ class Projects(Handlers):
     )
     async def delete(self, call: Call, key: str) -> None:
         """For its owners; the packages stay, and belong to nobody."""
-        project = self._known.find(call, key, ProjectRole.OWNER)
-        call.check_unchanged(self._known.shown(call, project))
+        project = await self._known.find(call, key, ProjectRole.OWNER)
+        call.check_unchanged(await self._known.shown(call, project))
         await call.write(call.entry(project.key), projects.remove_project, project.id)

@@ -56,7 +56,8 @@ class Repositories(Handlers):
         if usage:
             fresh = {each.id: each for each in await self._catalog.scan(repositories.all_repositories)}
             every = [fresh.get(each.id, each) for each in every]
-        found = [each for each in every if matches(self._services, call, each)]
+        visible = await self._services.authorizer.visible(call.identity, every)
+        found = [each for each in visible if matches(self._services, call, each)]
         return call.wanted.page_of_all(
             found,
             lambda repository: repository.path,
@@ -79,14 +80,14 @@ class Repositories(Handlers):
         if format is None and body.format is None:
             raise Invalid("the object missing required field `format`", "/format")
         format_ = get_format(self._services.formats, format or body.format or "")
-        storage = self._storage(body)
+        storage = await self._storage(body)
         if body.config is None and body.configs is not None:
             fixed, settings = validated(format_, joined(format_, body.configs), "/configs")
         else:
             fixed, settings = validated(format_, body.config or {"type": "Hosted"}, "/config")
         format_.check_place(storage.name, body.name)
         default = self._services.shared.images.lasting_default
-        self._catalog.look_inline(check_hides_nothing, default, format_.name, storage.name, body.name)
+        await self._catalog.look(check_hides_nothing, default, format_.name, storage.name, body.name)
         visibility = parse_visibility(body.visibility)
         call.object = f"{storage.name}/{body.name}"
         entry = call.entry(detail={"format": format_.name, "visibility": visibility, "config": sorted(settings)})
@@ -117,7 +118,7 @@ class Repositories(Handlers):
     async def find_id(self, call: Call, storage: str, name: str) -> FoundRepository:
         """For those who may read it."""
         repository = self._registry.find(storage, name)
-        if repository is None or not call.may(Action.READ, repository):
+        if repository is None or not await call.may(Action.READ, repository):
             raise unknown(call.identity, f"{storage}/{name}")
         return FoundRepository(id=repository.uid, repository_id=repository.uid)
 
@@ -126,7 +127,7 @@ class Repositories(Handlers):
     )
     async def get(self, call: Call) -> RepositoryRecord:
         """By id, or by storage%2Fname."""
-        return self._record(call, self._fresh(call))
+        return self._record(call, await self._fresh(call))
 
     @table.route(
         "GET",
@@ -158,7 +159,7 @@ class Repositories(Handlers):
     )
     async def change(self, call: Call, body: RepositoryChange) -> RepositoryRecord:
         """Visibility, description, and whether it is active."""
-        repository = self._fresh(call)
+        repository = await self._fresh(call)
         call.check_unchanged(self._record(call, repository))
         changes: dict[str, Any] = {}
         if body.visibility is not UNSET:
@@ -188,7 +189,7 @@ class Repositories(Handlers):
     )
     async def delete(self, call: Call) -> DeletedRepository:
         """Nothing is served from it any more; its content goes with purge, or after some days."""
-        repository = self._fresh(call)
+        repository = await self._fresh(call)
         call.check_unchanged(self._record(call, repository))
         dry, purge = call.flag("dry_run"), call.flag("purge")
         if call.query("confirm") not in (repository.name, repository.path) and not dry:
@@ -217,19 +218,19 @@ class Repositories(Handlers):
 
     # Below
 
-    def _storage(self, body: NewRepository) -> Storage:
+    async def _storage(self, body: NewRepository) -> Storage:
         name = body.storage or body.storage_name or body.storage_id
         if not name:
             raise Invalid("the object missing required field `storage`", "/storage")
-        storage: Storage | None = self._catalog.look_inline(storages.find_storage, name)
+        storage: Storage | None = await self._catalog.look(storages.find_storage, name)
         if storage is None:
             raise Invalid(f"there is no storage {name!r}", "/storage")
         if not storage.active:
             raise Conflict(f"storage {storage.name!r} is switched off")
         return storage
 
-    def _fresh(self, call: Call) -> Repository:
-        fresh: Repository | None = self._catalog.look_inline(repositories.find_repository, call.repository.uid)
+    async def _fresh(self, call: Call) -> Repository:
+        fresh: Repository | None = await self._catalog.look(repositories.find_repository, call.repository.uid)
         if fresh is None:
             raise unknown(call.identity, call.repository.path)
         return fresh

@@ -56,7 +56,11 @@ class HealthChecks:
         unavailable  503     the catalog does not answer, or an active storage cannot be opened
         ===========  ======  ================================================================================
         """
-        checks = [self._catalog(), await self._database(), *[await self._storage(each) for each in self._active()]]
+        checks = [
+            await self._catalog(),
+            await self._database(),
+            *[await self._storage(each) for each in self._active()],
+        ]
         status = max((each.status for each in checks), key=STATUSES.index)
         identity = await self._services.shared.access.identify(request)
         shown = None
@@ -65,9 +69,10 @@ class HealthChecks:
         health = Health(status=status, checks=shown)
         return json_answer(health, 503 if status == UNAVAILABLE else 200, headers=NO_STORE)
 
-    def _catalog(self) -> Check:
+    async def _catalog(self) -> Check:
         try:
-            self._services.shared.catalog.look_inline(has_users)
+            await self._services.shared.catalog.look(has_users)
+            await self._services.shared.registry.refresh()
         except PkgrepoError as error:
             return Check("catalog", UNAVAILABLE, str(error))
         return Check("catalog")

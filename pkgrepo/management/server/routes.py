@@ -47,7 +47,7 @@ class Setup(Handlers):
         return Info(
             name="pkgrepo",
             version=__version__,
-            installed=self._catalog.look_inline(has_users),
+            installed=await self._catalog.look(has_users),
             formats=[
                 FormatInfo(name=name, aliases=list(format_.aliases))
                 for name, format_ in sorted(self._services.formats.items())
@@ -75,7 +75,7 @@ class Setup(Handlers):
     async def install(self, call: Call, body: Install) -> None:
         """Works once; a server that has users answers 404."""
         services = self._services
-        if services.shared.catalog.look_inline(has_users):
+        if await services.shared.catalog.look(has_users):
             raise NotFound("address", "install")
         if not services.open_install:
             raise Forbidden("the first admin is made by the server's start; see compat.open_install")

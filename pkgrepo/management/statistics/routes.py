@@ -33,7 +33,7 @@ class Statistics(Handlers):
         # images have tags where other packages have versions
         images = found.manifests > 0
         versions = found.tags if images else found.versions
-        job = self._services.jobs.last(KIND, self._registry.storage(repository.storage_id).uid)
+        job = await self._services.jobs.last(KIND, self._registry.storage(repository.storage_id).uid)
         return RepositoryStats(
             repository_id=repository.uid,
             total_images=found.packages,

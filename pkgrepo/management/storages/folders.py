@@ -55,7 +55,7 @@ class FolderSetup:
             found = await self._disk(self._folders.find_empty, path)
         except (PkgrepoError, OSError) as error:
             raise _unusable(error) from error
-        present = None if found is None else self._catalog.look_inline(storages.find_storage, found)
+        present = None if found is None else await self._catalog.look(storages.find_storage, found)
         return found if found is not None and present is None else str(uuid4())
 
     async def make(self, name: str, path: Path, uid: str) -> dict[str, Any]:

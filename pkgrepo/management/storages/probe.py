@@ -33,7 +33,7 @@ class StorageProbe(Handlers):
     )
     async def check(self, call: Call, id: str) -> StorageCheck:
         """What goes wrong is part of the answer, not an error."""
-        storage = get_storage(self._catalog, id)
+        storage = await get_storage(self._catalog, id)
         call.object = storage.name
         written = read = 0.0
         free = None

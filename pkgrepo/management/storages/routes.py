@@ -70,7 +70,7 @@ class Storages(Handlers):
         if type.lower() != "local":
             raise Invalid("the type of a storage is Local", "/type")
         path = self._setup.path_of(body)
-        present = self._catalog.look_inline(storages.find_storage, body.name)
+        present = await self._catalog.look(storages.find_storage, body.name)
         if present is not None:
             if self._folders.folder(present) != path or present.readable_layout != _readable(body):
                 raise AlreadyExists("storage", body.name)
@@ -91,7 +91,7 @@ class Storages(Handlers):
     @table.route("GET", "/storage/<id>", access=SYSTEM_MANAGERS, summary="Show a storage", answer=StorageRecord)
     async def get(self, _call: Call, id: str) -> StorageRecord:
         """By id or name."""
-        return await self._shown(get_storage(self._catalog, id))
+        return await self._shown(await get_storage(self._catalog, id))
 
     @table.route(
         "PATCH",
@@ -106,12 +106,12 @@ class Storages(Handlers):
     )
     async def change(self, call: Call, body: StorageChange, id: str) -> StorageRecord:
         """Name, whether it is active, and, while no repository lives there, where it is."""
-        storage = get_storage(self._catalog, id)
+        storage = await get_storage(self._catalog, id)
         before = await self._shown(storage)
         call.check_unchanged(before)
         changes = body.given("name", "active")
         if body.name is not UNSET:
-            self._check_name(storage, body.name)
+            await self._check_name(storage, body.name)
         path = body.path if body.path is not UNSET else (body.settings.path if body.settings is not UNSET else None)
         if path is not None and self._folders.locate(path) != self._folders.folder(storage):
             changes["settings"] = await self._moved(storage, Path(path), before)
@@ -141,7 +141,7 @@ class Storages(Handlers):
     )
     async def delete(self, call: Call, id: str) -> None:
         """Refused while repositories live there; its files stay on disk."""
-        storage = get_storage(self._catalog, id)
+        storage = await get_storage(self._catalog, id)
         call.check_unchanged(await self._shown(storage))
         self._check_unused(storage)
         if call.flag("dry_run"):
@@ -161,7 +161,7 @@ class Storages(Handlers):
         await self._setup.check_free(path, storage)
         return {**storage.settings, **await self._setup.make(storage.name, path, storage.uid)}
 
-    def _check_name(self, storage: Storage, name: str) -> None:
+    async def _check_name(self, storage: Storage, name: str) -> None:
         """Let a storage be called so, as far as its repositories are concerned, whose addresses begin with it."""
         services = self._services
         for each in services.shared.registry.all():
@@ -170,7 +170,7 @@ class Storages(Handlers):
                     services.formats[each.format].check_place(name, each.name)
                 except Invalid as error:
                     raise Invalid(f"{error.message} (it has the repository {each.name!r})", "/name") from None
-                self._catalog.look_inline(
+                await self._catalog.look(
                     check_hides_nothing, services.shared.images.lasting_default, each.format, name, each.name
                 )
 
@@ -204,9 +204,9 @@ class Storages(Handlers):
         )
 
 
-def get_storage(catalog: ICatalog, id: str) -> Storage:
+async def get_storage(catalog: ICatalog, id: str) -> Storage:
     """The storage with this id or name. :raises NotFound: there is none"""
-    storage: Storage | None = catalog.look_inline(storages.find_storage, id)
+    storage: Storage | None = await catalog.look(storages.find_storage, id)
     if storage is None:
         raise NotFound("storage", id)
     return storage

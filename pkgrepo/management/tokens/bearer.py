@@ -99,8 +99,8 @@ class TokenService(Handlers):
         """A token for what is asked for; whoever asks for no scope at all gets one for the rest of the server."""
         asked = _split(scopes)
         authority = call.request.authority
-        granted = [access for scope in asked if (access := self._grant(authority, identity, scope)) is not None]
-        issued = self._services.bearer.issue(identity, granted, scoped=bool(asked), catalog=CATALOG in asked)
+        granted = [access for scope in asked if (access := await self._grant(authority, identity, scope)) is not None]
+        issued = await self._services.bearer.issue(identity, granted, scoped=bool(asked), catalog=CATALOG in asked)
         call.object = identity.username or "anonymous"
         if identity.anonymous:
             call.audited = True  # nobody logged in
@@ -139,19 +139,21 @@ class TokenService(Handlers):
             return UNSET
         return text
 
-    def _grant(self, authority: bytes | None, identity: Identity, scope: str) -> Access | None:
+    async def _grant(self, authority: bytes | None, identity: Identity, scope: str) -> Access | None:
         """What is allowed of one scope; None for nothing."""
         kind, _, rest = scope.partition(":")
         name, colon, words = rest.rpartition(":")
         if kind.partition("(")[0] != "repository" or not colon:
             return None
         for repository, package in self._meanings(authority, name):
-            access = self._allow(identity, repository, package, name, words)
+            access = await self._allow(identity, repository, package, name, words)
             if access is not None:
                 return access
         return None
 
-    def _allow(self, identity: Identity, repository: Repository, package: str, name: str, words: str) -> Access | None:
+    async def _allow(
+        self, identity: Identity, repository: Repository, package: str, name: str, words: str
+    ) -> Access | None:
         if not repository.active:
             return None
         if package:
@@ -159,7 +161,7 @@ class TokenService(Handlers):
                 package = self._services.formats[repository.format].package_key(package)
             except (Invalid, KeyError):
                 return None
-        allowed = allowed_words(self._services.authorizer, identity, repository, package, words.split(","))
+        allowed = await allowed_words(self._services.authorizer, identity, repository, package, words.split(","))
         if not allowed:
             return None
         return Access(name=name, repository=repository.path, package=package, words=allowed)

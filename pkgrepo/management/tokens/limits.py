@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
@@ -44,9 +44,9 @@ def split_scopes(scopes: Sequence[str]) -> tuple[frozenset[str], frozenset[Actio
     return frozenset(server), frozenset(actions)
 
 
-def limits_of(
+async def limits_of(
     registry: Registry,
-    knows: Callable[[Repository], bool],
+    knows: Callable[[Repository], Awaitable[bool]],
     *,
     scopes: Sequence[str] | None,
     repositories: Sequence[ScopeGiven] | None,
@@ -60,7 +60,8 @@ def limits_of(
     """
     server, actions = split_scopes(scopes or ())
     if repositories is not None:
-        reached = tuple(_scope(registry, knows, each, index, actions) for index, each in enumerate(repositories))
+        given = enumerate(repositories)
+        reached = tuple([await _scope(registry, knows, each, index, actions) for index, each in given])
     elif actions:
         reached = (RepositoryScope(repository="*", actions=actions),)
     else:
@@ -89,8 +90,8 @@ def expiry(body: NewToken, now: datetime, own: TokenLimits | None, max_days: int
     return end
 
 
-def narrowed(
-    registry: Registry, knows: Callable[[Repository], bool], limits: TokenLimits, body: TokenChange
+async def narrowed(
+    registry: Registry, knows: Callable[[Repository], Awaitable[bool]], limits: TokenLimits, body: TokenChange
 ) -> TokenLimits:
     """
     The limits of a token after a change; what the request leaves out stays.
@@ -101,7 +102,7 @@ def narrowed(
     if body.scopes is not UNSET or body.repositories is not UNSET:
         scopes = None if body.scopes is UNSET else body.scopes
         given = None if body.repositories is UNSET else body.repositories
-        wanted = limits_of(registry, knows, scopes=scopes, repositories=given, packages=(), cidrs=())
+        wanted = await limits_of(registry, knows, scopes=scopes, repositories=given, packages=(), cidrs=())
         if scopes is not None:
             changes["scopes"] = wanted.scopes
         if given is not None:
@@ -134,9 +135,9 @@ def _utc(time: datetime) -> datetime:
         raise Invalid("there is no such time in UTC", "/expires_at") from None
 
 
-def _scope(
+async def _scope(
     registry: Registry,
-    knows: Callable[[Repository], bool],
+    knows: Callable[[Repository], Awaitable[bool]],
     given: ScopeGiven,
     index: int,
     actions: frozenset[Action],
@@ -146,7 +147,7 @@ def _scope(
     if not name:
         raise Invalid("the object missing required field `repository`", f"{pointer}/repository")
     if not _WILD.search(name):
-        name = literal(get_repository(registry, name, f"{pointer}/repository", knows).path)
+        name = literal((await get_repository(registry, name, f"{pointer}/repository", knows)).path)
     words = given.actions if given.actions is not None else given.scopes
     chosen = (actions or frozenset({Action.READ})) if words is None else parse_actions(words, f"{pointer}/actions")
     return RepositoryScope(repository=name, actions=chosen, packages=tuple(given.packages))

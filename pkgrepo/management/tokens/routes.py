@@ -61,7 +61,7 @@ class Tokens(Handlers):
         check_no_bearer(call.identity)
         owner = _owner(call)
         repositories = body.repositories if body.repositories is not None else body.repository_scopes
-        limits = limits_of(
+        limits = await limits_of(
             self._registry,
             call.knows,
             scopes=body.scopes,
@@ -99,7 +99,7 @@ class Tokens(Handlers):
     )
     async def get(self, call: Call, id: str) -> TokenRecord:
         """Everything but its text."""
-        return TokenRecord.of(self._find(call, id), call.identity.username)
+        return TokenRecord.of(await self._find(call, id), call.identity.username)
 
     @table.route(
         "PATCH",
@@ -113,10 +113,10 @@ class Tokens(Handlers):
     )
     async def change(self, call: Call, body: TokenChange, id: str) -> TokenRecord:
         """Widening needs a new token, so that nobody's token grows behind their back."""
-        token = self._find(call, id)
+        token = await self._find(call, id)
         call.check_unchanged(TokenRecord.of(token, call.identity.username))
         changes = body.given("name", "description")
-        limits = narrowed(self._registry, call.knows, token.limits, body)
+        limits = await narrowed(self._registry, call.knows, token.limits, body)
         if limits != token.limits:
             check_not_wider(limits, token.limits)
             changes["limits"] = limits
@@ -136,7 +136,7 @@ class Tokens(Handlers):
     )
     async def revoke(self, call: Call, id: str) -> None:
         """At once, and for good; it stays in the list."""
-        token = self._find(call, id)
+        token = await self._find(call, id)
         await call.write(call.entry(token.name), tokens.revoke_token, token.id, now_ms=call.now_ms)
 
     @table.route(
@@ -152,7 +152,7 @@ class Tokens(Handlers):
     async def rotate(self, call: Call, body: Rotation, id: str) -> Created:
         """A new token with the same name and reach that lives as long as the old one was to live."""
         check_no_bearer(call.identity)
-        token = self._find(call, id)
+        token = await self._find(call, id)
         if token.revoked_at is not None:
             raise Conflict(f"token {token.name!r} is revoked")
         limits = token.limits
@@ -177,8 +177,8 @@ class Tokens(Handlers):
 
     # Below
 
-    def _find(self, call: Call, id: str) -> Token:
-        token: Token | None = self._catalog.look_inline(tokens.find_token_by_uid, id.lower())
+    async def _find(self, call: Call, id: str) -> Token:
+        token: Token | None = await self._catalog.look(tokens.find_token_by_uid, id.lower())
         if token is None or token.user_id != _owner(call):
             raise NotFound("token", id)
         call.object = token.name

@@ -29,7 +29,7 @@ class Account(Handlers):
     @table.route("GET", "/user/me", access=ACCOUNT_HOLDERS, summary="Show one's own account", answer=UserRecord)
     async def me(self, call: Call) -> UserRecord:
         """The record that user managers see."""
-        return UserRecord.of(self._user(call))
+        return UserRecord.of(await self._user(call))
 
     @table.route(
         "PATCH",
@@ -43,7 +43,7 @@ class Account(Handlers):
     )
     async def change(self, call: Call, body: OwnChange) -> UserRecord:
         """Name and email."""
-        user = self._user(call)
+        user = await self._user(call)
         call.check_unchanged(UserRecord.of(user))
         changes = body.given("name", "email")
         entry = call.entry(user.username, {"changed": sorted(changes)})
@@ -54,8 +54,8 @@ class Account(Handlers):
     )
     async def permissions(self, call: Call) -> Permissions:
         """Flags, default actions, and grants in repositories."""
-        user = self._user(call)
-        found = self._catalog.look_inline(grants.permissions_of_user, user.id)
+        user = await self._user(call)
+        found = await self._catalog.look(grants.permissions_of_user, user.id)
         return Permissions.of(user, found, self._registry.all())
 
     @table.route(
@@ -69,7 +69,7 @@ class Account(Handlers):
     )
     async def change_password(self, call: Call, body: PasswordChange) -> None:
         """The old one must come with it, however the caller has logged in: a borrowed token must not take over."""
-        user = self._user(call)
+        user = await self._user(call)
         check_no_bearer(call.identity)
         if call.identity.token_id is not None:
             raise Forbidden("a password is changed by whoever logs in with it, not through a token")
@@ -81,8 +81,8 @@ class Account(Handlers):
         hashed = await self._services.passwords.hash(body.new_password)
         await call.write(call.entry(user.username), identity.set_password, user.id, hashed, now_ms=call.now_ms)
 
-    def _user(self, call: Call) -> User:
+    async def _user(self, call: Call) -> User:
         if call.identity.user_id is None:
             raise AuthenticationRequired
-        user: User = self._catalog.look_inline(identity.get_user, call.identity.user_id)
+        user: User = await self._catalog.look(identity.get_user, call.identity.user_id)
         return user

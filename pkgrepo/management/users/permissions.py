@@ -35,7 +35,7 @@ class UserPermissions(Handlers):
     )
     async def permissions(self, _call: Call, id: str) -> Permissions:
         """Flags, default actions, and grants in repositories."""
-        return self._permissions(find_user(self._catalog, id))
+        return await self._permissions(await find_user(self._catalog, id))
 
     @table.route(
         "PUT",
@@ -50,38 +50,38 @@ class UserPermissions(Handlers):
     )
     async def set_permissions(self, call: Call, body: PermissionsSet, id: str) -> Permissions:
         """The list of grants is taken as a whole; only admins give rights that they do not hold themselves."""
-        user = find_manageable(self._catalog, call, id)
-        call.check_unchanged(self._permissions(user))
+        user = await find_manageable(self._catalog, call, id)
+        call.check_unchanged(await self._permissions(user))
         changes = body.given(*FLAGS)
         if body.default_repository_actions is not UNSET:
             changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
         check_flags(call, user, changes)
-        wanted = None if body.repositories is UNSET else self._wanted(call, user, body.repositories)
-        check_may_give(self._services, call, user, grants=wanted, default_actions=changes.get("default_actions"))
+        wanted = None if body.repositories is UNSET else await self._wanted(call, user, body.repositories)
+        await check_may_give(self._services, call, user, grants=wanted, default_actions=changes.get("default_actions"))
         detail = shown(changes)
         if wanted is not None:
             paths = {each.id: each.path for each in self._registry.all()}
             detail["repositories"] = {paths[key]: action_names(actions) for key, actions in wanted.items()}
         entry = call.entry(user.username, detail)
         user = await call.write(entry, _set_permissions, user, wanted, changes, call.now_ms)
-        return self._permissions(user)
+        return await self._permissions(user)
 
     # Below
 
-    def _permissions(self, user: User) -> Permissions:
-        found = self._catalog.look_inline(grants.permissions_of_user, user.id)
+    async def _permissions(self, user: User) -> Permissions:
+        found = await self._catalog.look(grants.permissions_of_user, user.id)
         return Permissions.of(user, found, self._registry.all())
 
-    def _wanted(self, call: Call, user: User, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
+    async def _wanted(self, call: Call, user: User, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
         wanted: dict[int, frozenset[Action]] = {}
-        granted = {each.repository_id for each in self._catalog.look_inline(grants.permissions_of_user, user.id)}
+        granted = {each.repository_id for each in await self._catalog.look(grants.permissions_of_user, user.id)}
 
-        def knows(repository: Repository) -> bool:
-            return repository.id in granted or is_full_admin(call.identity) or call.knows(repository)
+        async def knows(repository: Repository) -> bool:
+            return repository.id in granted or is_full_admin(call.identity) or await call.knows(repository)
 
         for index, each in enumerate(given):
             pointer = f"/repositories/{index}/repository"
-            repository = get_repository(self._registry, each.repository, pointer, knows)
+            repository = await get_repository(self._registry, each.repository, pointer, knows)
             wanted[repository.id] = parse_actions(each.actions, f"/repositories/{index}/actions")
         return wanted
 

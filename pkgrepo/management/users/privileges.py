@@ -17,22 +17,22 @@ from pkgrepo.storage.catalog.people import identity
 FLAGS = ("admin", "user_manager", "system_manager")
 
 
-def find_user(catalog: ICatalog, id: str) -> User:
+async def find_user(catalog: ICatalog, id: str) -> User:
     """The user with this id or name. :raises NotFound: there is none"""
-    user: User | None = catalog.look_inline(identity.find_user_by_uid, id)
-    user = user or catalog.look_inline(identity.find_user_by_name, id)
+    user: User | None = await catalog.look(identity.find_user_by_uid, id)
+    user = user or await catalog.look(identity.find_user_by_name, id)
     if user is None:
         raise NotFound("user", id)
     return user
 
 
-def find_manageable(catalog: ICatalog, call: Call, id: str) -> User:
+async def find_manageable(catalog: ICatalog, call: Call, id: str) -> User:
     """
     The user with this id or name, for a change.
 
     :raises NotFound: there is none; :raises Forbidden: only admins change this one
     """
-    user = find_user(catalog, id)
+    user = await find_user(catalog, id)
     if (user.admin or user.system_manager) and not is_full_admin(call.identity):
         raise Forbidden(f"only admins change {user.username!r}")
     call.object = user.username
@@ -51,7 +51,7 @@ def check_may_raise(call: Call) -> None:
         raise Forbidden("only admins make or unmake admins, user managers and system managers")
 
 
-def check_may_give(
+async def check_may_give(
     services: ManagementServices,
     call: Call,
     user: User | None,
@@ -66,7 +66,9 @@ def check_may_give(
     """
     if not is_full_admin(call.identity):
         every = services.shared.registry.all()
-        services.authorizer.check_delegation(call.identity, user, every, grants=grants, default_actions=default_actions)
+        await services.authorizer.check_delegation(
+            call.identity, user, every, grants=grants, default_actions=default_actions
+        )
 
 
 def shown(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class Users(Handlers):
         if body.kind is UserKind.SERVICE and body.password is not None:
             raise Invalid("a service has tokens and no password", "/password")
         actions = parse_actions(body.default_repository_actions, "/default_repository_actions")
-        check_may_give(self._services, call, None, default_actions=actions)
+        await check_may_give(self._services, call, None, default_actions=actions)
         hashed = await self._hash(body.password, username)
         user = await call.write(
             call.entry(username, {flag: True for flag, on in flags.items() if on}),
@@ -98,7 +98,7 @@ class Users(Handlers):
     )
     async def get(self, _call: Call, id: str) -> UserRecord:
         """By id or user name."""
-        return UserRecord.of(find_user(self._catalog, id))
+        return UserRecord.of(await find_user(self._catalog, id))
 
     @table.route(
         "PATCH",
@@ -113,7 +113,7 @@ class Users(Handlers):
     )
     async def change(self, call: Call, body: UserChange, id: str) -> UserRecord:
         """Lowering somebody ends what was issued to them."""
-        user = find_manageable(self._catalog, call, id)
+        user = await find_manageable(self._catalog, call, id)
         call.check_unchanged(UserRecord.of(user))
         changes = body.given("username", "name", "email", "active", *FLAGS)
         if "username" in changes:
@@ -134,7 +134,7 @@ class Users(Handlers):
     )
     async def delete(self, call: Call, id: str) -> None:
         """With tokens, grants and memberships; what they did keeps their name."""
-        user = find_manageable(self._catalog, call, id)
+        user = await find_manageable(self._catalog, call, id)
         call.check_unchanged(UserRecord.of(user))
         if user.id == call.identity.user_id:
             raise Conflict("nobody removes their own account")
@@ -153,7 +153,7 @@ class Users(Handlers):
     async def set_password(self, call: Call, body: PasswordSet, id: str) -> None:
         """What was issued for the old one ends; access tokens live on."""
         check_no_bearer(call.identity)
-        user = find_manageable(self._catalog, call, id)
+        user = await find_manageable(self._catalog, call, id)
         if user.kind is UserKind.SERVICE and body.password is not None:
             raise Conflict(f"{user.username} is a service: it has tokens and no password")
         hashed = await self._hash(body.password, user.username)
@@ -171,7 +171,7 @@ class Users(Handlers):
     )
     async def set_status(self, call: Call, body: StatusChange, id: str) -> UserRecord:
         """Whoever is switched off can do nothing, with tokens neither."""
-        user = find_manageable(self._catalog, call, id)
+        user = await find_manageable(self._catalog, call, id)
         if user.id == call.identity.user_id and not body.active:
             raise Conflict("nobody switches off their own account")
         return UserRecord.of(await self._update(call, user, {"active": body.active}))
@@ -186,7 +186,7 @@ class Users(Handlers):
     )
     async def unlock(self, call: Call, id: str) -> None:
         """After too many wrong passwords; blocks of addresses stay, see the command admin unlock."""
-        user = find_manageable(self._catalog, call, id)
+        user = await find_manageable(self._catalog, call, id)
         await call.write(
             call.entry(user.username), login_unlocks.add_unlock, username=user.username, now_ms=call.now_ms
         )
@@ -203,7 +203,7 @@ class Users(Handlers):
         """In whatever case."""
         username = call.query("username")
         return NameTaken(
-            username=username, taken=self._catalog.look_inline(identity.find_user_by_name, username) is not None
+            username=username, taken=await self._catalog.look(identity.find_user_by_name, username) is not None
         )
 
     # Below
@@ -216,7 +216,7 @@ class Users(Handlers):
 
     async def _update(self, call: Call, user: User, changes: dict[str, Any]) -> User:
         check_flags(call, user, changes)
-        check_may_give(self._services, call, user, default_actions=changes.get("default_actions"))
+        await check_may_give(self._services, call, user, default_actions=changes.get("default_actions"))
         changes = {name: value for name, value in changes.items() if getattr(user, name) != value}
         if not changes:
             return user

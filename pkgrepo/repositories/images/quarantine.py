@@ -106,6 +106,7 @@ class QuarantineExpiry(PeriodicTask):
     async def run_once(self) -> None:
         """Look at each repository that has something in quarantine. It may be cancelled at any await."""
         for repository_id in await self._catalog.scan(trust.waiting_repositories):
+            await self._registry.refresh()
             repository = self._registry.find_id(repository_id)
             if repository is None:  # its rows are removed with it
                 continue

@@ -174,7 +174,7 @@ class LayoutFollower(Service):
             await self._pausing
 
     async def _handle_events(self) -> None:
-        cursor = self._catalog.look_inline(layout_pending.cursor)
+        cursor = await self._catalog.look(layout_pending.cursor)
         more = True
         while more and self._open:
             batch = await self._catalog.scan(events.events_after, cursor, BATCH)
@@ -207,6 +207,7 @@ class LayoutFollower(Service):
 
     async def _show_repositories(self) -> None:
         """After a change of configuration: switch layouts on or off, and show every repository's own document."""
+        await self._registry.refresh()
         serial = self._registry.serial
         if serial == self._config_serial:
             return
@@ -251,6 +252,7 @@ class LayoutFollower(Service):
         return await self._updater.show(dict.fromkeys(entries, ()))
 
     async def _show_pending_repository(self, entry: Entry, failed: dict[Entry, str]) -> None:
+        await self._registry.refresh()
         repository = self._registry.find_id(entry.repository_id)
         if repository is not None:
             await self._show_repository(repository, failed)

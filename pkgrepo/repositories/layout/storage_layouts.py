@@ -33,13 +33,13 @@ class StorageLayouts:
     async def mark_open(self) -> None:
         """Write into each marker that a server runs, so that the layout may be behind."""
         at = self._opened_at = datetime.now(UTC)
-        for storage in self._kept():
+        for storage in await self._kept():
             await self._write_status(storage, CatalogStatus(at=at))
 
     async def mark_closed(self, backlog: Backlog) -> None:
         """Write into each marker how many changes the layout lacks."""
         at = datetime.now(UTC)
-        for storage in self._kept():
+        for storage in await self._kept():
             missing = backlog.behind + backlog.failed.get(storage.id, 0)
             if missing:
                 log.warn(
@@ -55,6 +55,7 @@ class StorageLayouts:
 
         What fails is logged; the next start tries it again.
         """
+        await self._registry.refresh()
         for storage in self._registry.storages():
             try:
                 await self._apply_setting(storage)
@@ -72,6 +73,7 @@ class StorageLayouts:
 
         :raises OSError: the folder cannot be removed; :raises PkgrepoError: the storage cannot be opened
         """
+        await self._registry.refresh()  # it must not be older than the removal
         uid, name = removal.data["uid"], removal.data["name"]
         try:
             storage = self._registry.storage(removal.data["storage_id"])
@@ -84,11 +86,12 @@ class StorageLayouts:
             await self._pools.disk(discard_folder, layout, name, uids)
         return successor
 
-    def _kept(self) -> list[Storage]:
+    async def _kept(self) -> list[Storage]:
+        await self._registry.refresh()
         return [each for each in self._registry.storages() if each.readable_layout]
 
     async def _write_status(self, storage: Storage, status: CatalogStatus) -> None:
-        found = self._catalog.look_inline(settings.server_uid)
+        found = await self._catalog.look(settings.server_uid)
         catalog = await self._catalog.write(settings.ensure_server_uid) if found is None else found
         known = {repository.uid for repository in self._registry.all()}
         try:

@@ -51,6 +51,7 @@ class LayoutUpdater:
         The events of an entry say what changed in it; without events everything may have changed. Up to ``AT_ONCE``
         entries cost one hop to a thread and back.
         """
+        await self._registry.refresh()  # repositories that are not in it count as removed
         failed: dict[Entry, str] = {}
         writers: dict[int, LayoutWriter[Any] | str | None] = {}
         tasks: dict[_Task, list[Event]] = {}
@@ -96,6 +97,7 @@ class LayoutUpdater:
 
         :raises PkgrepoError: the storage cannot be opened
         """
+        await self._registry.refresh()
         alone = evolve(entry, whole=False)
         repository = self._registry.find_id(entry.repository_id)
         writer = None if repository is None else await open_writer(self._context, repository)

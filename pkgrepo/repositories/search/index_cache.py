@@ -78,7 +78,7 @@ class SearchIndexCache:
         found = self._kept.get(key)
         if found is None or found.generation != generation:
             # As of now: others may go on publishing without end.
-            found = await self._of(key, self._catalog.look_inline(events.last_seq_of, key), kind, read)
+            found = await self._of(key, await self._catalog.look(events.last_seq_of, key), kind, read)
             found.generation = generation
         if key in self._kept:
             self._kept.move_to_end(key)

@@ -84,6 +84,7 @@ class BlobRepair:
     async def _copies(
         self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobUser]
     ) -> AsyncGenerator[BlobInfo, None]:
+        await self._registry.refresh()
         layout = layout_folder_of(store)
         for user in users:
             repository = self._registry.find_id(user.repository_id)
@@ -99,9 +100,7 @@ class BlobRepair:
                 if info.sha256 in locator and locator != info.locator:
                     yield await self._copy_blob(store, store, locator, info)
         for other in self._registry.storages():
-            found = (
-                None if other.id == storage.id else self._catalog.look_inline(blobs.find_blob, other.id, info.sha256)
-            )
+            found = None if other.id == storage.id else await self._catalog.look(blobs.find_blob, other.id, info.sha256)
             if found is not None:
                 with suppress(*FAILURES):
                     yield await self._copy_blob(store, await self._context.stores.of(other), found.locator, info)

@@ -43,18 +43,20 @@ class DailyCollection(PeriodicTask):
 
     async def run_once(self) -> None:
         """Do the work once; it may be cancelled at any await."""
+        await self._registry.refresh()
         for storage in self._registry.storages():
             if storage.active and await self._is_due(storage):
                 await self._collect(storage)
 
     async def _is_due(self, storage: Storage) -> bool:
         key, now_ms = _key(storage), self._clock.now_ms()
-        last = self._catalog.look_inline(settings.get, key)
+        last = await self._catalog.look(settings.get, key)
         if last is None:
             await self._catalog.write(settings.put, key, str(now_ms))
         return last is not None and now_ms - int(last) >= DAY_MS
 
     async def _collect(self, storage: Storage) -> None:
+        await self._registry.refresh()
         repositories = [each for each in self._registry.all() if each.storage_id == storage.id]
         data = {**OPTIONS.to_json(), "on": f"storage {storage.name!r}"}
         work = partial(self._collector.collect, storage, repositories, OPTIONS)

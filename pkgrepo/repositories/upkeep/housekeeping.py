@@ -53,6 +53,7 @@ class Housekeeping(PeriodicTask):
 
     async def run_once(self) -> None:
         """Do the work once; it may be cancelled at any await."""
+        await self._registry.refresh()
         for storage in self._registry.storages():
             try:
                 store = await self._stores.of(storage)

@@ -96,15 +96,15 @@ class Jobs(Service):
                     waiting.remove(mine)
                 if late is not None and late.active():
                     late.cancel()
-        return self._catalog.look_inline(jobs.get_job, uid)
+        return await self._catalog.look(jobs.get_job, uid)
 
-    def find(self, uid: str) -> Job | None:
+    async def find(self, uid: str) -> Job | None:
         """The job of this id, wherever it runs, or None."""
-        return self._catalog.look_inline(jobs.find_job, uid)
+        return await self._catalog.look(jobs.find_job, uid)
 
-    def last(self, kind: str, key: str) -> Job | None:
+    async def last(self, kind: str, key: str) -> Job | None:
         """The job of this kind and key that began last, or None."""
-        return self._catalog.look_inline(jobs.last_job, kind, key)
+        return await self._catalog.look(jobs.last_job, kind, key)
 
     async def _run(self, uid: str, work: Work) -> None:
         renewal = LoopingCall(self._renew, uid)

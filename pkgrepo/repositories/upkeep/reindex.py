@@ -84,6 +84,7 @@ class Reindexer:
 
     async def run(self) -> ReindexReport:
         """Take in everything found below every storage."""
+        await self._registry.refresh()
         for storage in self._registry.storages():
             try:
                 store = await self._context.stores.of(storage)
@@ -135,7 +136,7 @@ class Reindexer:
         if not storage.readable_layout and not count:
             return
         doubts = (
-            _doubts(mark, self._catalog.look_inline(settings.server_uid)) if storage.readable_layout else [NO_LAYOUT]
+            _doubts(mark, await self._catalog.look(settings.server_uid)) if storage.readable_layout else [NO_LAYOUT]
         )
         self._restored.problems += [f"{storage.name}: {doubt}" for doubt in doubts]
         if count and doubts:
@@ -202,6 +203,7 @@ class Reindexer:
         if sidecar.format not in self._formats:
             raise Invalid(f"no format is called {sidecar.format!r}")
         await self._catalog.write(restore_repository, storage.id, sidecar, self._clock.now_ms())
+        await self._registry.refresh()
         self._restored.repositories += 1
 
     async def _version(

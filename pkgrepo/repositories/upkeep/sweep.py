@@ -86,7 +86,7 @@ class Sweep:
         was lost or put back to an older state, and they are what ``reindex`` needs.
         """
         layout = layout_folder_of(store)
-        unclaimed_before = from_ms(int(self._catalog.look_inline(settings.get, settings.UNCLAIMED_BEFORE) or 0))
+        unclaimed_before = from_ms(int(await self._catalog.look(settings.get, settings.UNCLAIMED_BEFORE) or 0))
         kept_before = unclaimed_before if now < unclaimed_before + UNCLAIMED_KEPT else from_ms(0)
         after = ""
         while page := await store.scan(after, PAGE):

@@ -85,6 +85,7 @@ class Verifier:
 
     async def run(self) -> VerifyReport:
         """Everything that was found, storage by storage and repository by repository."""
+        await self._registry.refresh()
         for storage in self._registry.storages():
             if not storage.readable_layout:
                 self._report.notes.append(f"{storage.name}: {NO_LAYOUT}")
@@ -184,6 +185,7 @@ class Verifier:
         if layout is None:
             return
         removed = await self._catalog.scan(events.removed_uids)
+        await self._registry.refresh()  # one that was put back is no removed one
         removed.difference_update(repository.uid for repository in self._registry.all())
         for folder in await self._pools.disk(folders_of, layout, removed):
             self._report.layout_changes += 1

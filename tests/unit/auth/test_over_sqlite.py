@@ -79,7 +79,7 @@ async def test_another_process_feels_a_grant_at_once(catalogs):
     here, there = catalogs
     user = await here.write(add_user, username="alice", now_ms=1)
     authorizer, repository = Authorizer(there), make_repository(1)
-    may = partial(authorizer.may, identity_of(user, via="password"), Action.READ, repository)
+    may = partial(authorizer.may_now, identity_of(user, via="password"), Action.READ, repository)
     assert not may()
     await here.write(set_permission, 1, SubjectKind.USER, user.id, [Action.READ])
     assert may()

@@ -34,7 +34,7 @@ async def test_no_value_shows_a_secret(scene):
     user = scene.user("alice")
     text, token = scene.token(user, TokenLimits(packages=("x",)))
     identity = await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)
-    issued = scene.bearer.issue(identity, [Access("n", "main/r1", "x", ("pull",))])
+    issued = await scene.bearer.issue(identity, [Access("n", "main/r1", "x", ("pull",))])
     stored = scene.catalog.peek(password_hash, user.id)
     verdict = await scene.passwords.verify(stored, PASSWORD)
     old = argon2.PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
@@ -75,7 +75,9 @@ async def test_no_failure_shows_what_was_presented(scene):
     user = scene.user("alice")
     text, _ = scene.token(user, TokenLimits(cidrs=("198.51.100.0/24",)))
     bad = "wrong but long secret"
-    signed = scene.bearer.issue((await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)), []).text
+    signed = (
+        await scene.bearer.issue((await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)), [])
+    ).text
     events = []
     globalLogPublisher.addObserver(events.append)
     try:

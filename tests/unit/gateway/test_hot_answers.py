@@ -10,6 +10,7 @@ from pkgrepo.gateway.early_reads import EarlyReads
 from pkgrepo.gateway.hot_answers import VARIANTS, HotAnswers
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.response_cache import ResponseCache
+from pkgrepo.interfaces import NOT_NOW
 from pkgrepo.model import ANONYMOUS, Action, Identity
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository, publish
@@ -44,7 +45,7 @@ class Access:
     def recall(self, _request):
         return self.identity
 
-    def may(self, identity, action, repository, package):
+    def may_now(self, identity, action, repository, package):
         self.asked.append((identity, action, repository, package))
         return self.allowed
 
@@ -57,9 +58,13 @@ class Mount:
 class Mounts:
     def __init__(self):
         self.mount = None
+        self.known = True
 
     def find(self, raw_path):
         return None if self.mount is None else (self.mount, raw_path)
+
+    def refresh_now(self):
+        return self.known
 
 
 class Images:
@@ -80,7 +85,7 @@ class Scene:
         self.repository = self.catalog.do(add_repository)
         self.file = self.catalog.do(publish, self.repository, "packages/demo/1.0/demo.whl")
         self.cache = ResponseCache(1_000_000)
-        self.hot = HotAnswers(self.cache, self)
+        self.hot = HotAnswers(self.catalog, self.cache, self)
         self.mounts, self.access, self.noted = Mounts(), Access(), Noted()
         self.mounts.mount = Mount(self.repository)
         self.fresh = True
@@ -107,7 +112,7 @@ class Scene:
         accept = request.header(b"accept") or b"-"
         return None if accept == b"none/such" else Answer(body=accept, etag=b'"' + accept + b'"')
 
-    def is_fresh(self):
+    def is_fresh(self, _reader):
         self.fresh_asked += 1
         return self.fresh
 
@@ -316,3 +321,28 @@ def test_what_tells_a_date_only_later_is_made_anew_once_when_it_does(scene):
         scene.time_ms = time_ms
         assert scene.body(request) == b"-"
         assert len(scene.negotiated) == made
+
+
+def test_of_a_catalog_that_does_not_answer_at_once_nothing_is_asked_and_nothing_forgotten(scene, monkeypatch):
+    scene.keep(Asked())
+    monkeypatch.setattr(scene.catalog, "peek", lambda *_: NOT_NOW)
+    assert scene.body(Asked()) == b"-"
+    scene.commit()
+    assert scene.body(Asked()) is None
+    scene.keep(Asked())  # as the handler does that answered instead
+    assert scene.body(Asked()) == b"-"
+    assert scene.fresh_asked == 0
+
+
+def test_nothing_is_answered_by_a_configuration_that_may_be_old(scene):
+    scene.keep(Asked())
+    scene.mounts.known = False
+    assert scene.body(Asked()) is None
+    scene.mounts.known = True
+    assert scene.body(Asked()) == b"-"
+
+
+def test_leave_that_is_not_known_without_waiting_is_no_leave(scene):
+    scene.keep(Asked())
+    scene.access.allowed = None
+    assert scene.body(Asked()) is None

@@ -12,6 +12,7 @@ from pkgrepo.gateway.content import SAFE, file_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity
 from pkgrepo.repositories.images.blobs import delete_blob, promise_blob
 from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
@@ -37,9 +38,11 @@ class BlobRequests:
         services, repository = self._services, target.repository
         generation = services.catalog.generation()
         digest = _known(text)
-        found = self._find(target, digest)
+        found = await self._find(target, digest)
         if request.method == b"HEAD":
-            await self._promise(target, found, digest, self._authorization.pushing_client(request, identity, target))
+            await self._promise(
+                target, found, digest, await self._authorization.pushing_client(request, identity, target)
+            )
         headers: Fields = (
             (b"Docker-Content-Digest", str(digest).encode("ascii")),
             (b"Cache-Control", file_cache_control(repository)),
@@ -55,10 +58,8 @@ class BlobRequests:
         )
         if request.method == b"GET":
 
-            def fresh() -> bool:
-                now = services.catalog.look_inline(
-                    find_linked, repository.storage_id, repository.id, target.image, str(digest)
-                )
+            def fresh(r: Reader) -> bool:
+                now = find_linked(r, repository.storage_id, repository.id, target.image, str(digest))
                 return now is not None and now.locator == found.locator
 
             services.hot.keep(
@@ -88,9 +89,9 @@ class BlobRequests:
             raise unknown(str(digest)) from None
         return Answer(202, headers=VERSION)
 
-    def _find(self, target: Target, digest: Digest) -> LinkedBlob:
+    async def _find(self, target: Target, digest: Digest) -> LinkedBlob:
         repository = target.repository
-        found = self._services.catalog.look_inline(
+        found = await self._services.catalog.look(
             find_linked, repository.storage_id, repository.id, target.image, str(digest)
         )
         if found is None:
@@ -100,7 +101,7 @@ class BlobRequests:
     async def _promise(self, target: Target, found: LinkedBlob, digest: Digest, client: str | None) -> None:
         """Renew the grace period of a blob, and promise it to the client, if that was not done recently."""
         catalog, now_ms = self._services.catalog, self._services.clock.now_ms()
-        promised = client is None or catalog.look_inline(
+        promised = client is None or await catalog.look(
             is_fresh, found.package_id, f"sha256:{found.sha256}", client, now_ms
         )
         if promised and found.touched_ms >= now_ms - TOUCH_MS:

@@ -46,12 +46,13 @@ class CatalogRequests:
         if identity.scoped is False:
             sentence = "the token was not issued for this"
             raise self._authorization.challenge(request, CATALOG_SCOPE, sentence, "insufficient_scope")
+        await self._services.registry.refresh()
         size, last = parse_page(request)
         limits = identity.limits
         viewer = identity
         if identity.via == "bearer" and limits is not None and CATALOG_GRANT in limits.scopes:
             # a token for the catalog names no repositories: what its owner sees is what it shows
-            viewer = self._authorization.token_owner(identity)
+            viewer = await self._authorization.token_owner(identity)
         names: list[str] = []
         default = self._addresses.default(request.authority)
         for prefix, repository in self._addresses.listed(request.authority):
@@ -76,11 +77,10 @@ class CatalogRequests:
         self, viewer: Identity, repository: Repository, prefix: str, after: str, count: int, alone: bool | None
     ) -> list[str]:
         """Up to ``count`` names of images in a repository that the viewer may read; see L{list_images}."""
-        may = self._services.access.may
         names: list[str] = []
         while len(names) < count:
             page = await self._services.catalog.scan(list_images, repository.id, after=after, limit=count, alone=alone)
-            readable = [image for image in page if may(viewer, Action.READ, repository, image)]
+            readable = await self._services.access.allowed(viewer, Action.READ, repository, page)
             names += [prefix + image for image in await self._visibility.filter_images(viewer, repository, readable)]
             if len(page) < count:
                 break

@@ -45,8 +45,8 @@ class TagListRequests:
                 headers += (next_page(target.url("tags/list"), last=found[-1], n=str(size)),)
         answer = json_answer({"name": target.name, "tags": found}, headers=headers)
 
-        def fresh() -> bool:
-            return catalog.look_inline(package_serial, repository.id, target.image) == serial
+        def fresh(r: Reader) -> bool:
+            return package_serial(r, repository.id, target.image) == serial
 
         if view.audiences == (None,):  # else it differs by who asks, and by the keys that are trusted then
             self._services.hot.keep(

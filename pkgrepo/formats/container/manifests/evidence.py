@@ -27,7 +27,7 @@ async def is_evidence(services: Services, target: Target, document: ManifestDocu
         return False
     repository = target.repository
     for digest in dict.fromkeys(digest for digest, kind in document.references if kind == "layer"):
-        found = services.catalog.look_inline(find_linked, repository.storage_id, repository.id, target.image, digest)
+        found = await services.catalog.look(find_linked, repository.storage_id, repository.id, target.image, digest)
         if found is None or not found.locator:
             return False
         try:

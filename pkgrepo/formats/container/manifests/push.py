@@ -51,7 +51,7 @@ class ManifestPushRequests:
         digest, tags = _wanted(request, reference)
         content_type = (request.header(b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
         data = await self._read(request)
-        self._push_rules.check_again(request, identity, target)
+        await self._push_rules.check_again(request, identity, target)
         if digest is not None and not digest.matches(data):
             raise DigestInvalid(f"the manifest is not the content of {digest}")
         rules = policy(target.repository)
@@ -96,7 +96,7 @@ class ManifestPushRequests:
                 detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
                 raise Refusal(403, str(error), "DENIED", detail=detail) from None
         log_published(target.repository, target.image, ", ".join(tags) or name, actor_of(request, identity))
-        note = self._visibility.warning(target, name)
+        note = await self._visibility.warning(target, name)
         headers: Fields = (
             *VERSION,
             (b"Location", target.url(f"manifests/{name}")),

@@ -16,6 +16,7 @@ from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_con
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity
 from pkgrepo.repositories.downloads import ImagePull
 from pkgrepo.repositories.images.manifests import delete_manifest, promise_manifest
@@ -46,11 +47,11 @@ class ManifestRequests:
         view = await self._visibility.view(identity, repository, target.image)
         generation = services.catalog.generation()
         by_digest = is_digest_like(reference)
-        found = self._find(target, reference, view)
+        found = await self._find(target, reference, view)
         if by_digest and request.method == b"HEAD":
-            await self._promise(target, found, self._authorization.pushing_client(request, identity, target))
+            await self._promise(target, found, await self._authorization.pushing_client(request, identity, target))
         digest = found.digest.encode("ascii")
-        public = len(view.audiences) == 1 or self._is_public(target, reference, view, found)
+        public = len(view.audiences) == 1 or await services.catalog.look(_is_public, target, reference, view, found)
         # a manifest can become hidden, so clients must revalidate it even by digest
         fixed = by_digest and len(view.audiences) == 1
         control = file_cache_control(repository) if fixed else document_cache_control(repository)
@@ -69,13 +70,13 @@ class ManifestRequests:
         )
 
         # clients get the manifests of an index after it, and the index is counted as the pull
-        part = services.catalog.look_inline(is_part, found.package_id, found.digest)
+        part = await services.catalog.look(is_part, found.package_id, found.digest)
         item = None if part else ImagePull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
         if item is not None and sends_all(request, answer):
             services.downloads.record(item, identity)
 
-        def fresh() -> bool:
-            return self._is_public(target, reference, view, found)
+        def fresh(r: Reader) -> bool:
+            return _is_public(r, target, reference, view, found)
 
         if public and (request.method == b"GET" or not by_digest):
             services.hot.keep(
@@ -113,35 +114,38 @@ class ManifestRequests:
             raise unknown(reference) from None
         return Answer(202, headers=VERSION)
 
-    def _find(self, target: Target, reference: str, view: View) -> Manifest:
-        found = self._look(target, reference, view.keys)
+    async def _find(self, target: Target, reference: str, view: View) -> Manifest:
+        look = self._services.catalog.look
+        found: Manifest | None = await look(_read_manifest, target, reference, view.keys)
         if found is not None:
             return found
-        if view.keys is not None and self._look(target, reference, None) is not None:
+        if view.keys is not None and await look(_read_manifest, target, reference, None) is not None:
             raise self._visibility.refusal(target.repository, reference)
         raise unknown(reference)
-
-    def _is_public(self, target: Target, reference: str, view: View, found: Manifest) -> bool:
-        """Whether every caller who may read the image gets this manifest, so that it may be cached for all."""
-        every = [self._look(target, reference, keys) for keys in view.audiences]
-        return all(now is not None and (now.id, now.locator) == (found.id, found.locator) for now in every)
-
-    def _look(self, target: Target, reference: str, keys: Keys) -> Manifest | None:
-        repository, look = target.repository, self._services.catalog.look_inline
-        where = (repository.storage_id, repository.id, target.image)
-        if not is_digest_like(reference):
-            return look(find_tagged, *where, reference, keys)
-        digest = find_digest(reference)
-        return None if digest is None else look(find_manifest, *where, str(digest), keys)
 
     async def _promise(self, target: Target, found: Manifest, client: str | None) -> None:
         """Renew the grace period of a manifest, and promise it to the client, if that was not done recently."""
         catalog, now_ms = self._services.catalog, self._services.clock.now_ms()
-        promised = client is None or catalog.look_inline(is_fresh, found.package_id, found.digest, client, now_ms)
+        promised = client is None or await catalog.look(is_fresh, found.package_id, found.digest, client, now_ms)
         if promised and found.touched_ms >= now_ms - TOUCH_MS:
             return
         if not await catalog.write(promise_manifest, target.repository, found.package_id, found.digest, client, now_ms):
             raise unknown(found.digest)
+
+
+def _is_public(r: Reader, target: Target, reference: str, view: View, found: Manifest) -> bool:
+    """Whether every caller who may read the image gets this manifest, so that it may be cached for all."""
+    every = [_read_manifest(r, target, reference, keys) for keys in view.audiences]
+    return all(now is not None and (now.id, now.locator) == (found.id, found.locator) for now in every)
+
+
+def _read_manifest(r: Reader, target: Target, reference: str, keys: Keys) -> Manifest | None:
+    repository = target.repository
+    where = (repository.storage_id, repository.id, target.image)
+    if not is_digest_like(reference):
+        return find_tagged(r, *where, reference, keys)
+    digest = find_digest(reference)
+    return None if digest is None else find_manifest(r, *where, str(digest), keys)
 
 
 def unknown(reference: str) -> Refusal:

@@ -65,7 +65,7 @@ class SignatureVerifier:
         False if that fails: the stored results stay, and the next reader tries again.
         """
         trusted = self._keyring.keys(repository)
-        state = self._services.catalog.look_inline(signatures.find_key_set, repository.id, image)
+        state = await self._services.catalog.look(signatures.find_key_set, repository.id, image)
         if trusted is None or state is None:
             return True
         keys, key_set, (package_id, before) = trusted.keys, trusted.id, state
@@ -97,9 +97,7 @@ class SignatureVerifier:
     async def _find_stored_signers(
         self, repository: Repository, image: str, digest: str, subject: str, keys: tuple[PublicKey, ...]
     ) -> frozenset[str]:
-        manifest = self._services.catalog.look_inline(
-            find_manifest, repository.storage_id, repository.id, image, digest
-        )
+        manifest = await self._services.catalog.look(find_manifest, repository.storage_id, repository.id, image, digest)
         if manifest is None or manifest.size > SIGNATURE_MANIFEST_SIZE or not manifest.locator:
             return frozenset()
         data = await self._read(repository, manifest.locator, manifest.size)
@@ -124,7 +122,7 @@ class SignatureVerifier:
             known = find_digest(digest)
             if known is None or size > room:
                 continue
-            blob = self._services.catalog.look_inline(
+            blob = await self._services.catalog.look(
                 find_linked, repository.storage_id, repository.id, image, str(known)
             )
             if blob is not None and blob.size == size and blob.locator:

@@ -82,14 +82,15 @@ class Visibility:
         if keys is None:
             return OPEN
         await self.verifier.verify_stored(repository, image)
-        return View(None if self._authorization.may_push(identity, repository, image) else keys, (None, keys))
+        may_push = await self._authorization.may_push(identity, repository, image)
+        return View(None if may_push else keys, (None, keys))
 
     async def filter_images(self, identity: Identity, repository: Repository, images: Sequence[str]) -> list[str]:
         """The images with visible manifests, of those given, which are in order and which the caller may read."""
         keys = self._keyring.ids(repository)
         if keys is None or not images:
             return list(images)
-        hidden = {image for image in images if not self._authorization.may_push(identity, repository, image)}
+        hidden = {*images} - {*await self._authorization.filter_pushable(identity, repository, images)}
         for image in sorted(hidden):
             await self.verifier.verify_stored(repository, image)
         shown = set(
@@ -106,10 +107,10 @@ class Visibility:
             return None
         return Quarantine(tuple(keys), self._services.clock.now_ms() + policy.window_s * 1000)
 
-    def warning(self, target: Target, digest: str) -> str | None:
+    async def warning(self, target: Target, digest: str) -> str | None:
         """A sentence for the pusher of a manifest that is in quarantine, else None."""
         keys = self._keyring.ids(target.repository)
-        if keys is None or self._services.catalog.look_inline(
+        if keys is None or await self._services.catalog.look(
             _is_shown, target.repository.id, target.image, digest, keys
         ):
             return None

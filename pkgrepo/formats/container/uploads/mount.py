@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 
 from pkgrepo.formats.container.client import client_of
 from pkgrepo.formats.container.names import is_image_name, parse_digest
@@ -34,8 +34,8 @@ class BlobMounts:
         :raises DigestInvalid: the digest is malformed
         """
         digest = str(parse_digest(text))
-        for repository, image in self._sources(request, target, digest, source):
-            readable = repository.active and self._services.access.may(identity, Action.READ, repository, image)
+        async for repository, image in self._sources(request, target, digest, source):
+            readable = repository.active and await self._services.access.may(identity, Action.READ, repository, image)
             if readable and await self._services.catalog.write(
                 mount_blob,
                 target.repository,
@@ -49,7 +49,9 @@ class BlobMounts:
                 return True
         return False
 
-    def _sources(self, request: Request, target: Target, digest: str, source: str) -> Iterator[tuple[Repository, str]]:
+    async def _sources(
+        self, request: Request, target: Target, digest: str, source: str
+    ) -> AsyncIterator[tuple[Repository, str]]:
         if source:
             if is_image_name(source):
                 found = self._addresses.find(request.authority, source) if target.base == "/v2" else None
@@ -58,7 +60,7 @@ class BlobMounts:
                 elif target.base != "/v2":
                     yield target.repository, source
             return
-        for repository_id, image in self._services.catalog.look_inline(images_with, digest):
+        for repository_id, image in await self._services.catalog.look(images_with, digest):
             repository = self._services.registry.find_id(repository_id)
             if repository is not None and repository.storage_id == target.repository.storage_id:
                 yield repository, image

@@ -53,7 +53,7 @@ class UploadSessionRequests:
 
     async def get(self, _request: Request, target: Target, identity: Identity, uid: str) -> Answer:
         """How much was received. :raises UploadUnknown: the caller has no such upload"""
-        session = self._find(target, identity, uid)
+        session = await self._find(target, identity, uid)
         return Answer(204, headers=progress_headers(target, uid, session.position))
 
     async def patch(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
@@ -63,7 +63,7 @@ class UploadSessionRequests:
         :raises UploadUnknown: the caller has no such upload; :raises Refusal: the range does not fit
         :raises TooLarge, StorageFull, StorageFailed: the upload is gone
         """
-        session = self._find(target, identity, uid)
+        session = await self._find(target, identity, uid)
         self._check_head(request, target, session)
         position = await finish_without_client(self._append(request, target, uid))
         return Answer(202, headers=progress_headers(target, uid, position))
@@ -75,7 +75,7 @@ class UploadSessionRequests:
         :raises UploadUnknown: the caller has no such upload; :raises Refusal: the range does not fit
         :raises DigestInvalid: there is no valid digest; :raises DigestMismatch: the upload is gone
         """
-        session = self._find(target, identity, uid)
+        session = await self._find(target, identity, uid)
         digest = parse_digest(parameter(request, "digest"))
         self._check_head(request, target, session)
         await finish_without_client(self._finish(request, target, identity, uid, digest))
@@ -83,7 +83,7 @@ class UploadSessionRequests:
 
     async def delete(self, request: Request, target: Target, identity: Identity, uid: str) -> Answer:
         """Cancel an upload and remove its bytes. :raises UploadUnknown: the caller has no such upload"""
-        self._find(target, identity, uid)
+        await self._find(target, identity, uid)
         await finish_without_client(self._cancel(request, target, uid))
         return Answer(204, headers=VERSION)
 
@@ -120,7 +120,7 @@ class UploadSessionRequests:
                     raise lost
             await _check_received(wanted, upload, session)
             try:
-                self._push_rules.check_again(request, identity, target)
+                await self._push_rules.check_again(request, identity, target)
                 blob = await self._commit(staged, upload, session, digest)
             except BaseException:
                 await lease.remove()
@@ -166,8 +166,8 @@ class UploadSessionRequests:
             raise Invalid("this storage cannot look into uploaded files")
         return await self._services.pools.disk(_hash_file, descriptor, algorithm)
 
-    def _find(self, target: Target, identity: Identity, uid: str) -> UploadSession:
-        session = self._services.catalog.look_inline(find_upload, uid, self._services.clock.now_ms())
+    async def _find(self, target: Target, identity: Identity, uid: str) -> UploadSession:
+        session = await self._services.catalog.look(find_upload, uid, self._services.clock.now_ms())
         if (
             session is None
             or (session.repository_id, session.package_key) != (target.repository.id, target.image)

@@ -87,7 +87,7 @@ class UploadStartRequests:
                 algorithms=() if digest.algorithm == "sha256" else (digest.algorithm,),
                 expected={digest.algorithm: digest.hex},
             )
-            self._push_rules.check_again(request, identity, target)
+            await self._push_rules.check_again(request, identity, target)
             sha512 = digest.hex if digest.algorithm == "sha512" else None
             await services.publisher.take(
                 link_blob, target.repository, staged, [blob], target.image, blob, sha512, None, client_of(request)

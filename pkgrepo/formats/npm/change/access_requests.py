@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pkgrepo.errors import Forbidden
-from pkgrepo.formats.npm.authorization import authorize_change, authorize_read, permission_of
+from pkgrepo.formats.npm.authorization import authorize_change, authorize_read, permissions_of
 from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.bodies import read_object
@@ -40,7 +40,7 @@ class AccessRequests:
         :raises NotFound: no such package
         """
         await authorize_read(self._services, request, self._repository, name)
-        package, public = self._packages.package(name), not is_private(self._repository)
+        package, public = await self._packages.package(name), not is_private(self._repository)
         answers: dict[str, Any] = {
             "visibility": {"public": public},
             "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
@@ -52,9 +52,9 @@ class AccessRequests:
         """The permission of each owner who has one."""
         found: dict[str, str] = {}
         for count, each in enumerate(package.meta.get("maintainers", ()), 1):
-            permission = permission_of(self._services, self._repository, each["name"])(package.name)
-            if permission is not None:
-                found[each["name"]] = permission
+            permissions = await permissions_of(self._services, self._repository, each["name"], [package.name])
+            if permissions:
+                found[each["name"]] = permissions[package.name]
             if count % AT_ONCE == 0:
                 await request.next_turn()
         return found
@@ -66,7 +66,7 @@ class AccessRequests:
         :raises Forbidden: another access was asked for; a package has that of its repository
         """
         await authorize_change(self._services, request, self._repository, Action.WRITE, name, "change the access of")
-        self._packages.package(name)
+        await self._packages.package(name)
         wanted = (await read_object(request)).get("access")
         present = "restricted" if is_private(self._repository) else "public"
         if wanted in ("public", "restricted", "private") and (wanted == "public") != (present == "public"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import authorize_change, permission_of
+from pkgrepo.formats.npm.authorization import authorize_change, permissions_of
 from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.refusals import user_not_found
@@ -36,7 +36,7 @@ class OwnerRequests:
         username = (await read_object(request)).get("user")
         if not isinstance(username, str):
             raise Invalid("the body must name a user", "user")
-        user = self._services.accounts.find_user(username)
+        user = await self._services.accounts.find_user(username)
         if user is None:
             raise user_not_found(username)
         return await self._change_owners(request, name, user.username, {"name": user.username, "email": user.email})
@@ -61,7 +61,7 @@ class OwnerRequests:
 
     async def _change_owners(self, request: Request, name: str, username: str, owner: dict[str, str] | None) -> Answer:
         identity = await self._authorize(request, name, "change the owners of")
-        package = self._packages.package(name)
+        package = await self._packages.package(name)
         owners = [each for each in package.meta.get("maintainers", ()) if each["name"] != username]
         if owner is not None:
             owners.append(owner)
@@ -75,14 +75,15 @@ class OwnerRequests:
 
     async def _change(self, name: str, change: DocumentChange, actor: Actor) -> Answer:
         rev = await self._services.publisher.change(apply_document, self._repository, name, change, actor, False)
-        notice = owners_notice(self._services, self._repository, name, change)
+        notice = await owners_notice(self._services, self._repository, name, change)
         return json_answer({"ok": True, "id": name, "rev": rev}, headers=notice)
 
 
-def owners_notice(services: Services, repository: Repository, name: str, change: DocumentChange) -> Fields:
+async def owners_notice(services: Services, repository: Repository, name: str, change: DocumentChange) -> Fields:
     """A header that npm prints, when a change names owners who may not publish the package; else no header."""
     stated = [each["name"] for each in change.maintainers or ()][:MOST_CHECKED]
-    powerless = [each for each in stated if permission_of(services, repository, each)(name) != "write"]
+    permissions = {each: await permissions_of(services, repository, each, [name]) for each in stated}
+    powerless = [each for each in stated if permissions[each] != {name: "write"}]
     if not powerless:
         return ()
     sentence = (

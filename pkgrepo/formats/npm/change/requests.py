@@ -41,7 +41,7 @@ class ChangeRequests:
         :raises Forbidden: the document removes versions, and the caller may not
         """
         if change.kept is not None:
-            require(self._services, identity, Action.DELETE, self._repository, name, UNPUBLISH)
+            await require(self._services, identity, Action.DELETE, self._repository, name, UNPUBLISH)
         notice: Fields = ()
         if change.deprecated:
             rev = await shield(self._deprecate(name, change.deprecated, actor))
@@ -49,7 +49,7 @@ class ChangeRequests:
             rev = await self._services.publisher.change(
                 commands.apply_document, self._repository, name, change, actor, self._burn
             )
-            notice = owners_notice(self._services, self._repository, name, change)
+            notice = await owners_notice(self._services, self._repository, name, change)
         return json_answer({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201, headers=notice)
 
     async def remove_version(self, request: Request, path: TarballPath) -> Answer:

@@ -78,14 +78,14 @@ class AccountRequests:
             identity = await self._accounts.login(username, password, request.client_address, client)
         except AuthenticationFailed:
             raise Refusal(401, "incorrect username or password", LOGIN_FAILED) from None
-        if not self._services.access.knows(identity, self._repository):
+        if not await self._services.access.knows(identity, self._repository):
             raise unknown(identity, self._repository.path)
         return identity
 
     async def document(self, request: Request, username: str) -> Answer:
         """The public document of a user. :raises Refusal: there is no such user"""
         await require_login(self._services, request)
-        user = self._accounts.find_user(username)
+        user = await self._accounts.find_user(username)
         if user is None:
             raise user_not_found(username)
         answer = {
@@ -107,7 +107,7 @@ class AccountRequests:
         """The caller's profile. :raises Forbidden: the caller used a bearer token"""
         identity = await require_login(self._services, request)
         _check_no_bearer(identity)
-        return json_answer(_profile(self._accounts.user(identity)), headers=NO_STORE)
+        return json_answer(_profile(await self._accounts.user(identity)), headers=NO_STORE)
 
     async def change_profile(self, request: Request) -> Answer:
         """
@@ -130,7 +130,7 @@ class AccountRequests:
             changes["email"] = _text(body, "email")
         if "fullname" in body:
             changes["name"] = _text(body, "fullname")
-        user = await self._accounts.change(identity, changes, actor) if changes else self._accounts.user(identity)
+        user = await self._accounts.change(identity, changes, actor) if changes else await self._accounts.user(identity)
         return json_answer(_profile(user), headers=NO_STORE)
 
     def require_write_access(self, identity: Identity) -> None:

@@ -43,7 +43,7 @@ class TokenRequests:
         args = request.args
         after = _number(args.get(b"after", [b""])[0], 0)
         limit = min(_number(args.get(b"perPage", [b""])[0], PAGE), PAGE)
-        found = self._accounts.tokens(identity, after=after, limit=limit + 1)
+        found = await self._accounts.tokens(identity, after=after, limit=limit + 1)
         urls = {}
         if len(found) > limit:
             found = found[:limit]

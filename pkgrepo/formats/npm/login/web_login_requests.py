@@ -85,7 +85,7 @@ class WebLoginRequests:
         """The token of an approved login, once; 202 before the approval. :raises Refusal: the login has ended"""
         secret, _ = await self._open(request, "done")
         digest = _digest(secret)
-        approval = self._services.catalog.look_inline(logins.find_approval, digest)
+        approval = await self._services.catalog.look(logins.find_approval, digest)
         if approval is None:
             return json_answer({}, 202, headers=(*NO_STORE, (b"Retry-After", b"%d" % POLL_S)))
         text = make_token(TokenKind.PERSONAL)
@@ -140,7 +140,7 @@ class WebLoginRequests:
 
     async def _key(self) -> bytes:
         """The HMAC key, which all processes share."""
-        found = self._services.catalog.look_inline(settings.get, SETTING)
+        found = await self._services.catalog.look(settings.get, SETTING)
         if found is None:
             found = await self._services.catalog.write(settings.ensure_secret, SETTING)
         return found.encode()

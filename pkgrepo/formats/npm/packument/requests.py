@@ -68,7 +68,7 @@ class PackageRequests:
             repository,
             package=name,
             negotiate=negotiate,
-            fresh=lambda: catalog.look_inline(packages.package_serial, repository.id, name) == document.serial,
+            fresh=lambda r: packages.package_serial(r, repository.id, name) == document.serial,
             size=2 * len(document.body),
             generation=generation,
             by_address=True,
@@ -89,8 +89,8 @@ class PackageRequests:
         catalog, repository, name = self._services.catalog, self._repository, path.name
         await authorize_read(self._services, request, repository, name)
         generation = catalog.generation()
-        package = self.package(name)
-        fragment = catalog.look_inline(find_version_fragment, package.id, path.selector)
+        package = await self.package(name)
+        fragment = await catalog.look(find_version_fragment, package.id, path.selector)
         if fragment is None:
             raise version_not_found(path.selector)
 
@@ -108,7 +108,7 @@ class PackageRequests:
             repository,
             package=name,
             negotiate=negotiate,
-            fresh=lambda: catalog.look_inline(packages.package_serial, repository.id, name) == package.serial,
+            fresh=lambda r: packages.package_serial(r, repository.id, name) == package.serial,
             size=2 * len(fragment),
             generation=generation,
             by_address=True,
@@ -118,7 +118,8 @@ class PackageRequests:
     async def dist_tags(self, request: Request, name: str) -> Answer:
         """The dist-tags of a package, as tag to version. :raises NotFound: no such package"""
         await authorize_read(self._services, request, self._repository, name)
-        tagged = self._services.catalog.look_inline(tags.tagged_versions, self.package(name).id)
+        package = await self.package(name)
+        tagged = await self._services.catalog.look(tags.tagged_versions, package.id)
         return json_answer(tagged, headers=((b"Cache-Control", document_cache_control(self._repository)),))
 
     async def tarball(self, request: Request, path: TarballPath) -> Answer:
@@ -127,13 +128,13 @@ class PackageRequests:
         identity = await authorize_read(self._services, request, repository, path.name)
         generation = catalog.generation()
         file_path = self._tarball_path(path)
-        file = catalog.look_inline(files.find_file, repository.id, file_path)
+        file = await catalog.look(files.find_file, repository.id, file_path)
         if file is None:
             raise NotFound("tarball", path.filename)
         answer = await self._services.files.answer(repository, file)
 
-        def fresh() -> bool:
-            now = catalog.look_inline(files.find_file, repository.id, file_path)
+        def fresh(r: Reader) -> bool:
+            now = files.find_file(r, repository.id, file_path)
             return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
 
         self._services.hot.keep(
@@ -153,12 +154,12 @@ class PackageRequests:
     async def attestations(self, request: Request, name: str, version_text: str) -> Answer:
         """The provenance bundle of a version. :raises NotFound: it has none"""
         await authorize_read(self._services, request, self._repository, name)
-        package = self.package(name)
-        version = self._services.catalog.look_inline(find_selected, package.id, version_text)
+        package = await self.package(name)
+        version = await self._services.catalog.look(find_selected, package.id, version_text)
         file = None
         if version is not None:
             path = bundle_path(name, version.text)
-            file = self._services.catalog.look_inline(files.find_file, self._repository.id, path)
+            file = await self._services.catalog.look(files.find_file, self._repository.id, path)
         if file is None:
             raise NotFound("attestation of", f"{name}@{version_text}")
         answer = await self._services.files.answer(self._repository, file)
@@ -166,22 +167,22 @@ class PackageRequests:
         body = attestations_document(answer.body, str(file.attrs.get("predicate_type", "")))
         return Answer(body=body, content_type=FULL_TYPE.encode(), headers=((b"Cache-Control", b"no-cache"),))
 
-    def package(self, name: str) -> Package:
+    async def package(self, name: str) -> Package:
         """A package by its name. :raises NotFound: there is none"""
-        package = self.find_package(name)
+        package = await self.find_package(name)
         if package is None:
             raise NotFound("package", name)
         return package
 
-    def find_package(self, name: str) -> Package | None:
+    async def find_package(self, name: str) -> Package | None:
         """A package by its name, or None."""
-        return self._services.catalog.look_inline(packages.find_package, self._repository.id, name)
+        return await self._services.catalog.look(packages.find_package, self._repository.id, name)
 
     async def info(self, request: Request, _path: RootPath) -> Answer:
         """A description of this repository, with the keys of CouchDB, which the first registry ran on."""
         await authorize_read(self._services, request, self._repository, None)
         catalog = self._services.catalog
-        now = catalog.look_inline(repositories.find_repository, self._repository.uid) or self._repository
+        now = await catalog.look(repositories.find_repository, self._repository.uid) or self._repository
         return json_answer(
             {
                 "db_name": now.name,

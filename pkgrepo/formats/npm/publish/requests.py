@@ -54,7 +54,7 @@ class PublishRequests:
         reuse = policy.reuse_deleted_names
         free = partial(check_free, repository_id=repository.id, name=name, version=version, reuse=reuse)
         # Checked before the work, and again in the transaction: another publish may come first.
-        catalog.look_inline(free)
+        await catalog.look(free)
         try:
             check_announced(publication.manifest, blob.digests)
         except DigestMismatch as error:
@@ -72,7 +72,7 @@ class PublishRequests:
                 attrs={"role": BUNDLE_ROLE, "predicate_type": attestation.predicate_type},
             )
             files.append(bundle)
-        person = self._person(identity)
+        person = await self._person(identity)
         meta: dict[str, Any] = {
             **manifest.fields,
             "_npmUser": person,
@@ -96,10 +96,10 @@ class PublishRequests:
         published = await self._services.publisher.publish(repository, release, staged, actor, publishing)
         return json_answer({"ok": True, "id": name, "rev": revision(name, published.serial), "success": True}, 201)
 
-    def _person(self, identity: Identity) -> dict[str, str]:
+    async def _person(self, identity: Identity) -> dict[str, str]:
         user = None
         if identity.user_id is not None:
-            user = self._services.catalog.look_inline(users.find_user, identity.user_id)
+            user = await self._services.catalog.look(users.find_user, identity.user_id)
         return {"name": identity.username, "email": "" if user is None else user.email}
 
 

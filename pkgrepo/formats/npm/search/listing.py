@@ -23,8 +23,7 @@ from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.packages import events, fragments
 from pkgrepo.storage.gil import GilReleaser
 
-from .rendering import render_member
-from .rows import LISTED, ROW, read_row
+from .rows import LISTED, ROW, make_listed, read_row
 
 PAGE: Final = 200  # packages in one query
 
@@ -51,7 +50,7 @@ class Listing:
 
     async def whole(self, now_ms: int) -> Content:
         """The list of all packages as of now. :raises StorageFull: the disk has no room for the file"""
-        seq = self._catalog.look_inline(events.last_seq_of, self._repository.id)
+        seq = await self._catalog.look(events.last_seq_of, self._repository.id)
         cached = self._cached
         if cached is None or cached.seq < seq:
             cached = await self._flight.run(seq, lambda: self._build(now_ms, None))
@@ -92,4 +91,4 @@ def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str]
 def _make_from_row(reader: Reader, repository_id: int, key: str) -> bytes | None:
     """The member of a package that was indexed by a version of this program that wrote no members."""
     body = fragments.find_part(reader, repository_id, key, ROW)
-    return None if body is None else render_member(read_row(body))
+    return None if body is None else make_listed(read_row(body))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import permission_of, require_login
+from pkgrepo.formats.npm.authorization import permissions_of, require_login
 from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import JSON, Answer, json_answer
@@ -43,7 +43,7 @@ class SearchRequests:
         query = read_query(_parameter(request, b"text") or "")
         page = read_page(_parameter(request, b"size"), _parameter(request, b"from"))
         index, work = await self._index(), self._work
-        if self._sees_all(identity):
+        if await self._sees_all(identity):
             found = await work(request, index.find, query, page.start, page.size)
         else:
             keys = await self._readable(request, identity, await work(request, index.keys, query))
@@ -55,7 +55,7 @@ class SearchRequests:
         """All packages, as old clients request them."""
         identity = await self._identify(request)
         now_ms = self._services.clock.now_ms()
-        if self._sees_all(identity):
+        if await self._sees_all(identity):
             content = await self._listing.whole(now_ms)
         else:
             content = await self._listing.of(set(await self._keys(request, identity, Query())), now_ms)
@@ -73,18 +73,21 @@ class SearchRequests:
         keys = [key for key in matches if names.split_scope(key)[0] == wanted]
         if not keys:
             raise NotFound("scope", scope)
-        may, repository = self._services.access.may, self._repository
-        return await self._with_permissions(
-            request, keys, lambda key: "write" if may(identity, Action.WRITE, repository, key) else "read"
-        )
+
+        async def permissions(some: list[str]) -> dict[str, str]:
+            writable = await self._services.access.allowed(identity, Action.WRITE, self._repository, some)
+            return dict.fromkeys(some, "read") | dict.fromkeys(writable, "write")
+
+        return await self._with_permissions(request, keys, permissions)
 
     async def of_user(self, request: Request, username: str) -> Answer:
         """The packages that a user maintains and has a permission on, with that permission."""
-        permission = permission_of(self._services, self._repository, username)
         identity = await self._identify(request)
         matches = await self._keys(request, identity, Query(facets=((facet(MAINTAINER, username.lower()),),)))
         own = await self._matching(matches, lambda row: any(each.name == username for each in row.maintainers))
-        return await self._with_permissions(request, own, permission)
+        return await self._with_permissions(
+            request, own, lambda some: permissions_of(self._services, self._repository, username, some)
+        )
 
     async def of_caller(self, request: Request) -> Answer:
         """The packages that the caller maintains. :raises AuthenticationRequired: the caller is anonymous"""
@@ -114,12 +117,12 @@ class SearchRequests:
 
     async def _identify(self, request: Request) -> Identity:
         identity = await self._services.access.identify(request)
-        if identity.anonymous and not self._sees_all(identity):
+        if identity.anonymous and not await self._sees_all(identity):
             raise AuthenticationRequired
         return identity
 
-    def _sees_all(self, identity: Identity) -> bool:
-        return self._services.access.may(identity, Action.READ, self._repository)
+    async def _sees_all(self, identity: Identity) -> bool:
+        return await self._services.access.may(identity, Action.READ, self._repository)
 
     async def _index(self) -> SearchIndex:
         return await self._services.searches.get(self._repository, ROW, read_entry)
@@ -135,22 +138,22 @@ class SearchRequests:
             return await self._services.pools.cpu(query, *args)
 
     async def _readable(self, request: Request, identity: Identity, keys: list[str]) -> list[str]:
-        if self._sees_all(identity):
+        if await self._sees_all(identity):
             return keys
-        may, repository = self._services.access.may, self._repository
         found: list[str] = []
         for at in range(0, len(keys), CHECKED_AT_ONCE):
-            found += [key for key in keys[at : at + CHECKED_AT_ONCE] if may(identity, Action.READ, repository, key)]
+            some = keys[at : at + CHECKED_AT_ONCE]
+            found += await self._services.access.allowed(identity, Action.READ, self._repository, some)
             await request.next_turn()
         return found
 
     async def _with_permissions(
-        self, request: Request, keys: list[str], permission: Callable[[str], str | None]
+        self, request: Request, keys: list[str], permissions: Callable[[list[str]], Awaitable[dict[str, str]]]
     ) -> Answer:
         """The packages with the permission on each; those without one are left out."""
         found: dict[str, str] = {}
         for at in range(0, len(keys), CHECKED_AT_ONCE):
-            found.update((key, word) for key in keys[at : at + CHECKED_AT_ONCE] if (word := permission(key)))
+            found |= await permissions(keys[at : at + CHECKED_AT_ONCE])
             await request.next_turn()
         return json_answer(found, headers=NO_STORE)
 

@@ -11,7 +11,7 @@ from .signatures import keys_document
 
 async def answer_keys(services: Services) -> Answer:
     """The keys that clients verify signatures with. :raises Refusal: nothing was signed yet"""
-    key = services.catalog.look_inline(find_public_key)
+    key = await services.catalog.look(find_public_key)
     if key is None:
         raise Refusal(404, "nothing was signed here yet", "no_keys")
     return json_answer(keys_document([key]), headers=((b"Cache-Control", b"no-cache"),))

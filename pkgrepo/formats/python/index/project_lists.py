@@ -113,13 +113,13 @@ class ProjectLists:
         self._flight: SingleFlight[int, None] = SingleFlight()
         self._renderer = Renderer(CACHE_SIZE)
 
-    def ready(self, catalog: ICatalog, repository: Repository, kind: str) -> Document | None:
+    def ready(self, reader: Reader, repository: Repository, kind: str) -> Document | None:
         """The list in this form from memory if it is current, else None."""
-        return self._of_serial(repository, kind, catalog.look_inline(repositories.names_serial, repository.id))
+        return self._of_serial(repository, kind, repositories.names_serial(reader, repository.id))
 
     async def get(self, catalog: ICatalog, pools: Pools, repository: Repository, kind: str) -> Document:
         """The current list in this form; updates it first if needed."""
-        serial: int = catalog.look_inline(repositories.names_serial, repository.id)
+        serial: int = await catalog.look(repositories.names_serial, repository.id)
         while (document := self._of_serial(repository, kind, serial)) is None:
             await self._flight.run(repository.id, lambda: self._update(catalog, pools, repository.id, kind))
         return document

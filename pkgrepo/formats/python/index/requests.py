@@ -19,6 +19,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Package, Repository, Version
 from pkgrepo.repositories.publish.index import render
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -63,7 +64,7 @@ class IndexRequests:
             repository,
             package=project,
             negotiate=negotiate,
-            fresh=lambda: catalog.look_inline(packages.package_serial, repository.id, project) == document.serial,
+            fresh=lambda r: packages.package_serial(r, repository.id, project) == document.serial,
             size=2 * len(document.body),
             generation=generation,
         )
@@ -86,7 +87,7 @@ class IndexRequests:
             repository,
             package=None,
             negotiate=negotiate,
-            fresh=lambda: lists.ready(catalog, repository, kind) is document,
+            fresh=lambda r: lists.ready(r, repository, kind) is document,
             size=2 * len(document.body),
             generation=generation,
         )
@@ -99,22 +100,22 @@ class IndexRequests:
         :raises NotFound: no such file
         """
         path = file_path(project, version, filename)
-        if self._find(path) is None:
-            path = self.find_path(filename, project, version)
+        if await self._find(path) is None:
+            path = await self.find_path(filename, project, version)
         return await self.file_at(request, identity, path)
 
     async def file_at(self, request: Request, identity: Identity, path: str) -> Answer:
         """The file at a path of this repository. :raises NotFound: there is none"""
         catalog, repository = self._services.catalog, self._repository
         generation = catalog.generation()
-        file = self._find(path)
+        file = await self._find(path)
         if file is None:
             raise NotFound("file", path.rsplit("/", 1)[-1])
         answer = await self._services.files.answer(repository, file)
         package, _, _ = path.removeprefix("packages/").partition("/")
 
-        def fresh() -> bool:
-            now = self._find(path)
+        def fresh(r: Reader) -> bool:
+            now = files.find_file(r, repository.id, path)
             return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
 
         self._services.hot.keep(
@@ -138,7 +139,7 @@ class IndexRequests:
         except Invalid:
             return None
 
-    def find_path(self, filename: str, project: str | None = None, version: str | None = None) -> str:
+    async def find_path(self, filename: str, project: str | None = None, version: str | None = None) -> str:
         """
         The stored path of a file, from its name and from the project and version in the URL if they are there.
 
@@ -151,7 +152,7 @@ class IndexRequests:
             raise NotFound("file", filename) from None
         if version is not None and parse_version(version)[0] != name.version_key:
             raise NotFound("file", f"{version}/{filename}")
-        _, found = self.version(name.project_key, name.version_key)
+        _, found = await self.version(name.project_key, name.version_key)
         return file_path(name.project_key, found.text, filename)
 
     async def file_of_version(
@@ -171,7 +172,7 @@ class IndexRequests:
 
         :raises NotFound: no file fits
         """
-        file = self._distribution_of(project, version, filename=filename, packagetype=packagetype)
+        file = await self._distribution_of(project, version, filename=filename, packagetype=packagetype)
         named = b'attachment; filename="%s"' % file.path.rsplit("/", 1)[-1].encode("ascii")
         headers: Fields = (
             (b"Content-Disposition", named),
@@ -182,11 +183,13 @@ class IndexRequests:
         self._count(request, identity, file, answer)
         return answer
 
-    def _distribution_of(self, project: str, version: str, *, filename: str | None, packagetype: str | None) -> File:
-        package, found = self.version(project, version)
+    async def _distribution_of(
+        self, project: str, version: str, *, filename: str | None, packagetype: str | None
+    ) -> File:
+        package, found = await self.version(project, version)
         candidates = [
             file
-            for file in self._services.catalog.look_inline(files.files_of_version, found.id)
+            for file in await self._services.catalog.look(files.files_of_version, found.id)
             if companion_of(file) is None
             and (filename is None or file.path.endswith("/" + filename))
             and (packagetype is None or file.attrs.get("packagetype") == packagetype)
@@ -223,22 +226,22 @@ class IndexRequests:
     async def info(self, request: Request) -> Answer:
         """The description of the repository with its current figures."""
         catalog = self._services.catalog
-        now = catalog.look_inline(repositories.find_repository, self._repository.uid) or self._repository
+        now = await catalog.look(repositories.find_repository, self._repository.uid) or self._repository
         figures = await catalog.scan(read_figures, now)
         return info_answer(request.header(b"accept"), now, figures, self._address(request))
 
-    def version(self, project: str, version: str) -> tuple[Package, Version]:
+    async def version(self, project: str, version: str) -> tuple[Package, Version]:
         """A project and one of its versions, in any spelling. :raises NotFound: there is none"""
-        package = self._services.catalog.look_inline(packages.find_package, self._repository.id, project)
+        package = await self._services.catalog.look(packages.find_package, self._repository.id, project)
         if package is None:
             raise NotFound("project", project)
-        found = self._services.catalog.look_inline(versions.find_version, package.id, parse_version(version)[0])
+        found = await self._services.catalog.look(versions.find_version, package.id, parse_version(version)[0])
         if found is None:
             raise NotFound("version", f"{package.name} {version}")
         return package, found
 
-    def _find(self, path: str) -> File | None:
-        return self._services.catalog.look_inline(files.find_file, self._repository.id, path)
+    async def _find(self, path: str) -> File | None:
+        return await self._services.catalog.look(files.find_file, self._repository.id, path)
 
     def _count(self, request: Request, identity: Identity, file: File, answer: Answer) -> None:
         if companion_of(file) is None and sends_all(request, answer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from pkgrepo.errors import Invalid
@@ -32,7 +32,13 @@ class FormReceiver:
     """
 
     def __init__(
-        self, services: Services, staged: Staged, *, project: str | None, strict: bool, admit: Callable[[str], None]
+        self,
+        services: Services,
+        staged: Staged,
+        *,
+        project: str | None,
+        strict: bool,
+        admit: Callable[[str], Awaitable[None]],
     ) -> None:
         self._services = services
         self._staged = staged
@@ -82,7 +88,7 @@ class FormReceiver:
             raise Invalid("the file part 'content' has no file name", "content")
         named = dict(self._fields).get("name") or self._project
         self._filename = parse_filename(part.filename, project=named, strict=self._strict)
-        self._admit(self._filename.project_key)
+        await self._admit(self._filename.project_key)
         announced = {field for field, value in self._fields if value}
         self._blob = await self._staged.receive(
             part,

@@ -75,7 +75,7 @@ class Uploads:
         look = partial(inspect, filename=upload.filename)
         inspected = await staged.inspect(self._services.pools.cpu, upload.blob, look)
         name = upload.filename
-        text = self._version_text(name, inspected.metadata)
+        text = await self._version_text(name, inspected.metadata)
         path = file_path(name.project_key, text, name.filename)
         if upload.form is not None:
             upload.form.check(name, inspected.metadata)
@@ -108,7 +108,7 @@ class Uploads:
         accompanying = {each.path for each in companions}
         obsolete = tuple(path + suffix for suffix in COMPANIONS if path + suffix not in accompanying)
         overwrite = may_overwrite and bool(self._policy.get("allow_overwrite", False))
-        existing = self.find(path)
+        existing = await self.find(path)
         if existing is not None and existing.sha256 == upload.blob.sha256:
             # Uploading the same file again changes nothing, also not its companions.
             companions, obsolete = [], ()
@@ -135,20 +135,18 @@ class Uploads:
         )
         return await self._services.publisher.publish(self._repository, release, staged, actor, index_project)
 
-    def _version_text(self, name: FileName, metadata: CoreMetadata) -> str:
+    async def _version_text(self, name: FileName, metadata: CoreMetadata) -> str:
         """The spelling of the version: that of the file that was published first."""
-        found = self._services.catalog.look_inline(
-            find_version, self._repository.id, name.project_key, name.version_key
-        )
+        found = await self._services.catalog.look(find_version, self._repository.id, name.project_key, name.version_key)
         return _spelling(name, metadata) if found is None else found.text
 
-    def find(self, path: str) -> File | None:
+    async def find(self, path: str) -> File | None:
         """The stored file at a path of this repository."""
-        return self._services.catalog.look_inline(files.find_file, self._repository.id, path)
+        return await self._services.catalog.look(files.find_file, self._repository.id, path)
 
-    def get(self, path: str) -> File:
+    async def get(self, path: str) -> File:
         """The stored file at a path. :raises NotFound: there is none"""
-        file = self.find(path)
+        file = await self.find(path)
         if file is None:
             raise NotFound("file", path.rsplit("/", 1)[-1])
         return file

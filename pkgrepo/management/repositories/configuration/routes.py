@@ -37,7 +37,7 @@ class Configuration(Handlers):
     )
     async def get(self, call: Call) -> dict[str, Any]:
         """The whole object, defaults filled in."""
-        return whole(self._fresh(call))
+        return whole(await self._fresh(call))
 
     @table.route(
         "PUT",
@@ -51,7 +51,7 @@ class Configuration(Handlers):
     )
     async def put(self, call: Call, body: dict[str, Any]) -> dict[str, Any]:
         """What is left out takes its default. The answer has C{warnings} if there are any; they may be sent back."""
-        repository = self._fresh(call)
+        repository = await self._fresh(call)
         call.check_unchanged(whole(repository))
         changed = await self._replace(call, repository, _without_warnings(body), "")
         answer: dict[str, Any] = self._with_warnings(changed, whole(changed))
@@ -81,7 +81,7 @@ class Configuration(Handlers):
     )
     async def get_part(self, call: Call, key: str) -> Value:
         """A part that is not set is null; the format's own key gives the fixed object."""
-        return Value(self._part(self._fresh(call), key))
+        return Value(self._part(await self._fresh(call), key))
 
     @table.route(
         "PUT",
@@ -95,7 +95,7 @@ class Configuration(Handlers):
     )
     async def put_part(self, call: Call, body: Any, key: str) -> Value:
         """Null takes the part back to its default; the format's own key replaces the fixed object."""
-        repository = self._fresh(call)
+        repository = await self._fresh(call)
         call.check_unchanged(self._part(repository, key))
         if is_whole(self._format(repository), key):
             if not isinstance(body, dict):
@@ -118,8 +118,8 @@ class Configuration(Handlers):
     def _format(self, repository: Repository) -> IFormat:
         return self._services.formats[repository.format]
 
-    def _fresh(self, call: Call) -> Repository:
-        fresh: Repository | None = self._catalog.look_inline(repositories.find_repository, call.repository.uid)
+    async def _fresh(self, call: Call) -> Repository:
+        fresh: Repository | None = await self._catalog.look(repositories.find_repository, call.repository.uid)
         if fresh is None:
             raise unknown(call.identity, call.repository.path)
         return fresh

@@ -116,10 +116,6 @@ class SqliteCatalog:
         """Run a query of a few indexed look-ups at once, in the calling (reactor) thread; it never suspends."""
         return self.peek(query, *args, **kwargs)
 
-    def look_inline(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """The inline ``look`` of before, for callers that do not await it yet."""
-        return self.peek(query, *args, **kwargs)
-
     def peek(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query of a few indexed look-ups now, in the calling (reactor) thread; never ``NOT_NOW``."""
         try:

@@ -437,7 +437,7 @@ async def test_a_form_logs_in_as_a_header_does(scene):
 async def test_a_bearer_token_stands_for_its_user_until_something_changes(scene):
     user = scene.user("alice")
     identity = await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)
-    issued = scene.bearer.issue(identity, [Access("main/r1/x", "main/r1", "x", ("pull",))])
+    issued = await scene.bearer.issue(identity, [Access("main/r1/x", "main/r1", "x", ("pull",))])
     header = b"Bearer " + issued.text.encode()
     found = await scene.authenticator.authenticate(header, HOME)
     assert (found.user_id, found.via, found.token_id) == (user.id, "bearer", None)
@@ -453,7 +453,7 @@ async def test_a_bearer_token_issued_for_an_access_token_ends_with_it(scene, cha
     user = scene.user("alice", user_manager=True)
     text, token = scene.token(user)
     identity = await scene.authenticator.authenticate(b"Bearer " + text.encode(), HOME)
-    header = b"Bearer " + scene.bearer.issue(identity, []).text.encode()
+    header = b"Bearer " + (await scene.bearer.issue(identity, [])).text.encode()
     assert (await scene.authenticator.authenticate(header, HOME)).token_id == token.id
     match change:
         case "revoke":
@@ -473,7 +473,7 @@ async def test_a_bearer_token_issued_for_an_access_token_ends_with_it(scene, cha
 async def test_a_bearer_token_keeps_the_networks_of_its_access_token(scene):
     text, _ = scene.token(scene.user("alice"), TokenLimits(cidrs=("192.0.2.0/24",)))
     identity = await scene.authenticator.authenticate(b"Bearer " + text.encode(), HOME)
-    header = b"Bearer " + scene.bearer.issue(identity, []).text.encode()
+    header = b"Bearer " + (await scene.bearer.issue(identity, [])).text.encode()
     await fails(scene, header, "198.51.100.1")
     assert (await scene.authenticator.authenticate(header, HOME)).via == "bearer"
 
@@ -482,12 +482,12 @@ async def test_a_bearer_token_keeps_the_networks_of_its_access_token(scene):
 async def test_a_bearer_token_with_somebody_elses_access_token_fails(scene):
     _, token = scene.token(scene.user("bob"))
     mixed = evolve(identity_of(scene.user("alice"), via="token"), token_id=token.id)
-    await fails(scene, b"Bearer " + scene.bearer.issue(mixed, []).text.encode())
+    await fails(scene, b"Bearer " + (await scene.bearer.issue(mixed, [])).text.encode())
 
 
 @pytest_twisted.ensureDeferred
 async def test_an_anonymous_bearer_token_is_nobody_narrowed(scene):
-    issued = scene.bearer.issue(ANONYMOUS, [Access("main/r1/x", "main/r1", "x", ("pull",))])
+    issued = await scene.bearer.issue(ANONYMOUS, [Access("main/r1/x", "main/r1", "x", ("pull",))])
     found = await scene.authenticator.authenticate(b"Bearer " + issued.text.encode(), HOME)
     assert found.anonymous
     assert found.via == "bearer"

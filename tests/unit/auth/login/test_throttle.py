@@ -5,6 +5,20 @@ from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.storage.catalog.people.login_unlocks import LoginUnlock
 from tests.support.auth import Time
+from tests.support.repositories import now
+
+
+class Unlocks:
+    """What was unlocked is told once, to whoever asks first."""
+
+    def __init__(self, new):
+        self._new = new
+
+    def now(self):
+        return [self._new.pop()] if self._new else []
+
+    async def read(self):
+        return self.now()
 
 
 @pytest.fixture
@@ -19,19 +33,19 @@ def throttle(clock):
 
 def fail(throttle, account, address, times):
     for _ in range(times):
-        throttle.admit(account, address)
+        now(throttle.admit(account, address))
         throttle.begin(account, address).end(failed=True)
 
 
 def wait(throttle, account, address):
     with pytest.raises(TooManyAttempts) as refused:
-        throttle.admit(account, address)
+        now(throttle.admit(account, address))
     return refused.value.retry_after_s
 
 
 def test_some_failures_are_free(throttle):
     fail(throttle, "bob", "192.0.2.1", 4)
-    throttle.admit("bob", "192.0.2.1")
+    now(throttle.admit("bob", "192.0.2.1"))
 
 
 def test_an_address_is_blocked_whatever_account_it_tries_next(throttle):
@@ -43,7 +57,7 @@ def test_an_account_is_blocked_whatever_address_comes_next(throttle):
     for last in range(5):
         fail(throttle, "bob", f"192.0.2.{last}", 1)
     assert wait(throttle, "bob", "198.51.100.1") == 60
-    throttle.admit("carol", "198.51.100.1")
+    now(throttle.admit("carol", "198.51.100.1"))
 
 
 def test_failures_spread_over_more_than_a_minute_do_not_add_up(throttle, clock):
@@ -73,7 +87,7 @@ def test_others_cannot_lock_an_owner_out_of_the_address_they_use(throttle):
     for last in range(5):
         fail(throttle, "bob", f"198.51.100.{last}", 1)
     wait(throttle, "bob", "198.51.100.77")
-    throttle.admit("bob", "192.0.2.1")
+    now(throttle.admit("bob", "192.0.2.1"))
 
 
 def test_a_known_address_may_not_guess_forever_either(throttle):
@@ -101,10 +115,10 @@ def test_an_ipv6_network_counts_as_one_address_and_mapped_ipv4_does_not(throttle
     for last in range(5):
         fail(throttle, f"user{last}", f"2001:db8::{last}", 1)
     wait(throttle, "x", "2001:db8::abcd")
-    throttle.admit("x", "2001:db8:0:1::1")
+    now(throttle.admit("x", "2001:db8:0:1::1"))
     for last in range(5):
         fail(throttle, f"other{last}", f"::ffff:192.0.2.{last}", 1)
-    throttle.admit("x", "::ffff:192.0.2.9")
+    now(throttle.admit("x", "::ffff:192.0.2.9"))
 
 
 @pytest.mark.parametrize("address", ["unix", "fe80::1%eth0", "not:an:address"])
@@ -124,13 +138,13 @@ def test_odd_addresses_are_counted_as_they_are(throttle, address):
 )
 def test_a_block_is_lifted_by_account_and_by_address(clock, unlock, freed, blocked):
     new = []
-    throttle = Throttle(limit=5, clock=clock, unlocks=lambda: [new.pop()] if new else [])
+    throttle = Throttle(limit=5, clock=clock, unlocks=Unlocks(new))
     fail(throttle, "bob", "192.0.2.1", 5)
     new.append(unlock)
     for account, address in blocked:
         wait(throttle, account, address)
     for account, address in freed:
-        throttle.admit(account, address)
+        now(throttle.admit(account, address))
     if blocked or freed:
         assert new == []
 
@@ -138,18 +152,18 @@ def test_a_block_is_lifted_by_account_and_by_address(clock, unlock, freed, block
 def test_a_known_pair_is_unlocked_by_either_of_its_parts(clock):
     for unlock in (LoginUnlock(1, "bob", ""), LoginUnlock(1, "", "192.0.2.1")):
         new = []
-        throttle = Throttle(limit=5, clock=clock, unlocks=lambda new=new: [new.pop()] if new else [])
+        throttle = Throttle(limit=5, clock=clock, unlocks=Unlocks(new))
         throttle.succeeded("bob", "192.0.2.1")
         fail(throttle, "bob", "192.0.2.1", 5)
         wait(throttle, "bob", "192.0.2.1")
         new.append(unlock)
-        throttle.admit("bob", "192.0.2.1")
+        now(throttle.admit("bob", "192.0.2.1"))
 
 
 def test_attempts_without_an_address_are_counted_by_account_only(throttle):
     fail(throttle, "bob", "", 5)
     wait(throttle, "bob", "")
-    throttle.admit("carol", "")
+    now(throttle.admit("carol", ""))
 
 
 def test_memory_is_bounded_and_the_busiest_guesser_is_remembered(throttle, monkeypatch):

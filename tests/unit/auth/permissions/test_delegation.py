@@ -13,6 +13,7 @@ from pkgrepo.storage.catalog.people.grants import set_permission
 from pkgrepo.storage.catalog.people.identity import find_user
 from pkgrepo.storage.catalog.people.projects import add_project, set_project_member
 from tests.support.auth import Scene
+from tests.support.repositories import now
 
 R, W, D, E, A = Action.READ, Action.WRITE, Action.DELETE, Action.EDIT, Action.ADMIN
 ALL = frozenset(Action)
@@ -36,7 +37,7 @@ class Case:
         identity = Identity(user_id=identity.user_id, username="giver", via="token", limits=limits)
         receiver = self.receiver if user is None else user
         try:
-            self.scene.authorizer.check_delegation(identity, receiver, [self.private, self.public], **changes)
+            now(self.scene.authorizer.check_delegation(identity, receiver, [self.private, self.public], **changes))
         except Forbidden:
             return False
         return True
@@ -87,7 +88,7 @@ def test_default_actions_are_given_by_whoever_holds_them_everywhere(
     receiver = None if new else case.receiver
     every = [case.private, case.public]
     try:
-        case.scene.authorizer.check_delegation(identity, receiver, every, default_actions=frozenset(given))
+        now(case.scene.authorizer.check_delegation(identity, receiver, every, default_actions=frozenset(given)))
     except Forbidden:
         assert not allowed
     else:

@@ -39,17 +39,17 @@ async def test_a_day_passes_between_two_collections_also_over_restarts(world, ma
     await make().run_once()
     clock.ms += DAY_MS - 1
     await make().run_once()
-    assert jobs.last(KIND, world.storage.uid) is None
+    assert await jobs.last(KIND, world.storage.uid) is None
     clock.ms += 1
     await make().run_once()
-    first = jobs.last(KIND, world.storage.uid)
+    first = await jobs.last(KIND, world.storage.uid)
     assert (first.state, first.result["young"], first.result["blobs"]) == ("done", 1, 0)  # used a day ago, no longer
     clock.ms += DAY_MS - 1
     await make().run_once()
-    assert jobs.last(KIND, world.storage.uid).uid == first.uid
+    assert (await jobs.last(KIND, world.storage.uid)).uid == first.uid
     clock.ms += 1
     await make().run_once()
-    assert jobs.last(KIND, world.storage.uid).result["freed"] == len(b"loose")
+    assert (await jobs.last(KIND, world.storage.uid)).result["freed"] == len(b"loose")
     assert world.copies() == []
 
 
@@ -65,11 +65,11 @@ async def test_one_that_finds_another_at_work_comes_again(world, make, jobs, clo
 
     uid = await jobs.begin(KIND, world.storage.uid, {}, work)
     await make().run_once()
-    assert jobs.last(KIND, world.storage.uid).uid == uid
+    assert (await jobs.last(KIND, world.storage.uid)).uid == uid
     held.callback(None)
     await jobs.wait(uid)
     await make().run_once()
-    assert jobs.last(KIND, world.storage.uid).uid != uid
+    assert (await jobs.last(KIND, world.storage.uid)).uid != uid
 
 
 @pytest_twisted.ensureDeferred
@@ -86,9 +86,9 @@ async def test_one_that_fails_is_told_and_comes_again(world, make, jobs, clock, 
     with monkeypatch.context() as patched:
         patched.setattr(world.stores, "of", fail)
         await daily.run_once()
-    assert jobs.last(KIND, world.storage.uid).state == "failed"
+    assert (await jobs.last(KIND, world.storage.uid)).state == "failed"
     await daily.run_once()
-    assert jobs.last(KIND, world.storage.uid).state == "done"
+    assert (await jobs.last(KIND, world.storage.uid)).state == "done"
 
 
 @pytest_twisted.ensureDeferred

@@ -7,7 +7,7 @@ from twisted.internet.task import Clock
 
 from pkgrepo.repositories.upkeep.jobs import Jobs
 from tests.support.catalog import HeldCatalog
-from tests.support.repositories import FixedClock
+from tests.support.repositories import FixedClock, now
 from tests.support.server import no_failures
 
 
@@ -39,7 +39,7 @@ def begin(jobs, work):
 
 
 def ended(jobs):
-    job = jobs.last("kind", "key")
+    job = now(jobs.last("kind", "key"))
     return job.state, dict(job.result)
 
 

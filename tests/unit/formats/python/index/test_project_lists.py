@@ -110,14 +110,14 @@ async def test_every_change_is_in_the_next_read(world: World) -> None:
 @pytest_twisted.ensureDeferred
 async def test_a_list_is_kept_until_a_name_changes(world: World) -> None:
     world.publish("a")
-    assert world.lists.ready(world.catalog, world.repository, JSON_PAGE) is None
+    assert world.lists.ready(world.catalog.tx, world.repository, JSON_PAGE) is None
     await world.names()
-    first = world.lists.ready(world.catalog, world.repository, JSON_PAGE)
+    first = world.lists.ready(world.catalog.tx, world.repository, JSON_PAGE)
     assert first is not None
     world.publish("a")
-    assert world.lists.ready(world.catalog, world.repository, JSON_PAGE) is first
+    assert world.lists.ready(world.catalog.tx, world.repository, JSON_PAGE) is first
     world.publish("b")
-    assert world.lists.ready(world.catalog, world.repository, JSON_PAGE) is None
+    assert world.lists.ready(world.catalog.tx, world.repository, JSON_PAGE) is None
 
 
 @pytest_twisted.ensureDeferred
@@ -151,4 +151,4 @@ async def test_lists_of_so_many_repositories_are_kept(world: World, monkeypatch:
     first, world.repository = world.repository, world.catalog.do(add_repository, "other")
     world.publish("mine")
     assert await world.names() == ["mine"]
-    assert world.lists.ready(world.catalog, first, JSON_PAGE) is None
+    assert world.lists.ready(world.catalog.tx, first, JSON_PAGE) is None

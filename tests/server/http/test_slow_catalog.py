@@ -1,0 +1,198 @@
+"""A server whose catalog answers when the test says so: who has to wait for it, and who has not."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_twisted
+import requests
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.internet.threads import deferToThread
+
+from pkgrepo import core
+from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.server import settings
+from tests.support.delayed_catalog import DelayedCatalog
+from tests.support.http_server import read_to_end
+from tests.support.patience import PATIENCE_S
+from tests.support.pyprojects import make_wheel
+from tests.support.server import turn, until
+
+pytestmark = pytest.mark.server
+
+FILENAME, DATA = make_wheel("demo", "1.0")
+BIG_NAME, BIG = make_wheel("big", "1.0", pad=16 * 1024 * 1024)  # more than the sockets of both ends hold
+REPOSITORIES = [
+    {"name": "py", "format": "python"},
+    {"name": "closed", "format": "python", "visibility": "private"},
+]
+PAGES = ("py/simple/demo/", f"py/packages/demo/1.0/{FILENAME}", "closed/simple/demo/")
+
+
+class HeldServer:
+    """A running server; from ``hold`` to ``release`` no question to its catalog is answered."""
+
+    def __init__(self, server: Any, catalog: DelayedCatalog, clock: Clock) -> None:
+        self.server = server
+        self.catalog = catalog
+        self._clock = clock
+
+    def hold(self) -> None:
+        self.catalog.delay_s = 2.0
+
+    async def release(self) -> None:
+        """Answer what was held back, and hold back nothing more."""
+        self.catalog.delay_s = 0.0
+        while self._clock.getDelayedCalls():
+            self._clock.advance(1.0)
+            await turn()
+
+    async def commit(self) -> None:
+        """Change something, as another process would."""
+        await self.catalog._catalog.write(settings.grow, "somewhere else")
+
+    def ask(self, path: str, method: str = "GET", **options: Any) -> Deferred[requests.Response]:
+        """A request's answer; it is made in a thread."""
+        send = partial(requests.request, timeout=PATIENCE_S, **options)
+        return deferToThread(send, method, f"{self.server.url}/{path}")
+
+    def page(self, path: str) -> Deferred[requests.Response]:
+        """The answer to a request below the storage's address, with the credentials that it needs."""
+        auth = self.server.admin if path.startswith("closed") else None
+        return self.ask(f"repositories/main/{path}", auth=auth)
+
+    async def publish(self, name: str, project: str, data: bytes, repository: str = "py") -> None:
+        path = f"repositories/main/{repository}/{project}/1.0/{name}"
+        assert (await self.ask(path, "PUT", data=data, auth=self.server.admin)).status_code == 201
+
+    def connect(self, *lines: str) -> socket.socket:
+        """A connection on which a head was sent."""
+        parts = urlsplit(self.server.url)
+        client = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_S)
+        client.sendall("\r\n".join((*lines, "Host: a", "", "")).encode())
+        return client
+
+
+@pytest_twisted.async_yield_fixture
+async def held(make_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    clock = Clock()
+
+    def make(path: Any, *, reactor: Any) -> DelayedCatalog:
+        return DelayedCatalog(SqliteCatalog(path, reactor=reactor), clock, 0.0)
+
+    monkeypatch.setattr(core, "SqliteCatalog", make)
+    server = await make_server(bootstrap__repositories=REPOSITORIES)
+    held = HeldServer(server, server.service.assembly.core.catalog, clock)
+    for repository in ("py", "closed"):
+        await held.publish(FILENAME, "demo", DATA, repository)
+    for path in PAGES:  # the first verifies the credentials, and what is read is kept
+        assert (await held.page(path)).status_code == 200
+    await held.server.service.assembly.core.wait_idle()
+    for path in PAGES:
+        assert (await held.page(path)).status_code == 200
+    yield held
+    await held.release()
+
+
+@pytest_twisted.ensureDeferred
+async def test_hot_reads_pings_and_health_do_not_ask_the_catalog(held: HeldServer) -> None:
+    held.hold()
+    waiting = held.page("py/simple/other/")  # nobody has read this one: it waits
+    await until(lambda: held.catalog.asked and held.catalog._waiting)
+    asked = held.catalog.asked
+    for path in PAGES:
+        assert (await held.page(path)).status_code == 200
+    assert (await held.ask("v2/")).status_code == 200  # requests is one of the programs that probe
+    assert (await held.ask("v2/", auth=held.server.admin)).status_code == 200
+    assert (await held.ask("v2/", headers={"User-Agent": "containerd/2.0"})).status_code == 401
+    assert (await held.ask("healthz")).status_code == 200
+    assert held.catalog.asked == asked
+    assert not waiting.called
+    await held.release()
+    assert (await waiting).status_code == 404
+
+
+@pytest_twisted.ensureDeferred
+async def test_after_a_commit_reads_wait_together_and_who_asks_nothing_of_it_does_not(held: HeldServer) -> None:
+    held.hold()
+    await held.commit()
+    asked = held.catalog.asked
+    waiting = [held.page("py/simple/demo/") for _ in range(8)]
+    await until(lambda: len(held.server.service.assembly.site.channels) >= 8 and held.catalog.asked > asked)
+    assert (await held.ask("healthz")).status_code == 200
+    assert (await held.ask("v2/")).status_code == 200
+    assert held.catalog.asked == asked + 1  # the configuration, for all of them
+    assert not any(each.called for each in waiting)
+    await held.release()
+    assert [(await each).status_code for each in waiting] == [200] * 8
+    held.hold()
+    assert (await held.page("py/simple/demo/")).status_code == 200
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stream_under_way_goes_on(held: HeldServer) -> None:
+    await held.publish(BIG_NAME, "big", BIG)
+    client = held.connect(f"GET /repositories/main/py/packages/{BIG_NAME} HTTP/1.1")
+    assert await deferToThread(client.recv, 9) == b"HTTP/1.1 "
+    held.hold()
+    received = deferToThread(read_to_end, client)
+    await held.commit()
+    # To its end the client would wait for the server to close the connection: it has asked for that here.
+    client.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    answer = await received
+    assert BIG in answer
+    client.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_body_that_comes_before_its_leave_is_kept_and_one_that_waits_is_invited(held: HeldServer) -> None:
+    await held.commit()
+    held.hold()
+    credentials = requests.auth._basic_auth_str(*held.server.admin)
+    head = [f"Authorization: {credentials}", f"Content-Length: {len(BIG)}", "Connection: close"]
+    eager = held.connect(f"PUT /repositories/main/py/big/1.0/{BIG_NAME} HTTP/1.1", *head)
+    sending = deferToThread(eager.sendall, BIG)
+    polite = held.connect(f"PUT /repositories/main/closed/big/1.0/{BIG_NAME} HTTP/1.1", *head, "Expect: 100-continue")
+    reply = deferToThread(polite.recv, 100)
+    await until(lambda: len(held.server.service.assembly.site.channels) == 2 and held.catalog._waiting)
+    for _ in range(20):
+        await turn()
+    assert not reply.called
+    await held.release()
+    assert (await reply).startswith(b"HTTP/1.1 100 ")
+    await deferToThread(polite.sendall, BIG)
+    await sending
+    for client in (eager, polite):
+        assert b" 201 " in (await deferToThread(read_to_end, client)).split(b"\r\n")[0]
+        client.close()
+    for repository in ("py", "closed"):
+        assert (await held.page(f"{repository}/packages/{BIG_NAME}")).content == BIG
+
+
+@pytest_twisted.ensureDeferred
+async def test_clients_that_leave_while_the_catalog_is_asked_leave_nothing_behind(held: HeldServer) -> None:
+    site = held.server.service.assembly.site
+    await held.commit()
+    held.hold()
+    credentials = f"Authorization: {requests.auth._basic_auth_str(*held.server.admin)}"
+    leavers = [
+        held.connect("GET /repositories/main/py/simple/demo/ HTTP/1.1"),
+        held.connect("GET /repositories/main/closed/simple/demo/ HTTP/1.1", credentials),
+        held.connect("GET /api/repository HTTP/1.1", credentials),
+        held.connect("GET /v2/main/none/image/manifests/latest HTTP/1.1", credentials),
+        held.connect(f"PUT /repositories/main/py/other/1.0/{FILENAME} HTTP/1.1", credentials, "Content-Length: 9"),
+    ]
+    stayer = held.page("py/simple/demo/")
+    await until(lambda: len(site.channels) == 6 and held.catalog._waiting)
+    for each in leavers:
+        each.close()
+    await until(lambda: len(site.channels) == 1)
+    await held.release()
+    assert (await stayer).status_code == 200  # who shared the query with those that left
+    assert (await held.page("closed/simple/demo/")).status_code == 200

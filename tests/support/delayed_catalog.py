@@ -1,0 +1,103 @@
+"""A catalog that takes its time over every answer, as an engine behind a network does."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from zope.interface import implementer
+
+from pkgrepo.interfaces import NOT_NOW, ICatalog, NotNow
+
+
+@implementer(ICatalog)
+class DelayedCatalog:
+    """
+    Another catalog, behind ``delay_s`` seconds: half of them pass before it is asked, and half before it is heard.
+
+    It never answers at once, so ``peek`` declines. The generation is known without a delay. With a ``delay_s`` of 0
+    nothing is delayed, and ``peek`` declines all the same. A ``timer`` that stands still holds every answer back.
+    """
+
+    def __init__(self, catalog: Any, timer: IReactorTime, delay_s: float) -> None:
+        self.delay_s = delay_s
+        self.asked = 0  # looks, scans and writes so far
+        self._catalog = catalog
+        self._timer = timer
+        self._waiting: set[Deferred[None]] = set()
+
+    async def start(self) -> None:
+        await self._catalog.start()
+
+    async def wait_idle(self) -> bool:
+        waited = bool(self._waiting)
+        while self._waiting:
+            await next(iter(self._waiting))
+        return any([waited, await self._catalog.wait_idle()])
+
+    async def stop(self) -> None:
+        await self.wait_idle()
+        await self._catalog.stop()
+
+    def generation(self) -> int:
+        generation: int = self._catalog.generation()
+        return generation
+
+    def moment(self) -> AbstractContextManager[int]:
+        moment: AbstractContextManager[int] = self._catalog.moment()
+        return moment
+
+    def peek(self, query: Any, /, *_args: Any, **_kwargs: Any) -> NotNow:
+        return NOT_NOW
+
+    async def look(self, query: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return await self._later(lambda: self._catalog.look(query, *args, **kwargs))
+
+    def scan(self, query: Any, /, *args: Any, **kwargs: Any) -> Deferred[Any]:
+        return self._later(lambda: self._catalog.scan(query, *args, **kwargs))
+
+    def write(self, command: Any, /, *args: Any, **kwargs: Any) -> Deferred[Any]:
+        return self._later(lambda: self._catalog.write(command, *args, **kwargs))
+
+    def _later(self, ask: Callable[[], Awaitable[Any]]) -> Deferred[Any]:
+        """What is asked, later. It is asked, and counts as under way, also when nobody waits for it any more."""
+        self.asked += 1
+        answer: Deferred[Any] = Deferred()
+        ended: Deferred[None] = Deferred()
+        self._waiting.add(ended)
+
+        def end(result: Any) -> None:
+            self._waiting.discard(ended)
+            answer.callback(result)
+            ended.callback(None)
+
+        async def run() -> Any:
+            await self._sleep()
+            try:
+                return await ask()
+            finally:
+                await self._sleep()
+
+        Deferred.fromCoroutine(run()).addBoth(end)
+        return answer
+
+    async def _sleep(self) -> None:
+        if self.delay_s:
+            woken: Deferred[None] = Deferred()
+            self._timer.callLater(self.delay_s / 2, woken.callback, None)
+            await woken
+
+
+def delay_catalogs(delay_s: float) -> None:
+    """Have every server that is made in this process from now on use a delayed catalog."""
+    from pkgrepo import core
+
+    sqlite = core.SqliteCatalog
+
+    def make(path: Any, *, reactor: Any) -> DelayedCatalog:
+        return DelayedCatalog(sqlite(path, reactor=reactor), reactor, delay_s)
+
+    core.SqliteCatalog = make  # type: ignore[assignment,misc]

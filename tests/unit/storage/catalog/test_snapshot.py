@@ -1,0 +1,119 @@
+"""Values in memory that are of the catalog's current generation, or known not to be."""
+
+from __future__ import annotations
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+
+from pkgrepo.storage.catalog.server import settings
+from pkgrepo.storage.catalog.snapshot import Snapshot
+from tests.support.catalog import MemoryCatalog
+from tests.support.delayed_catalog import DelayedCatalog
+
+
+class Held:
+    """A snapshot over a catalog whose answers come when the test moves the clock."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.memory = MemoryCatalog()
+        self.catalog = DelayedCatalog(self.memory, self.clock, 0.2)
+        self.snapshot = Snapshot(self.catalog, lambda reader, _before: settings.get(reader, "serial"), None)
+
+    def refresh(self) -> Deferred[None]:
+        return Deferred.fromCoroutine(self.snapshot.refresh())
+
+    def grow(self) -> None:
+        self.memory.do(settings.grow, "serial")
+
+
+@pytest.fixture
+def held() -> Held:
+    return Held()
+
+
+def test_where_the_catalog_answers_at_once_the_value_is_always_current() -> None:
+    catalog = MemoryCatalog()
+    snapshot = Snapshot(catalog, lambda reader, _before: settings.get(reader, "serial"), None)
+    for number in range(1, 4):
+        catalog.do(settings.grow, "serial")
+        assert snapshot.refresh_now()
+        assert snapshot.value == str(number)
+
+
+def test_nothing_is_read_while_the_generation_stands() -> None:
+    catalog = MemoryCatalog()
+    read = []
+    snapshot = Snapshot(catalog, lambda _reader, before: read.append(before), None)
+    for _ in range(3):
+        assert snapshot.refresh_now()
+    assert len(read) == 1
+
+
+def test_a_query_gets_the_value_before_it() -> None:
+    catalog = MemoryCatalog()
+    snapshot: Snapshot[tuple[int, ...]] = Snapshot(catalog, lambda _reader, before: (*before, len(before)), ())
+    for _ in range(3):
+        catalog.do(settings.grow, "serial")
+        snapshot.refresh_now()
+    assert snapshot.value == (0, 1, 2)
+
+
+def test_where_it_does_not_answer_at_once_the_value_waits_for_a_refresh(held: Held) -> None:
+    held.grow()
+    assert not held.snapshot.refresh_now()
+    waiting = held.refresh()
+    assert not waiting.called
+    held.clock.pump([0.1, 0.1])
+    assert waiting.called
+    assert held.snapshot.refresh_now()
+    assert held.snapshot.value == "1"
+
+
+def test_a_hundred_who_ask_after_one_commit_share_one_query(held: Held) -> None:
+    held.grow()
+    waiting = [held.refresh() for _ in range(100)]
+    held.clock.pump([0.1, 0.1])
+    assert all(each.called for each in waiting)
+    assert held.catalog.asked == 1
+
+
+def test_who_asks_after_another_commit_does_not_get_what_was_asked_before_it(held: Held) -> None:
+    held.grow()
+    first = held.refresh()
+    held.clock.advance(0.1)  # the first query is answered, and its answer on the way
+    held.grow()
+    second = held.refresh()
+    held.clock.advance(0.1)
+    assert (first.called, second.called) == (True, False)
+    assert not held.snapshot.refresh_now()
+    held.clock.advance(0.1)
+    assert held.snapshot.value == "2"
+    assert held.snapshot.refresh_now()
+
+
+def test_a_late_answer_does_not_replace_a_newer_one(held: Held) -> None:
+    held.grow()
+    held.catalog.delay_s = 10
+    late = held.refresh()
+    held.clock.advance(5)
+    held.grow()
+    held.catalog.delay_s = 0.2
+    held.refresh()
+    held.clock.pump([0.1, 0.1])
+    assert held.snapshot.value == "2"
+    held.clock.advance(5)
+    assert late.called
+    assert held.snapshot.value == "2"
+    assert held.snapshot.refresh_now()
+
+
+def test_one_who_leaves_takes_the_query_from_nobody(held: Held) -> None:
+    held.grow()
+    leaver, stayer = held.refresh(), held.refresh()
+    leaver.addErrback(lambda _: "left")
+    leaver.cancel()
+    held.clock.pump([0.1, 0.1])
+    assert stayer.called
+    assert held.snapshot.value == "1"
