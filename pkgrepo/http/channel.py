@@ -38,8 +38,8 @@ from pkgrepo.http.reading.framing import BodyFraming, MalformedChunks
 from pkgrepo.http.reading.head import (
     BadHead,
     FieldBlock,
+    check_part_of_head,
     check_version,
-    find_fault_in_part,
     parse_fields,
     parse_request_line,
 )
@@ -155,8 +155,8 @@ class Channel(ConnectionWriter):
             self._update_reading()
 
     def _process_buffer(self) -> None:
-        held, self._buffer = self._buffer, b""
-        self._process(held)
+        data, self._buffer = self._buffer, b""
+        self._process(data)
 
     def _process(self, data: bytes) -> None:
         """Begin the requests in ``data``, as long as each is answered at once; buffer the rest."""
@@ -167,10 +167,11 @@ class Channel(ConnectionWriter):
                 break
             begun += 1
             end = data.find(b"\r\n\r\n", at)
-            if end < 0 or end - at > self.site.limits.header_bytes:
-                self._check_incomplete_head(data, at, end)
-                break
             try:
+                if end < 0 or end - at > self.site.limits.header_bytes:
+                    check_part_of_head(data, at, end, self.site.limits)
+                    self._timeouts.start_head(self.site.seconds())
+                    break
                 self._begin_request(data, at, end)
             except BadHead as bad:
                 self.refuse(bad.status, str(bad))
@@ -185,15 +186,6 @@ class Channel(ConnectionWriter):
     def _resume_input(self) -> None:
         if self.state is HEAD and self._buffer and not self._blocked:
             self._process_buffer()
-
-    def _check_incomplete_head(self, data: bytes, at: int, end: int) -> None:
-        """Refuse a head that is too long, or already malformed; else start its deadline."""
-        if (len(data) if end < 0 else end) - at > self.site.limits.header_bytes:
-            self.refuse(431, f"the request head is longer than {self.site.limits.header_bytes} bytes")
-        elif fault := find_fault_in_part(data, at):
-            self.refuse(400, fault)
-        else:
-            self._timeouts.start_head(self.site.seconds())
 
     def _begin_request(self, data: bytes, at: int, end: int) -> None:
         """Parse the head ``data[at:end]`` and process its request."""
@@ -297,10 +289,8 @@ class Channel(ConnectionWriter):
         """Pause or resume reading from the socket, as the state demands."""
         if self.state is CLOSED:
             return
-        paused = self._body_paused or self._reads.paused
-        reading = not (
-            paused or len(self._buffer) > BUFFER_LIMIT or (self._blocked and self.state in (HEAD, ANSWERING))
-        )
+        full = len(self._buffer) > BUFFER_LIMIT or (self._blocked and self.state in (HEAD, ANSWERING))
+        reading = not (self._body_paused or self._reads.paused or full)
         if reading != self._reading:
             self._reading = reading
             transport: Any = self.transport
@@ -332,9 +322,8 @@ class Channel(ConnectionWriter):
             self.persistent = False
         headers.removeHeader(b"connection")
         lines = [b"%s: %s\r\n" % (name, value) for name, values in headers.getAllRawHeaders() for value in values]
-        self.write(
-            b"HTTP/1.1 %s %s\r\n%s%s" % (code, reason, b"".join(lines), self.common_fields(self.request.raw_request_id))
-        )
+        common = self.common_fields(self.request.raw_request_id)
+        self.write(b"HTTP/1.1 %s %s\r\n%s%s" % (code, reason, b"".join(lines), common))
 
     def requestDone(self, request: Request) -> None:
         """End the request: its answer is written."""
@@ -402,7 +391,7 @@ class Channel(ConnectionWriter):
 
     def _progress(self) -> tuple[int, int] | None:
         """A value that changes when the client reads something; None when nothing waits to be read."""
-        held = self.unsent()
-        if not held and not self._blocked and (self.transfer is None or not self.transfer.waits_for_client):
+        unsent = self.unsent()
+        if not unsent and not self._blocked and (self.transfer is None or not self.transfer.waits_for_client):
             return None
-        return self.request.sentLength if self.request is not None else 0, held
+        return self.request.sentLength if self.request is not None else 0, unsent

@@ -99,13 +99,18 @@ def _other_form(method: bytes, target: bytes, version: bytes) -> RequestLine:
     return RequestLine(method, path if path[:1] == b"/" else b"/" + path, absolute[1], is_http_1_1)
 
 
-def find_fault_in_part(data: bytes, at: int) -> str:
-    """A sentence for the client on what is wrong with ``data[at:]``, the beginning of a head; empty if nothing is."""
+def check_part_of_head(data: bytes, at: int, end: int, limits: HttpLimits) -> None:
+    """
+    Check a head that begins at ``at`` and is incomplete (``end`` is negative) or ends at ``end``, beyond its limit.
+
+    :raises BadHead: it is too long, or malformed already
+    """
+    if (len(data) if end < 0 else end) - at > limits.header_bytes:
+        raise BadHead(431, f"the request head is longer than {limits.header_bytes} bytes")
     if data.startswith(_TLS_HANDSHAKE, at):  # container clients try TLS first
-        return "the client speaks TLS, and this address does not"
+        raise BadHead(400, "the client speaks TLS, and this address does not")
     if data.count(b"\n", at) != data.count(b"\r\n", at):
-        return "a header line does not end with CR LF"
-    return ""
+        raise BadHead(400, "a header line does not end with CR LF")
 
 
 def parse_fields(raw: bytes, limits: HttpLimits) -> FieldBlock:
