@@ -12,11 +12,11 @@ from pkgrepo.composition.formats import background_services, caches, ping_answer
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
 from pkgrepo.config import Config
+from pkgrepo.gateway.answer_cache import AnswerCache, CachedAnswer
+from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.content import Files
-from pkgrepo.gateway.early_reads import EarlyReads
-from pkgrepo.gateway.front_door import FrontDoor
-from pkgrepo.gateway.hot_answers import Entry, HotAnswers
 from pkgrepo.gateway.mounts import Mounts
+from pkgrepo.gateway.root_app import RootApp
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import Site
@@ -40,7 +40,7 @@ class Assembly:
         self._config = config
         self._reactor = reactor
         self._listener = Listener(config, reactor, registry=self.core.registry, in_thread=self.core.pools.disk)
-        self._cache: ResponseCache[Entry] = ResponseCache(HOT_BYTES)
+        self._cache: ResponseCache[CachedAnswer] = ResponseCache(HOT_BYTES)
         self._running = MultiService()
 
     @property
@@ -68,15 +68,15 @@ class Assembly:
         lag = ReactorLag(reactor)
         management = self._management(services, identification, lag)
         branches = management.branches() | root_branches(core.formats, services, management.token_resource())
-        self.site.resource = FrontDoor(mounts=mounts, access=services.access, branches=branches).app.resource()
-        self.site.early = EarlyReads(
+        self.site.resource = RootApp(mounts=mounts, access=services.access, branches=branches).app.resource()
+        self.site.early = CachedReads(
             catalog=core.catalog,
             mounts=mounts,
             images=core.images,
             access=services.access,
             downloads=core.downloads,
-            hot=services.hot,
-            welcome=ping_answers(core.formats),
+            answer_cache=services.answer_cache,
+            ping_answers=ping_answers(core.formats),
         )
         self._listener.watch_certificate()
         for service in (
@@ -120,7 +120,7 @@ class Assembly:
             clock=core.clock,
             access=identification.access,
             files=Files(registry=core.registry, stores=core.stores),
-            hot=HotAnswers(core.catalog, self._cache, core.clock),
+            answer_cache=AnswerCache(core.catalog, self._cache, core.clock),
             downloads=core.downloads,
             searches=SearchIndexCache(core.catalog, core.clock, self._reactor),
             accounts=identification.accounts,

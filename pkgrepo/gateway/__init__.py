@@ -1,5 +1,5 @@
 """
-Where HTTP meets the repositories: who asks, for which repository, and how bytes leave and arrive.
+Between HTTP and the repositories: callers, mounts, request bodies, files as answers, and cached answers.
 
-Every format stands on this room, so that a path is split, a caller checked, a file sent and an error told in one way.
+All formats use this room, so that each of these is done in one way.
 """

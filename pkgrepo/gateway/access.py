@@ -1,4 +1,4 @@
-"""Who asks, and whether they may."""
+"""Identification of the caller, and checks of their permissions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SAFE_METHODS = (b"GET", b"HEAD")
 
 class Access:
     """
-    The one way from a request to an identity, and from an identity to leave.
+    Identifies callers and checks their permissions.
 
-    ``public_url`` is the server's address where it may differ from what requests say.
+    ``public_url`` is the server's address if it may differ from what requests say.
     """
 
     def __init__(self, authenticator: IAuthenticator, authorizer: IAuthorizer, public_url: str = "") -> None:
@@ -27,7 +27,7 @@ class Access:
         self._public_url = public_url
 
     def recall(self, request: Request) -> Identity | None:
-        """The caller, when that is known without waiting."""
+        """The caller, if known without waiting."""
         header = request.header(b"authorization")
         if header is None:
             return ANONYMOUS
@@ -36,13 +36,13 @@ class Access:
 
     def check_origin(self, request: Request) -> None:
         """
-        Keep pages of other sites from sending what changes something.
+        Refuse requests by which a page of another site would change something (CSRF).
 
-        Credentials may be what a browser remembers, or in a form. Bodies are read whatever their declared type, so the
-        type protects from nothing; browsers name the page's origin in every request that changes something (Fetch
+        Credentials may be ones that a browser stores, or in a form. Bodies are read whatever their declared type, so
+        the type is no protection. Browsers send the page's origin with every request that changes something (Fetch
         standard, section 3.2).
 
-        :raises Refusal: the page is of another site than the server's
+        :raises Refusal: the page is of another site
         """
         origin = request.header(b"origin")
         if origin is None or request.method in SAFE_METHODS:
@@ -53,12 +53,12 @@ class Access:
 
     async def identify(self, request: Request, *, blank: bool = False, counted: bool = True) -> Identity:
         """
-        The caller; with ``blank`` nobody stands behind a Basic header with an empty name and password.
+        The caller; with ``blank`` a Basic header with an empty name and password is anonymous.
 
-        It is ``counted`` as a use of a token, unless the request is asked about again.
+        With ``counted`` it counts as a use of the token; a request counts once.
 
         :raises AuthenticationFailed, TooManyAttempts: the credentials are wrong, or guessed at
-        :raises Refusal: a page of another site uses what a browser remembers
+        :raises Refusal: a page of another site uses credentials that a browser stores
         """
         header = request.header(b"authorization")
         if header is None or (blank and is_blank(header)):
@@ -110,10 +110,10 @@ class Access:
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> None:
         """
-        Let the caller pass, or say why not.
+        Check that the caller may do this.
 
         :raises RepositoryInactive: it is switched off
-        :raises AuthenticationRequired: an anonymous caller might do better with credentials
+        :raises AuthenticationRequired: the caller is anonymous; credentials may help
         :raises Forbidden: the caller is known; the sentence says which rule decided
         """
         if not await self.may(identity, action, repository, package):
@@ -125,7 +125,7 @@ class Access:
 
     async def require_member(self, identity: Identity, repository: Repository, package: str) -> None:
         """
-        Let a member of the project that owns a package pass; see L{IAuthorizer.check_project_member}.
+        Check that the caller is a member of the project of a package; see L{IAuthorizer.check_project_member}.
 
         :raises Forbidden: naming the project
         """
@@ -134,7 +134,7 @@ class Access:
     async def admit(
         self, request: Request, action: Action, repository: Repository, package: str | None = None
     ) -> Identity:
-        """The caller, once it is clear that they may do this."""
+        """The caller, after L{require}."""
         request.repository = repository.path
         identity = await self.identify(request)
         await self.require(identity, action, repository, package)
@@ -142,12 +142,12 @@ class Access:
 
 
 def actor_of(request: Request, identity: Identity) -> Actor:
-    """Who did it, for events and the audit."""
+    """The caller as an actor in events and the audit log."""
     return Actor.of(identity, address=request.client_address, request_id=request.request_id)
 
 
 def unknown(identity: Identity, repository: str) -> PkgrepoError:
-    """The error for a repository that does not exist, or not for this caller, who wrote it so."""
+    """The error for a repository that does not exist or that this caller may not know of; it repeats their spelling."""
     if identity.anonymous:
         return AuthenticationRequired(f"there is no repository {repository} here, or it needs credentials")
     return NotFound("repository", repository)

@@ -1,4 +1,4 @@
-"""Request bodies: inflated when they come compressed, and small ones as JSON."""
+"""Request bodies: decompressed, with a limit on their size, and small ones as JSON."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SMALL_VALUES: Final = 5000  # of such a document, which is parsed by the reactor
 
 async def read_pieces(request: Request) -> AsyncIterator[bytes]:
     """
-    The body in pieces, decoded; npm compresses what it sends for an audit, and may compress anything.
+    The body in pieces, decompressed; npm compresses what it sends for an audit, and may compress any body.
 
-    :raises Refusal: it comes in a coding that is not known; :raises Invalid: it is damaged
+    :raises Refusal: its content coding is unknown; :raises Invalid: it is damaged
     """
     coding = (request.header(b"content-encoding") or b"identity").strip().lower()
     if coding in (b"identity", b""):
@@ -32,10 +32,10 @@ async def read_pieces(request: Request) -> AsyncIterator[bytes]:
         raise Refusal(415, "bodies are taken plain or compressed with gzip", headers=((b"Accept-Encoding", b"gzip"),))
     inflater = zlib.decompressobj(31)
     async for chunk in request.body:
-        waiting, piece = chunk, b""
-        while waiting or len(piece) == PIECE:  # a full piece may leave more inside
-            piece = _inflate(inflater, waiting)
-            waiting = inflater.unconsumed_tail
+        rest, piece = chunk, b""
+        while rest or len(piece) == PIECE:  # after a full piece there may be more in the inflater
+            piece = _inflate(inflater, rest)
+            rest = inflater.unconsumed_tail
             if piece:
                 yield piece
             if len(piece) == PIECE:  # a few KiB may become MiB
@@ -45,7 +45,7 @@ async def read_pieces(request: Request) -> AsyncIterator[bytes]:
 
 
 async def read_body(request: Request, limit: int = SMALL_BODY) -> bytes:
-    """The whole body, decoded. :raises TooLarge: it is longer than ``limit`` bytes, before or after decoding"""
+    """The whole body, decompressed. :raises TooLarge: it is longer than ``limit`` bytes, compressed or not"""
     request.body.limit = limit
     parts: list[bytes] = []
     size = 0
@@ -58,14 +58,14 @@ async def read_body(request: Request, limit: int = SMALL_BODY) -> bytes:
 
 
 async def read_json(request: Request, limit: int = SMALL_BODY) -> Any:
-    """What the body says in JSON, None when it is empty. :raises Invalid: it is none"""
+    """The value of a JSON body, None when it is empty. :raises Invalid: it is malformed, or has too many values"""
     body = await read_body(request, limit)
     check_values(body, SMALL_VALUES, "the body")
     return decode_json(body) if body.strip() else None
 
 
 async def read_object(request: Request, limit: int = SMALL_BODY) -> dict[str, Any]:
-    """The same where it must be an object, or nothing. :raises Invalid: it is none"""
+    """The value of a body that is a JSON object, or empty. :raises Invalid: it is another value, or as above"""
     value = await read_json(request, limit)
     if value is None:
         return {}

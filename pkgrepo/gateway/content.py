@@ -1,4 +1,4 @@
-"""Stored files and rendered documents as answers: the one download path."""
+"""Stored files and rendered documents as answers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pkgrepo.repositories.stores import Stores
 
 Encoding = Literal["identity", "gzip", "zstd"]
 
-SMALL = 64 * 1024  # bytes; up to this a file is kept and sent from memory
+SMALL = 64 * 1024  # bytes; up to this a file is cached and sent from memory
 YEAR = 31_536_000
 
-# What a package holds is its publisher's: a browser must neither run it nor guess at it.
+# Files of packages come from their publishers: a browser must neither run them nor guess their type.
 SAFE: Fields = (
     (b"Content-Disposition", b"attachment"),
     (b"Content-Security-Policy", b"sandbox; default-src 'none'"),
@@ -28,7 +28,7 @@ SAFE: Fields = (
 
 
 def is_private(repository: Repository) -> bool:
-    """Whether answers may only be kept by the client that got them."""
+    """Whether only the client that got an answer may cache it."""
     return repository.visibility is not Visibility.PUBLIC or repository.auth_enabled
 
 
@@ -42,7 +42,7 @@ def file_cache_control(repository: Repository) -> bytes:
 
 
 def document_cache_control(repository: Repository) -> bytes:
-    """Documents may change any moment: keep them, ask each time."""
+    """Documents may change at any time: clients cache them, and revalidate each time."""
     return b"private, no-cache" if is_private(repository) else b"no-cache"
 
 
@@ -55,7 +55,7 @@ class Files:
 
     async def answer(self, repository: Repository, file: File, headers: Fields = SAFE) -> Answer:
         """
-        A file of a repository, as it is sent: ranges, validators, immutable unless ``headers`` say otherwise.
+        A file of a repository, with ranges and validators; immutable unless ``headers`` say otherwise.
 
         :raises BlobMissing: the storage has lost the bytes
         """
@@ -81,7 +81,7 @@ class Files:
 
     async def read(self, storage_id: int, locator: str, size: int) -> bytes:
         """
-        Stored bytes in memory; how many these may be is the caller's business.
+        Stored bytes in memory; the caller bounds their size.
 
         :raises BlobMissing: the storage has lost them
         """
@@ -93,7 +93,7 @@ class Files:
 
 
 def sends_all(request: Request, answer: Answer) -> bool:
-    """Whether a request gets the whole body of an answer: no part of it, no head alone, no word that it has it."""
+    """Whether a request gets the whole body of an answer: no range, no HEAD, no 304."""
     selection = select(request.method, request.fields, answer)
     return request.method == b"GET" and (selection.status, selection.start, selection.end) == (200, 0, answer.size)
 
@@ -114,7 +114,7 @@ def _open(store: IBlobStore, locator: str) -> int:
 def document_answer(
     document: Document, encoding: Encoding, headers: Fields, last_modified: int | None = None
 ) -> Answer:
-    """A rendered document in one of its codings; each has its own strong validator."""
+    """A rendered document in one of its content codings; each has its own strong ETag."""
     body, suffix = document.body, ""
     if encoding == "gzip" and document.gzip is not None:
         body, suffix = document.gzip, "-gz"
@@ -133,6 +133,6 @@ def document_answer(
 
 
 def choose_encoding(accept_encoding: bytes | None) -> Encoding:
-    """The coding in which a client likes a document best; what it forbids altogether, it gets plain."""
+    """The content coding that a client prefers; ``identity`` if it accepts none."""
     best = best_encoding(accept_encoding, (b"zstd", b"gzip", b"identity"))
     return "zstd" if best == b"zstd" else "gzip" if best == b"gzip" else "identity"

@@ -1,10 +1,10 @@
 """
-Which repository an image's name belongs to.
+The repository of an image, by the image's name.
 
-Container clients know one server with one tree of names. The first rule that fits counts:
+Container clients see one server with one tree of names. The first matching rule applies:
 
 =================  =============================================================  =======================
-rule               holds when                                                     the image is
+rule               matches if                                                     the image is
 =================  =============================================================  =======================
 host               the host that the client used stands for a repository          the whole name
 prefix             the first two segments are a storage and a container           what follows them
@@ -46,7 +46,7 @@ class ImageAddress:
 
 
 @frozen
-class _Choice:
+class _Default:
     """The default repository, and the names of all storages in lower case, as of a serial of the configuration."""
 
     serial: int
@@ -65,11 +65,11 @@ class ImageAddresses:
     def __init__(self, registry: Registry, *, default: str = "", hosts: Iterable[str] = ()) -> None:
         self._registry = registry
         self._setting = default
-        self._chosen = _Choice(-1, None, frozenset())
+        self._default = _Default(-1, None, frozenset())
         self._hosts = {host.lower(): path for host, _, path in (each.partition("=") for each in hosts)}
 
     def find(self, authority: bytes | None, name: str) -> ImageAddress | None:
-        """The image that a client means by a name at a host, whether or not it exists; None without a repository."""
+        """The image of a name at a host, whether or not it exists; None without a repository."""
         bound = self.of_host(authority)
         if bound is not None:
             return ImageAddress(bound, name)
@@ -82,7 +82,7 @@ class ImageAddresses:
         return self.find_default(authority, name)
 
     def find_default(self, authority: bytes | None, name: str) -> ImageAddress | None:
-        """What a name means where its first segments name no repository."""
+        """The image of a name whose first segments name no repository."""
         default = self.default(authority)
         if default is None or (self._setting == AUTO and self._means_another(name)):
             return None
@@ -92,14 +92,14 @@ class ImageAddresses:
         """The default repository of a host; None where there is none, or the host stands for one itself."""
         if self.of_host(authority) is not None:
             return None
-        return self._choose().default if self._setting == AUTO else self._find(self._setting)
+        return self._automatic_default().default if self._setting == AUTO else self._find(self._setting)
 
     @property
-    def lasting_default(self) -> str:
+    def pinned_default(self) -> str:
         """The path of the repository that stays the default whatever others are added; empty without one."""
         if self._setting != AUTO:
             return self._setting
-        chosen = self._choose().default
+        chosen = self._automatic_default().default
         return chosen.path if chosen is not None and is_marked(chosen) else ""
 
     def explained_by(self, name: str) -> list[Repository]:
@@ -109,7 +109,7 @@ class ImageAddresses:
         return self._containers() if self._setting == AUTO else [] if found is None else [found]
 
     def explain(self, name: str, visible: Container[int]) -> str:
-        """Why nothing was found, as a sentence, to somebody who knows of the ``visible`` repositories."""
+        """Why nothing was found, as a sentence for a caller who may know of the ``visible`` repositories."""
         storage, _, rest = name.partition("/")
         repository = self._registry.find(storage, rest)
         if repository is not None and repository.format == FORMAT and repository.id in visible:
@@ -136,9 +136,9 @@ class ImageAddresses:
 
     def of_request(self, request: Request) -> Repository | None:
         """
-        The repository that a read is about, for early answers; quick, and None when in doubt.
+        The repository of a read, for cached answers; None also for a HEAD of a digest.
 
-        A HEAD for a digest is such a doubt: saying that something is there is a promise that is written down.
+        The handler of such a HEAD promises that the client need not upload what is there, and stores that promise.
         """
         raw = request.raw_path
         if not raw.startswith(PREFIX) or (request.method == b"HEAD" and _may_name_digest(raw)):
@@ -146,23 +146,23 @@ class ImageAddresses:
         found = self.find(request.authority, unquote(raw[len(PREFIX) :].decode("latin-1")))
         return None if found is None else found.repository
 
-    def _choose(self) -> _Choice:
-        """The default repository where the setting leaves that to the repositories."""
+    def _automatic_default(self) -> _Default:
+        """The default repository with the setting ``auto``."""
         serial = self._registry.serial
-        if serial != self._chosen.serial:
+        if serial != self._default.serial:
             every = self._containers()
             candidates = [each for each in every if is_marked(each)] or every
             storages = frozenset(each.name.casefold() for each in self._registry.storages())
-            self._chosen = _Choice(serial, candidates[0] if len(candidates) == 1 else None, storages)
-        return self._chosen
+            self._default = _Default(serial, candidates[0] if len(candidates) == 1 else None, storages)
+        return self._default
 
     def _containers(self) -> list[Repository]:
         return [each for each in self._registry.all() if each.format == FORMAT]
 
     def _means_another(self, name: str) -> bool:
-        """Whether a name looks like that of an image of a repository that is not there, or of none in one that is."""
+        """Whether a name begins with a storage, and is meant for a repository or image that does not exist there."""
         storage, _, rest = name.partition("/")
-        if storage.casefold() not in self._choose().storages:
+        if storage.casefold() not in self._automatic_default().storages:
             return False
         return "/" in rest or self._find(f"{storage}/{rest}") is not None
 

@@ -1,4 +1,4 @@
-"""Klein applications as the formats use them: the path is taken as it is, and nothing is redirected behind our back."""
+"""Klein applications that take the path as it is, and redirect nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from klein import Klein
 
 
 def new_app() -> Klein:
-    """An application whose routes match with and without a slash at the end, and never merge or redirect."""
+    """An application whose routes match with and without a trailing slash, and never merge slashes or redirect."""
     app = Klein()
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False

@@ -1,4 +1,4 @@
-"""From the raw path of a request to the repository that serves it."""
+"""The repository and the resource that serve a raw path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAME = re.compile(rb"[A-Za-z0-9_-]{1,100}")  # of storages and repositories, no
 
 
 def split(raw_path: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """Storage, repository and the path below it, all as on the wire; None for other addresses."""
+    """Storage, repository and the path below it, all undecoded; None for other addresses."""
     if not raw_path.startswith(PREFIX):
         return None
     storage, _, rest = raw_path[len(PREFIX) :].partition(b"/")
@@ -31,13 +31,13 @@ def split(raw_path: bytes) -> tuple[bytes, bytes, bytes] | None:
 
 
 def below(raw_path: bytes) -> bytes:
-    """The path below its repository, as on the wire and without the slash before it; of a mounted request only."""
+    """The path below its repository, undecoded and without the slash before it; only for paths of a mount."""
     return raw_path[len(PREFIX) :].split(b"/", 2)[2] if raw_path.count(b"/") > 3 else b""
 
 
 @frozen
 class Mount:
-    """A repository with the resource of its format, which lives as long as the configuration does not change."""
+    """A repository with the resource of its format; valid until the configuration changes."""
 
     repository: Repository
     format: IFormat
@@ -63,7 +63,7 @@ class Mounts:
         await self._registry.refresh()
 
     def find(self, raw_path: bytes) -> tuple[Mount, bytes] | None:
-        """The mount and the rest of the path as on the wire, without the slash before it; None when there is none."""
+        """The mount and the rest of the path, undecoded and without the slash before it; None if there is no mount."""
         place = split(raw_path)
         if place is None:
             return None
@@ -71,12 +71,12 @@ class Mounts:
         mount = self._find(storage, name)
         return None if mount is None else (mount, rest)
 
-    def welcome(self, raw_path: bytes) -> Mount | None:
+    def open_to_strangers(self, raw_path: bytes) -> Mount | None:
         """
-        What answers somebody who may not know of a repository, where its format lets such people in; None elsewhere.
+        The mount that answers callers who may not know of a repository, where a format has such answers; else None.
 
-        It is the same whether there is one or not: only who spells it as it is called gets the repository itself, and
-        everybody else one that stands for a repository that does not exist.
+        Callers see no difference between a repository that exists and one that does not: the mount is the repository's
+        own only if the path spells its name exactly, and one of a placeholder repository in all other cases.
         """
         place = split(raw_path)
         if place is None or not all(_NAME.fullmatch(part) for part in place[:2]):
@@ -88,8 +88,8 @@ class Mounts:
         found = self._find(place[0], place[1])
         if found is not None and found.format is format_ and found.repository.path == f"{storage}/{name}":
             return found
-        phantom = make_placeholder(NO_REPOSITORY, storage, name, format_.name)
-        return Mount(repository=phantom, format=format_, resource=format_.resource(phantom, self._services))
+        placeholder = make_placeholder(NO_REPOSITORY, storage, name, format_.name)
+        return Mount(repository=placeholder, format=format_, resource=format_.resource(placeholder, self._services))
 
     def _find(self, storage: bytes, name: bytes) -> Mount | None:
         if self._registry.serial != self._serial:
@@ -101,7 +101,7 @@ class Mounts:
         repository = self._registry.find(unquote(storage.decode("latin-1")), unquote(name.decode("latin-1")))
         if repository is None:
             return None
-        # Kept under the repository's own spelling only: of others anybody can make up as many as they like.
+        # Kept under the repository's own spelling only: clients can make up any number of others.
         key = (repository.storage_name.encode("utf-8"), repository.name.encode("utf-8"))
         mount = self._mounts.get(key) or self._mount(repository)
         if mount is not None:

@@ -1,4 +1,4 @@
-"""What a format is given to work with."""
+"""The services that formats work with."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.storage.pools import Pools
 
 from .access import Access
+from .answer_cache import AnswerCache
 from .content import Files
-from .hot_answers import HotAnswers
 from .image_addresses import ImageAddresses
 
 
@@ -31,7 +31,7 @@ class Services:
     clock: Clock
     access: Access
     files: Files
-    hot: HotAnswers
+    answer_cache: AnswerCache
     downloads: DownloadRecorder
     searches: SearchIndexCache
     accounts: Accounts

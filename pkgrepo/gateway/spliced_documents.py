@@ -1,15 +1,15 @@
 """
-Index documents as they are served: spliced from their fragments when first asked for after a change, then kept.
+Index documents: spliced from fragments at the first read after a change, then cached.
 
 ==============  =======================================================  ==========================================
-what            is kept by                                               until
+what            is stored in                                             until
 ==============  =======================================================  ==========================================
 fragments       the catalog, written with every change of a version      the version is gone
 documents       memory, by package, form and address of the repository   the package changes, or room is needed
 ==============  =======================================================  ==========================================
 
-A publish so costs the same whatever the number of versions. Reading the fragments, joining and compressing them
-happens in threads, once however many wait.
+So a publish costs the same for any number of versions. Fragments are read, joined and compressed in threads, once for
+all requests that wait (single flight).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.pools import Pools
 
-MOST_DOCUMENTS: Final = 8  # of one package: two forms under as many addresses as a server is known by
+MOST_DOCUMENTS: Final = 8  # of one package: its forms, under each address of the server
 
 ReadSpliced = Callable[[Reader, int, str, str], tuple[Spliced, Package]]  # from repository, package's key and form
 
@@ -36,8 +36,8 @@ _Place = tuple[str, str]  # form, and address of the repository
 
 
 @define
-class KeptDocuments:
-    """The documents of one package as of one change of it."""
+class CachedDocuments:
+    """The documents of one package at one serial."""
 
     serial: int
     documents: dict[_Place, Document] = Factory(dict)
@@ -50,11 +50,11 @@ class KeptDocuments:
 
 class SplicedDocuments:
     """
-    The documents of one format in every repository; one for the process, so that memory has one bound.
+    The documents of one format in all repositories, in one cache per process.
 
-    ``read`` gives a form of a package's document in its parts with the package, in one consistent view, and raises
-    NotFound where there is none; ``content_types`` are by form. With ``zstd`` documents are compressed that way, too.
-    ``kept`` is what is in memory.
+    ``read`` returns the fragments of one form of a package's document and the package, from one snapshot, or raises
+    NotFound. ``content_types`` are by form. With ``zstd`` documents are compressed with zstd, too. ``kept`` is the
+    cache.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class SplicedDocuments:
         self._read = read
         self._content_types = content_types
         self._zstd = zstd
-        self.kept: ResponseCache[KeptDocuments] = ResponseCache(cache_size)
+        self.kept: ResponseCache[CachedDocuments] = ResponseCache(cache_size)
         self._flight: SingleFlight[tuple[int, str, int, _Place], Document] = SingleFlight()
         self._renderer = Renderer()
 
@@ -71,7 +71,7 @@ class SplicedDocuments:
         self, catalog: ICatalog, pools: Pools, repository: Repository, name: str, form: str, address: str
     ) -> Document:
         """
-        A document as of now, for the repository at this address.
+        The present document, for the repository at this address.
 
         :raises NotFound: there is no such package
         """
@@ -87,7 +87,7 @@ class SplicedDocuments:
         )
 
     def ready(self, repository: Repository, name: str, form: str, address: str, serial: int) -> Document | None:
-        """The document if it is kept and of this serial, without waiting."""
+        """The document if it is cached and of this serial, without waiting."""
         kept = self.kept.get((repository.id, name))
         return kept.documents.get((form, address)) if kept is not None and kept.serial == serial else None
 
@@ -109,7 +109,7 @@ class SplicedDocuments:
         key = (repository.id, name)
         kept = self.kept.get(key)
         if kept is None or kept.serial < serial:
-            kept = KeptDocuments(serial)
+            kept = CachedDocuments(serial)
         if kept.serial == serial:
             if len(kept.documents) >= MOST_DOCUMENTS:
                 kept.documents.clear()

@@ -1,4 +1,4 @@
-"""The HTTP status of each domain error, before a format's own table has its say."""
+"""The HTTP statuses of domain errors, for formats without own ones."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ STATUSES: Statuses = {
 }
 
 
-def challenge(refusal: Refusal, scheme: bytes) -> tuple[tuple[bytes, bytes], ...]:
-    """The header fields of a refusal: its own, and what 401 and 503 want beside (RFC 9110 sections 11.6.1, 10.2.3)."""
+def refusal_headers(refusal: Refusal, scheme: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    """The header fields of a refusal, with those that 401 and 503 need (RFC 9110 sections 11.6.1, 10.2.3)."""
     if refusal.status == 401 and not any(name.lower() == b"www-authenticate" for name, _ in refusal.headers):
         return (*refusal.headers, (b"WWW-Authenticate", scheme))
     if refusal.status == 503 and not any(name.lower() == b"retry-after" for name, _ in refusal.headers):

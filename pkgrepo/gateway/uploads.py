@@ -1,4 +1,4 @@
-"""The one upload path on its HTTP side: limits from the head, bytes from the body."""
+"""Uploads from request bodies: limits from the head, bytes from the body."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pkgrepo.repositories.publish.staged import Staged
 T = TypeVar("T")
 
 
-def check_length(request: Request, limit: int) -> None:
+def check_declared_length(request: Request, limit: int) -> None:
     """
-    Refuse by the head alone what announces more than ``limit`` bytes.
+    Check that the request announces at most ``limit`` bytes.
 
     :raises TooLarge: before a byte of the body has been asked for
     """
@@ -40,7 +40,7 @@ async def receive_body(
 
     :raises TooLarge, DigestMismatch, StorageFull, StorageFailed: nothing is kept then
     """
-    check_length(request, limit)
+    check_declared_length(request, limit)
     return await staged.receive(
         request.body,
         limit=limit,

@@ -1,4 +1,4 @@
-"""The management API put together: what the front door serves beside repositories."""
+"""The management API put together: what the root application serves beside repositories."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class ManagementApp:
         self.dispatcher.mount(Description.table, self.description)
 
     def branches(self) -> dict[str, IResource]:
-        """Resources by the first segment of the path, for the front door."""
+        """Resources by the first segment of the path, for the root application."""
         health = HealthChecks(self._services)
         branches = {
             "api": self.dispatcher.resource(),

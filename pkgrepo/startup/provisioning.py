@@ -45,7 +45,7 @@ async def prepare(core: Core, config: Config) -> str | None:
     now_ms = core.clock.now_ms()
     for repository in config.bootstrap.repositories:
         await core.registry.refresh()  # which repository is the default depends on the ones before
-        await core.catalog.write(_ensure_repository, repository, core.formats, core.images.lasting_default, now_ms)
+        await core.catalog.write(_ensure_repository, repository, core.formats, core.images.pinned_default, now_ms)
     for token in config.bootstrap.tokens:
         await core.catalog.write(_ensure_token, token, now_ms)
     return password

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pkgrepo import errors
-from pkgrepo.gateway.statuses import challenge
+from pkgrepo.gateway.statuses import refusal_headers
 from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.reading.body import BodyLost, BodyTooLarge
@@ -66,7 +66,7 @@ def render_refusal(_request: Request, refusal: Refusal) -> Answer:
         if refusal.detail is not None:
             only["detail"] = refusal.detail
         listed = [only]
-    own = tuple(each for each in challenge(refusal, BASIC) if each not in VERSION)
+    own = tuple(each for each in refusal_headers(refusal, BASIC) if each not in VERSION)
     headers = (*VERSION, *own, (b"Cache-Control", b"no-store"))
     return json_answer({"errors": listed}, refusal.status, headers=headers)
 

@@ -19,7 +19,7 @@ from pkgrepo.formats.npm.publish.requests import PublishRequests
 from pkgrepo.formats.npm.publish.sent_document import SentDocument
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import check_length
+from pkgrepo.gateway.uploads import check_declared_length
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, BlobInfo, Identity, Repository
@@ -52,7 +52,7 @@ class DocumentRequests:
         revision = path.revision if isinstance(path, PackagePath) else ""
         identity = await self._services.access.identify(request)
         await self._require_write(identity, named, verb_of_put(request, revision))
-        check_length(request, largest_body(self._services.max_upload))
+        check_declared_length(request, largest_body(self._services.max_upload))
         async with self._services.publisher.stage(self._repository) as staged:
             received = await Receiver(request, staged, max_tarball=self._services.max_upload).receive()
             identity = await self._services.access.identify(request)  # again: the body may have taken hours

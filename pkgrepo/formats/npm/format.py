@@ -13,7 +13,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.audit.cache import AdvisoryCache
 from pkgrepo.formats.npm.packument.loading import make_packuments
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import KeptDocuments
+from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import ICachingFormat, IFormat
 from pkgrepo.model import Repository
@@ -42,7 +42,7 @@ class NpmFormat:
         self._packuments = make_packuments()
         self._advisories = AdvisoryCache(advisories)
 
-    def caches(self) -> Mapping[str, ResponseCache[KeptDocuments]]:
+    def caches(self) -> Mapping[str, ResponseCache[CachedDocuments]]:
         """See L{ICachingFormat.caches}."""
         return {"packuments": self._packuments.kept}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo import errors
-from pkgrepo.gateway.statuses import STATUSES, challenge
+from pkgrepo.gateway.statuses import STATUSES, refusal_headers
 from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
@@ -20,8 +20,8 @@ def render_refusal(_request: Request, refusal: Refusal) -> Answer:
     if refusal.code == "not_found":
         # The public registry answers so; tools recognise a missing package by these words.
         body = {"error": "not_found", "reason": "document not found", "message": refusal.sentence}
-    # A failed login gets no challenge: npm would print a guess of its own instead of the sentence.
-    asked = refusal.headers if refusal.code == LOGIN_FAILED else challenge(refusal, REALM)
+    # A failed login gets no refusal_headers: npm would print a guess of its own instead of the sentence.
+    asked = refusal.headers if refusal.code == LOGIN_FAILED else refusal_headers(refusal, REALM)
     return json_answer(body, refusal.status, headers=(*asked, *NO_STORE))
 
 

@@ -11,7 +11,7 @@ from zope.interface import implementer
 from pkgrepo.formats.python.index.indexing import index_project, make_index
 from pkgrepo.formats.python.index.project_lists import ProjectLists
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.spliced_documents import KeptDocuments
+from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import ICachingFormat, IFormat
 from pkgrepo.model import Repository
@@ -35,7 +35,7 @@ class PythonFormat:
         self._index = make_index()
         self._lists = ProjectLists()
 
-    def caches(self) -> Mapping[str, ResponseCache[KeptDocuments]]:
+    def caches(self) -> Mapping[str, ResponseCache[CachedDocuments]]:
         """See L{ICachingFormat.caches}."""
         return {"pages": self._index.kept}
 

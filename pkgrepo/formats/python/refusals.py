@@ -7,7 +7,7 @@ twine, hatch and poetry print the reason phrase, uv prints the body: the sentenc
 from __future__ import annotations
 
 from pkgrepo import errors
-from pkgrepo.gateway.statuses import STATUSES, challenge
+from pkgrepo.gateway.statuses import STATUSES, refusal_headers
 from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answering.head import usual_reason
 from pkgrepo.http.answering.negotiation import names_media_type
@@ -20,7 +20,7 @@ REALM = b'Basic realm="pkgrepo"'
 
 def render_refusal(request: Request, refusal: Refusal) -> Answer:
     """Render as problem+json for clients whose Accept names JSON (RFC 9457; uv does), else as one line of text."""
-    headers = (*challenge(refusal, REALM), (b"Cache-Control", b"no-store"))
+    headers = (*refusal_headers(refusal, REALM), (b"Cache-Control", b"no-store"))
     if names_media_type(request.header(b"accept"), b"application/json"):
         title = usual_reason(refusal.status).decode("ascii")
         problem = {"type": "about:blank", "title": title, "status": refusal.status, "detail": refusal.sentence}

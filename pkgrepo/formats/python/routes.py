@@ -21,7 +21,7 @@ from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
-from pkgrepo.gateway.uploads import check_length, receive_body
+from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
 from pkgrepo.http.answers import Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
@@ -208,7 +208,7 @@ class PythonSite:
         identity = await self._admit(request, Action.WRITE, key)
         name = parse_filename(filename, project=project, strict=self._uploads.strict)
         _check_address(name, key, version)
-        check_length(request, self._services.max_upload)
+        check_declared_length(request, self._services.max_upload)
         async with self._services.publisher.stage(self._repository) as staged:
             blob = await receive_body(request, staged, limit=self._services.max_upload)
             identity = await self._admit(request, Action.WRITE, key)  # again: the body may have taken hours
@@ -222,7 +222,7 @@ class PythonSite:
 
     async def _upload_form(self, request: Request, project: str | None) -> Answer:
         identity = await self._admit(request, Action.WRITE, project)
-        check_length(request, self._services.max_upload + FORM_OVERHEAD)
+        check_declared_length(request, self._services.max_upload + FORM_OVERHEAD)
 
         async def admit(key: str) -> None:
             if project is not None and key != project:

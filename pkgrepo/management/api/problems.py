@@ -8,7 +8,7 @@ import msgspec
 from attrs import define, frozen
 
 from pkgrepo import errors
-from pkgrepo.gateway.statuses import STATUSES, challenge
+from pkgrepo.gateway.statuses import STATUSES, refusal_headers
 from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answers import JSON, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
@@ -128,7 +128,7 @@ def render_problem(request: Request, refusal: Refusal) -> Answer:
         problem,
         refusal.status,
         content_type=content_type,
-        headers=(*challenge(refusal, REALM), (b"Cache-Control", b"no-store")),
+        headers=(*refusal_headers(refusal, REALM), (b"Cache-Control", b"no-store")),
     )
 
 

@@ -86,7 +86,7 @@ class Repositories(Handlers):
         else:
             fixed, settings = validated(format_, body.config or {"type": "Hosted"}, "/config")
         format_.check_place(storage.name, body.name)
-        default = self._services.shared.images.lasting_default
+        default = self._services.shared.images.pinned_default
         await self._catalog.look(check_hides_nothing, default, format_.name, storage.name, body.name)
         visibility = parse_visibility(body.visibility)
         call.object = f"{storage.name}/{body.name}"

@@ -171,7 +171,7 @@ class Storages(Handlers):
                 except Invalid as error:
                     raise Invalid(f"{error.message} (it has the repository {each.name!r})", "/name") from None
                 await self._catalog.look(
-                    check_hides_nothing, services.shared.images.lasting_default, each.format, name, each.name
+                    check_hides_nothing, services.shared.images.pinned_default, each.format, name, each.name
                 )
 
     def _check_unused(self, storage: Storage) -> None:

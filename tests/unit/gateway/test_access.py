@@ -1,4 +1,4 @@
-"""Who asks, from where, and what they are told when they may not."""
+"""Identities, origins, and refusals."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ALICE = basic("alice", PASSWORD)
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_names_nobody_is_anonymous_at_once(access: Access) -> None:
+async def test_a_request_without_credentials_is_anonymous_at_once(access: Access) -> None:
     asked: Any = Asked(b"PUT", origin=b"https://elsewhere.example")
     assert access.recall(asked) is ANONYMOUS
     assert await access.identify(asked) is ANONYMOUS
@@ -57,7 +57,7 @@ async def test_who_names_nobody_is_anonymous_at_once(access: Access) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_caller_is_known_and_then_known_without_waiting(access: Access) -> None:
+async def test_a_caller_is_identified_and_then_recalled_without_waiting(access: Access) -> None:
     asked: Any = Asked(authorization=ALICE)
     assert access.recall(asked) is None
     identity = await access.identify(asked)
@@ -118,7 +118,7 @@ async def test_admission_names_the_repository_and_the_rule(scene: Scene, access:
 
 
 @pytest_twisted.ensureDeferred
-async def test_that_a_repository_is_switched_off_is_told_to_those_only_who_may(scene: Scene, access: Access) -> None:
+async def test_an_inactive_repository_is_named_only_to_callers_who_may_read_it(scene: Scene, access: Access) -> None:
     repository = evolve(scene.repository(visibility=Visibility.PRIVATE), active=False)
     scene.user("root", admin=True)
     admin: Any = Asked(authorization=basic("root", PASSWORD))
@@ -131,7 +131,7 @@ async def test_that_a_repository_is_switched_off_is_told_to_those_only_who_may(s
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_unknown_repository_is_no_reason_to_log_in_for_who_has(access: Access) -> None:
+async def test_an_unknown_repository_does_not_ask_a_known_caller_to_log_in(access: Access) -> None:
     identity = await access.identify(Asked(authorization=ALICE))  # type: ignore[arg-type]
     assert isinstance(unknown(identity, "main/x"), NotFound)
     error = unknown(ANONYMOUS, "main/x")

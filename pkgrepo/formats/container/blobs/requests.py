@@ -8,6 +8,7 @@ from pkgrepo.formats.container.configuration import policy
 from pkgrepo.formats.container.names import Digest, find_digest
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
+from pkgrepo.gateway.answer_cache import CachedAnswer
 from pkgrepo.gateway.content import SAFE, file_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
@@ -62,15 +63,17 @@ class BlobRequests:
                 now = find_linked(r, repository.storage_id, repository.id, target.image, str(digest))
                 return now is not None and now.locator == found.locator
 
-            services.hot.keep(
+            services.answer_cache.put(
                 request,
-                repository,
-                package=target.image,
-                negotiate=lambda _: answer,
-                fresh=fresh,
-                size=len(answer.body) if isinstance(answer.body, bytes) else 0,
-                generation=generation,
-                heads=False,
+                CachedAnswer(
+                    repository,
+                    package=target.image,
+                    negotiate=lambda _: answer,
+                    fresh=fresh,
+                    size=len(answer.body) if isinstance(answer.body, bytes) else 0,
+                    generation=generation,
+                    serves_head=False,
+                ),
             )
         return answer
 

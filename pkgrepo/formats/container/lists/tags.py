@@ -5,6 +5,7 @@ from __future__ import annotations
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import Visibility
+from pkgrepo.gateway.answer_cache import CachedAnswer
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
@@ -49,14 +50,16 @@ class TagListRequests:
             return package_serial(r, repository.id, target.image) == serial
 
         if view.audiences == (None,):  # else it differs by who asks, and by the keys that are trusted then
-            self._services.hot.keep(
+            self._services.answer_cache.put(
                 request,
-                repository,
-                package=target.image,
-                negotiate=lambda _: answer,
-                fresh=fresh,
-                size=answer.size,
-                generation=generation,
+                CachedAnswer(
+                    repository,
+                    package=target.image,
+                    negotiate=lambda _: answer,
+                    fresh=fresh,
+                    size=answer.size,
+                    generation=generation,
+                ),
             )
         return answer
 

@@ -12,6 +12,7 @@ from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import View, Visibility
 from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.answer_cache import CachedAnswer
 from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
@@ -79,16 +80,18 @@ class ManifestRequests:
             return _is_public(r, target, reference, view, found)
 
         if public and (request.method == b"GET" or not by_digest):
-            services.hot.keep(
+            services.answer_cache.put(
                 request,
-                repository,
-                package=target.image,
-                negotiate=lambda _: answer,
-                fresh=fresh,
-                size=len(answer.body) if isinstance(answer.body, bytes) else 0,
-                generation=generation,
-                heads=not by_digest,
-                item=item,
+                CachedAnswer(
+                    repository,
+                    package=target.image,
+                    negotiate=lambda _: answer,
+                    fresh=fresh,
+                    size=len(answer.body) if isinstance(answer.body, bytes) else 0,
+                    generation=generation,
+                    serves_head=not by_digest,
+                    item=item,
+                ),
             )
         return answer
 

@@ -24,8 +24,7 @@ from pkgrepo.formats.container.query import parameter
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import check_length as check_limit
-from pkgrepo.gateway.uploads import finish_without_client, write_body
+from pkgrepo.gateway.uploads import check_declared_length, finish_without_client, write_body
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.reading.body import BodyLost
 from pkgrepo.http.reading.ranges import ChunkRange
@@ -183,7 +182,7 @@ class UploadSessionRequests:
             check_start(wanted, session, progress_headers(target, session.uid, session.position))
         if request.body.declared is not None:
             check_length(wanted, request.body.declared)
-        check_limit(request, self._services.max_upload)
+        check_declared_length(request, self._services.max_upload)
 
 
 async def _check_received(wanted: ChunkRange | None, upload: IBlobUpload, session: UploadSession) -> None:

@@ -13,6 +13,7 @@ from pkgrepo.formats.npm.layout import bundle_path, tarball_path
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.formats.npm.rendering import NO_STORE
+from pkgrepo.gateway.answer_cache import CachedAnswer
 from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
@@ -63,16 +64,18 @@ class PackageRequests:
             return None if ready is None else self._document_answer(again, ready)
 
         answer = self._document_answer(request, document)
-        self._services.hot.keep(
+        self._services.answer_cache.put(
             request,
-            repository,
-            package=name,
-            negotiate=negotiate,
-            fresh=lambda r: packages.package_serial(r, repository.id, name) == document.serial,
-            size=2 * len(document.body),
-            generation=generation,
-            by_address=True,
-            dated_at=0 if answer.last_modified is not None else document.modified_s or 0,
+            CachedAnswer(
+                repository,
+                package=name,
+                negotiate=negotiate,
+                fresh=lambda r: packages.package_serial(r, repository.id, name) == document.serial,
+                size=2 * len(document.body),
+                generation=generation,
+                by_address=True,
+                expires_at=0 if answer.last_modified is not None else document.modified_s or 0,
+            ),
         )
         if writing:
             # Without ETag and Last-Modified: npm sends the validators of the other form, which must not make a 304.
@@ -103,15 +106,17 @@ class PackageRequests:
                 headers=((b"Cache-Control", document_cache_control(repository)), (b"Vary", b"Accept, Accept-Encoding")),
             )
 
-        self._services.hot.keep(
+        self._services.answer_cache.put(
             request,
-            repository,
-            package=name,
-            negotiate=negotiate,
-            fresh=lambda r: packages.package_serial(r, repository.id, name) == package.serial,
-            size=2 * len(fragment),
-            generation=generation,
-            by_address=True,
+            CachedAnswer(
+                repository,
+                package=name,
+                negotiate=negotiate,
+                fresh=lambda r: packages.package_serial(r, repository.id, name) == package.serial,
+                size=2 * len(fragment),
+                generation=generation,
+                by_address=True,
+            ),
         )
         return negotiate(request)
 
@@ -137,15 +142,17 @@ class PackageRequests:
             now = files.find_file(r, repository.id, file_path)
             return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
 
-        self._services.hot.keep(
+        self._services.answer_cache.put(
             request,
-            repository,
-            package=path.name,
-            negotiate=lambda _: answer,
-            fresh=fresh,
-            size=len(answer.body) if isinstance(answer.body, bytes) else 0,
-            generation=generation,
-            item=file,
+            CachedAnswer(
+                repository,
+                package=path.name,
+                negotiate=lambda _: answer,
+                fresh=fresh,
+                size=len(answer.body) if isinstance(answer.body, bytes) else 0,
+                generation=generation,
+                item=file,
+            ),
         )
         if sends_all(request, answer):
             self._services.downloads.record(file, identity)

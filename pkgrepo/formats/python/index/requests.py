@@ -7,6 +7,7 @@ from attrs import evolve
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.python.layout import companion_of, file_path, split_companion
 from pkgrepo.formats.python.names import parse_filename, parse_version
+from pkgrepo.gateway.answer_cache import CachedAnswer
 from pkgrepo.gateway.content import (
     SAFE,
     choose_encoding,
@@ -59,14 +60,16 @@ class IndexRequests:
             ready = index.ready(repository, project, _form(wanted), "", document.serial)
             return None if ready is None else self._page_answer(again, ready, wanted)
 
-        self._services.hot.keep(
+        self._services.answer_cache.put(
             request,
-            repository,
-            package=project,
-            negotiate=negotiate,
-            fresh=lambda r: packages.package_serial(r, repository.id, project) == document.serial,
-            size=2 * len(document.body),
-            generation=generation,
+            CachedAnswer(
+                repository,
+                package=project,
+                negotiate=negotiate,
+                fresh=lambda r: packages.package_serial(r, repository.id, project) == document.serial,
+                size=2 * len(document.body),
+                generation=generation,
+            ),
         )
         return self._page_answer(request, document, wanted)
 
@@ -82,14 +85,16 @@ class IndexRequests:
             wanted = choose_page_type(again.header(b"accept"), None)
             return self._page_answer(again, document, wanted) if _form(wanted) == kind else None
 
-        self._services.hot.keep(
+        self._services.answer_cache.put(
             request,
-            repository,
-            package=None,
-            negotiate=negotiate,
-            fresh=lambda r: lists.ready(r, repository, kind) is document,
-            size=2 * len(document.body),
-            generation=generation,
+            CachedAnswer(
+                repository,
+                package=None,
+                negotiate=negotiate,
+                fresh=lambda r: lists.ready(r, repository, kind) is document,
+                size=2 * len(document.body),
+                generation=generation,
+            ),
         )
         return self._page_answer(request, document, wanted)
 
@@ -118,15 +123,17 @@ class IndexRequests:
             now = files.find_file(r, repository.id, path)
             return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
 
-        self._services.hot.keep(
+        self._services.answer_cache.put(
             request,
-            repository,
-            package=package,
-            negotiate=lambda _: answer,
-            fresh=fresh,
-            size=len(answer.body) if isinstance(answer.body, bytes) else 0,
-            generation=generation,
-            item=file if companion_of(file) is None else None,
+            CachedAnswer(
+                repository,
+                package=package,
+                negotiate=lambda _: answer,
+                fresh=fresh,
+                size=len(answer.body) if isinstance(answer.body, bytes) else 0,
+                generation=generation,
+                item=file if companion_of(file) is None else None,
+            ),
         )
         self._count(request, identity, file, answer)
         return answer

@@ -1,4 +1,4 @@
-"""The front door: one Klein application over everything that is served."""
+"""The root application: one Klein application over everything that is served."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from pkgrepo.model import ANONYMOUS
 from .access import SAFE_METHODS, Access, unknown
 from .klein_app import new_app
 from .mounts import Mount, Mounts, split
-from .statuses import STATUSES, challenge
+from .statuses import STATUSES, refusal_headers
 
 REALM = b'Basic realm="pkgrepo", Bearer'  # npm asks for a new login where Bearer is named
 
 
 def render_refusal(_request: Request, refusal: Refusal) -> Answer:
-    """A refusal where no format is in charge yet."""
-    headers = (*challenge(refusal, REALM), (b"Cache-Control", b"no-store"))
+    """A refusal outside of any repository."""
+    headers = (*refusal_headers(refusal, REALM), (b"Cache-Control", b"no-store"))
     return error_answer(refusal.sentence, refusal.status, headers)
 
 
 ERRORS = ErrorTable(STATUSES, render_refusal)
 
 
-class FrontDoor:
+class RootApp:
     """
-    Sends a request to the resource in charge, and into a repository only who may know of it.
+    Routes a request to its resource, and to a repository only if the caller may know of it.
 
-    ``branches`` are further resources by their first path segment, such as ``api``; ``root`` answers ``/``.
+    ``branches`` are further resources by their first path segment, such as ``api``.
     """
 
     app = new_app()
@@ -50,30 +50,30 @@ class FrontDoor:
 
     @app.route("/repositories/", branch=True)
     def repository(self, request: Request) -> Any:
-        """Everything below a repository's address is its format's."""
+        """The resource of the repository's format, for everything below the repository's address."""
         return self._enter(request)
 
     @app.route("/<first>", branch=True)
     def branch(self, request: Request, first: str) -> Any:
-        """Whatever the composition root has put under this word."""
+        """The branch of this first segment."""
         found = self._branches.get(first)
         return self.nothing(request) if found is None else found
 
     @app.route("/")
     @answering(ERRORS)
     async def root(self, _request: Request) -> Answer:
-        """A word of welcome for people who try the address."""
+        """A text for people who open the address."""
         return text_answer(
             "pkgrepo is running. The management API is under /api, repositories are under /repositories.\n"
         )
 
     @answering(ERRORS)
     async def nothing(self, request: Request) -> Answer:
-        """There is nothing at this address."""
+        """404."""
         raise Refusal(404, f"nothing is served at {request.raw_path.decode('latin-1')}", "not_found")
 
     def unrouted(self, request: Request, failure: Failure) -> Any:
-        """What no route matches, such as a line end, is below its repository or first segment all the same."""
+        """The same resources for paths that Klein's routes do not match, such as one with a line end."""
         if split(request.raw_path) is not None:
             return self._enter(request)
         _, first, *rest = [unquote_to_bytes(part) for part in request.raw_path.split(b"/")]
@@ -84,7 +84,7 @@ class FrontDoor:
         return found
 
     def _enter(self, request: Request) -> Any:
-        """The resource of the repository that the path leads into, now or later; nothing where it leads into none."""
+        """The resource of the repository that the path names, or an awaitable for it; 404 if it names none."""
         place = split(request.raw_path)
         if place is None:
             return self.nothing(request)
@@ -95,41 +95,41 @@ class FrontDoor:
         if self._mounts.refresh_now():
             found = self._mounts.find(request.raw_path)
             if found is not None and self._access.knows_now(ANONYMOUS, found[0].repository):
-                return _inside(request, found[0], place[2])
+                return _resource_of(request, found[0], place[2])
         return self._admit(request, place)
 
     async def _admit(self, request: Request, place: tuple[bytes, bytes, bytes]) -> Any:
         """
-        The resource of a repository that is not for everybody, or not known from memory, for those who may know of it.
+        The resource of a repository that is private, or not known without waiting, for a caller who may know of it.
 
-        Everybody else is told the same whether there is such a repository or not.
+        All others get the same refusal whether there is such a repository or not.
         """
         await self._mounts.refresh()
         found = self._mounts.find(request.raw_path)
         if found is not None and await self._access.knows(ANONYMOUS, found[0].repository):
-            return _inside(request, found[0], place[2])
-        mount = self._mounts.welcome(request.raw_path)
+            return _resource_of(request, found[0], place[2])
+        mount = self._mounts.open_to_strangers(request.raw_path)
         if mount is not None:
-            return _inside(request, mount, place[2])
+            return _resource_of(request, mount, place[2])
         try:
-            identity = await self._access.identify(request, counted=False)  # the format asks again
+            identity = await self._access.identify(request, counted=False)  # the format identifies the caller again
             if found is None or not await self._access.knows(identity, found[0].repository):
                 raise unknown(identity, unquote("/".join(part.decode("latin-1") for part in place[:2])))
         except TooManyAttempts as error:
-            # npm and others send again what was answered 429, and would be sent away again
+            # npm and others repeat a request that was answered 429, and would be refused again
             status = 429 if request.method in SAFE_METHODS else 403
             wait = ((b"Retry-After", b"%d" % error.retry_after_s),)
             refusal = Refusal(status, str(error), "too_many_attempts", headers=wait)
             return await answer_with(request, ERRORS, partial(_fail, refusal))
         except (PkgrepoError, Refusal) as error:
             return await answer_with(request, ERRORS, partial(_fail, error))
-        return _inside(request, found[0], place[2])
+        return _resource_of(request, found[0], place[2])
 
 
-def _inside(request: Request, mount: Mount, rest: bytes) -> IResource:
-    """The resource of a mount, with the path as it goes on there: Klein takes what is left of it."""
+def _resource_of(request: Request, mount: Mount, rest: bytes) -> IResource:
+    """The resource of a mount, with the rest of the path for Klein."""
     request.prepath = [b"repositories", *mount.repository.path.encode("utf-8").split(b"/")]
-    # it was split before decoding, so "%2f" splits nothing
+    # split before decoding, so "%2f" is no separator
     request.postpath = [unquote_to_bytes(part) for part in rest.split(b"/")]
     return mount.resource
 
@@ -138,6 +138,6 @@ async def _fail(error: Exception) -> Answer:
     raise error
 
 
-_handle: Any = FrontDoor.app.handle_errors(NotFound)
-_handle(FrontDoor.unrouted)
-refuse_unrouted(FrontDoor.app, ERRORS)
+_handle: Any = RootApp.app.handle_errors(NotFound)
+_handle(RootApp.unrouted)
+refuse_unrouted(RootApp.app, ERRORS)

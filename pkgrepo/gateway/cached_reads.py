@@ -1,4 +1,4 @@
-"""Repository reads that are answered from memory, before any routing."""
+"""Repository reads that are answered from the cache, before any routing."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pkgrepo.model import Action
 from pkgrepo.repositories.downloads import DownloadRecorder
 
 from .access import Access
+from .answer_cache import AnswerCache
 from .content import sends_all
-from .hot_answers import HotAnswers
 from .image_addresses import ImageAddresses
 from .mounts import Mounts
 
 
-class EarlyReads:
+class CachedReads:
     """
-    The early answer of every repository read.
+    Finds the cached answer of a repository read (the ``early`` of L{pkgrepo.http.site.make_site}).
 
-    What is kept is asked about in the catalog only when some commit has happened since, and only of a catalog that
-    answers at once; permission is checked each time. What cannot be answered without waiting goes to the handler.
-    ``welcome`` are answers by path that say the same to everybody whose credentials are known to be right.
+    Permissions are checked for each request. The catalog is asked whether an entry is still valid only after a commit,
+    and only if it answers at once. What cannot be answered without waiting goes to the handler. ``ping_answers`` by
+    path are the same for all callers whose credentials are known to be valid.
     """
 
     def __init__(
@@ -35,26 +35,26 @@ class EarlyReads:
         images: ImageAddresses,
         access: Access,
         downloads: DownloadRecorder,
-        hot: HotAnswers,
-        welcome: Mapping[bytes, Answer] | None = None,
+        answer_cache: AnswerCache,
+        ping_answers: Mapping[bytes, Answer] | None = None,
     ) -> None:
         self._catalog = catalog
         self._mounts = mounts
         self._images = images
         self._access = access
         self._downloads = downloads
-        self._hot = hot
-        self._welcome = {path: PreparedAnswer(answer) for path, answer in (welcome or {}).items()}
+        self._answer_cache = answer_cache
+        self._ping_answers = {path: PreparedAnswer(answer) for path, answer in (ping_answers or {}).items()}
 
     def __call__(self, request: Request) -> PreparedAnswer | None:
-        """The kept answer for this request, if there is one and the caller may have it; never waits."""
+        """The cached answer of this request, if there is one and the caller may have it; never waits."""
         with self._catalog.moment() as generation:
-            prepared = self._welcome.get(request.raw_path)
+            prepared = self._ping_answers.get(request.raw_path)
             if prepared is not None:
-                return self._greet(request, prepared)
+                return self._answer_ping(request, prepared)
             return self._find(request, generation) if self._mounts.refresh_now() else None
 
-    def _greet(self, request: Request, prepared: PreparedAnswer) -> PreparedAnswer | None:
+    def _answer_ping(self, request: Request, prepared: PreparedAnswer) -> PreparedAnswer | None:
         identity = None if request.header(b"authorization") is None else self._access.recall(request)
         if identity is None:
             return None
@@ -67,13 +67,13 @@ class EarlyReads:
         repository = self._images.of_request(request) if found is None else found[0].repository
         if repository is None:
             return None
-        entry = self._hot.find(request, repository, generation)
+        entry = self._answer_cache.find(request, repository, generation)
         if entry is None or not repository.active:
             return None
         identity = self._access.recall(request)
         if identity is None or not self._access.may_now(identity, Action.READ, repository, entry.package):
             return None
-        prepared = self._hot.choose(entry, request)
+        prepared = self._answer_cache.variant(entry, request)
         if prepared is None:
             return None
         request.principal = identity.username

@@ -1,13 +1,13 @@
-"""Answers from memory: only while they hold, only to those who may have them, only what was asked for."""
+"""Cached answers: only while they are valid, and only for callers who may have them."""
 
 from contextlib import contextmanager
 
 import pytest
 from attrs import evolve
 
+from pkgrepo.gateway.answer_cache import VARIANTS, AnswerCache, CachedAnswer
+from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.content import sends_all
-from pkgrepo.gateway.early_reads import EarlyReads
-from pkgrepo.gateway.hot_answers import VARIANTS, HotAnswers
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import NOT_NOW
@@ -19,7 +19,7 @@ ALICE = Identity(user_id=1, username="alice", via="password")
 
 
 class Asked:
-    """As much of a request as decides about its early answer."""
+    """The parts of a request that the cache looks at."""
 
     def __init__(self, uri="/repositories/main/py/simple/demo/", method=b"GET", **headers):
         self.uri = uri.encode()
@@ -35,7 +35,7 @@ class Asked:
 
 
 class Access:
-    """Who asks, and whether they may, as the test says."""
+    """Identity and permission as the test sets them."""
 
     def __init__(self):
         self.identity = ANONYMOUS
@@ -78,14 +78,14 @@ class Noted(list):
 
 
 class Scene:
-    """One kept answer, and the early road to it."""
+    """One cached answer, and the reads that may get it."""
 
     def __init__(self):
         self.catalog = MemoryCatalog()
         self.repository = self.catalog.do(add_repository)
         self.file = self.catalog.do(publish, self.repository, "packages/demo/1.0/demo.whl")
         self.cache = ResponseCache(1_000_000)
-        self.hot = HotAnswers(self.catalog, self.cache, self)
+        self.answer_cache = AnswerCache(self.catalog, self.cache, self)
         self.mounts, self.access, self.noted = Mounts(), Access(), Noted()
         self.mounts.mount = Mount(self.repository)
         self.fresh = True
@@ -93,19 +93,28 @@ class Scene:
         self.time_ms = 1_000_000
         self.negotiated = []
         catalog = MemoryMoment(self.catalog)
-        self.early = EarlyReads(
+        self.early = CachedReads(
             catalog=catalog,
             mounts=self.mounts,
             images=Images(),
             access=self.access,
             downloads=self.noted,
-            hot=self.hot,
-            welcome={b"/v2/": Answer(body=b"welcome")},
+            answer_cache=self.answer_cache,
+            ping_answers={b"/v2/": Answer(body=b"welcome")},
         )
 
     def keep(self, request, **options):
-        values = {"package": "demo", "size": 10, "generation": self.catalog.generation(), **options}
-        self.hot.keep(request, self.repository, negotiate=self.negotiate, fresh=self.is_fresh, **values)
+        values = {
+            "repository": self.repository,
+            "package": "demo",
+            "size": 10,
+            "generation": self.catalog.generation(),
+            **options,
+        }
+        self.answer_cache.put(
+            request,
+            CachedAnswer(negotiate=self.negotiate, fresh=self.is_fresh, **values),
+        )
 
     def negotiate(self, request):
         self.negotiated.append(request)
@@ -143,20 +152,20 @@ def scene():
     return Scene()
 
 
-def test_whoever_is_known_is_welcome_and_told_to_the_log(scene):
+def test_a_ping_of_a_known_caller_is_answered_and_logged(scene):
     request = Asked("/v2/", authorization="Bearer x")
     scene.access.identity = ALICE
     assert scene.body(request) == b"welcome"
     assert (request.principal, request.cache) == ("alice", "hot")
 
 
-def test_nobody_is_welcomed_without_credentials_or_with_such_as_must_be_looked_at(scene):
+def test_a_ping_without_credentials_or_with_unknown_ones_is_not_answered(scene):
     assert scene.body(Asked("/v2/")) is None
     scene.access.identity = None
     assert scene.body(Asked("/v2/", authorization="Bearer x")) is None
 
 
-def test_what_is_kept_is_answered_and_told_to_the_log(scene):
+def test_a_cached_answer_is_served_and_logged(scene):
     scene.keep(Asked())
     scene.access.identity = ALICE
     request = Asked()
@@ -180,12 +189,12 @@ def test_another_target_is_another_answer(scene, uri):
     assert scene.body(Asked(uri)) is None
 
 
-def test_an_answer_to_a_query_is_not_kept(scene):
+def test_an_answer_to_a_query_is_not_cached(scene):
     scene.keep(Asked("/repositories/main/py/simple/demo/?a=1"))
     assert scene.body(Asked("/repositories/main/py/simple/demo/?a=1")) is None
 
 
-def test_leave_is_asked_each_time(scene):
+def test_permission_is_checked_each_time(scene):
     scene.keep(Asked())
     assert scene.body(Asked()) is not None
     scene.access.allowed = False
@@ -199,15 +208,13 @@ def test_leave_is_asked_each_time(scene):
 def test_an_inactive_or_unknown_repository_answers_nothing(scene):
     asleep = evolve(scene.repository, active=False)
     scene.mounts.mount = Mount(asleep)
-    scene.hot.keep(
-        Asked(), asleep, package="demo", negotiate=scene.negotiate, fresh=scene.is_fresh, size=1, generation=0
-    )
+    scene.keep(Asked(), repository=asleep, generation=0)
     assert scene.body(Asked()) is None
     scene.mounts.mount = None
     assert scene.body(Asked()) is None
 
 
-def test_a_changed_configuration_ends_what_was_kept(scene):
+def test_a_changed_configuration_ends_an_entry(scene):
     scene.keep(Asked())
     scene.mounts.mount = Mount(evolve(scene.repository))
     assert scene.body(Asked()) is None
@@ -226,7 +233,7 @@ def test_the_catalog_is_asked_only_after_a_commit(scene):
     assert scene.fresh_asked == 1
 
 
-def test_what_does_not_hold_any_more_is_forgotten(scene):
+def test_an_invalid_entry_is_removed(scene):
     scene.keep(Asked())
     scene.commit()
     scene.fresh = False
@@ -235,7 +242,7 @@ def test_what_does_not_hold_any_more_is_forgotten(scene):
     assert scene.body(Asked()) is None
 
 
-def test_a_commit_between_reading_and_keeping_is_noticed(scene):
+def test_a_commit_between_the_read_and_put_is_noticed(scene):
     before = scene.catalog.generation()
     scene.commit()
     scene.keep(Asked(), generation=before)
@@ -243,7 +250,7 @@ def test_a_commit_between_reading_and_keeping_is_noticed(scene):
     assert scene.body(Asked()) is None
 
 
-def test_each_spelling_of_the_negotiating_fields_is_made_once(scene):
+def test_each_variant_of_the_negotiation_fields_is_made_once(scene):
     scene.keep(Asked())
     for _ in range(3):
         assert scene.body(Asked(accept="a/b")) == b"a/b"
@@ -252,15 +259,15 @@ def test_each_spelling_of_the_negotiating_fields_is_made_once(scene):
     assert scene.body(Asked(accept="none/such")) is None
 
 
-def test_endless_spellings_take_a_bounded_room(scene):
+def test_endless_variants_take_bounded_memory(scene):
     scene.keep(Asked())
     for n in range(5 * VARIANTS):
         assert scene.body(Asked(accept=f"a/{n}")) == b"a/%d" % n
-    entry = scene.hot.find(Asked(), scene.repository, scene.catalog.generation())
+    entry = scene.answer_cache.find(Asked(), scene.repository, scene.catalog.generation())
     assert len(entry.variants) <= VARIANTS
 
 
-def test_endless_spellings_of_one_address_take_a_bounded_room(scene):
+def test_endless_spellings_of_one_address_take_bounded_memory(scene):
     for n in range(1000):
         scene.keep(Asked(f"/repositories/main/py/simple/{n}/"), size=0)
     assert scene.cache.size > 1000 * 30  # the addresses alone
@@ -270,7 +277,7 @@ def test_endless_spellings_of_one_address_take_a_bounded_room(scene):
     assert 0 < len(scene.cache) < 100
 
 
-def test_long_spellings_and_documents_of_many_addresses_are_counted(scene):
+def test_long_variants_and_documents_of_many_addresses_are_counted(scene):
     scene.keep(Asked())
     before = scene.cache.size
     assert scene.body(Asked(accept="a" * 10_000)) is not None
@@ -284,7 +291,7 @@ def test_long_spellings_and_documents_of_many_addresses_are_counted(scene):
     assert scene.cache.size <= scene.cache.largest
 
 
-def test_whole_downloads_are_noted_and_nothing_else(scene):
+def test_only_whole_downloads_are_recorded(scene):
     scene.keep(Asked(), item=scene.file)
     tag = '"-"'
     assert scene.body(Asked(method=b"HEAD")) == b"-"
@@ -314,9 +321,9 @@ def test_who_gets_the_whole_body(headers, whole):
     assert not sends_all(Asked(method=b"HEAD", **headers), answer)
 
 
-def test_what_tells_a_date_only_later_is_made_anew_once_when_it_does(scene):
+def test_variants_are_made_again_once_at_expiry(scene):
     request = Asked()
-    scene.keep(request, dated_at=1001)
+    scene.keep(request, expires_at=1001)
     for time_ms, made in ((1_000_000, 1), (1_000_999, 1), (1_001_000, 2), (1_002_000, 2)):
         scene.time_ms = time_ms
         assert scene.body(request) == b"-"

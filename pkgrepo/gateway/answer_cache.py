@@ -1,0 +1,130 @@
+"""
+Cached answers of repository reads.
+
+An entry is made by the handler that answered a read. It has a query that tells whether it is still valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import Factory, define
+
+from pkgrepo.http.answering.prepared import PreparedAnswer
+from pkgrepo.http.answers import Answer
+from pkgrepo.http.request import Request
+from pkgrepo.http.response_cache import ResponseCache
+from pkgrepo.interfaces import NOT_NOW, ICatalog, Reader
+from pkgrepo.model import Repository
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.downloads import Item
+
+VARIANTS = 32  # of one entry, by the header fields of content negotiation and the address
+ENTRY_BYTES = 2048  # of an entry beside its address and its documents, roughly
+VARIANT_BYTES = 2048  # of a variant beside its header fields, roughly
+
+
+@define
+class CachedAnswer:
+    """
+    One resource in its variants.
+
+    ``repository`` is the repository as it was configured then, which decides who may cache the answer. ``package`` is
+    the key that token globs are matched with. ``negotiate`` makes the answer for a request. ``fresh`` is a query
+    that tells whether the entry is still valid; it is asked when ``generation``, which is the catalog's from before the
+    data was read, is not the present one.
+
+    ``size`` is the bytes of the documents for one address, without variants. ``item`` is what a whole answer counts as
+    a download of. ``by_address`` says that answers hold absolute links, and so differ by the address that the client
+    used. Without ``serves_head`` a HEAD always goes to the handler, which then also promises that the client need not
+    upload what is there. At ``expires_at`` (Unix seconds; 0 for never) the variants are made again, with a
+    Last-Modified that was in the future until then.
+    """
+
+    repository: Repository
+    package: str | None
+    negotiate: Callable[[Request], Answer | None]
+    fresh: Callable[[Reader], bool]
+    generation: int
+    size: int
+    item: Item | None = None
+    by_address: bool = False
+    serves_head: bool = True
+    expires_at: int = 0
+    variants: dict[tuple[bytes | None, bytes | None, str], PreparedAnswer] = Factory(dict)
+
+
+class AnswerCache:
+    """Cached answers by repository and request target."""
+
+    def __init__(self, catalog: ICatalog, cache: ResponseCache[CachedAnswer], clock: Clock) -> None:
+        self._catalog = catalog
+        self._cache = cache
+        self._clock = clock
+
+    def put(self, request: Request, entry: CachedAnswer) -> None:
+        """
+        Cache how this request is answered, unless it has a query: clients can make up any number of queries.
+
+        They can also make up any number of spellings of the address and of header fields, so these count towards the
+        size of the entry.
+        """
+        if request.raw_query:
+            return
+        entry.size += len(request.uri) + ENTRY_BYTES
+        self._cache.put((entry.repository.id, request.uri), entry, size=entry.size)
+
+    def find(self, request: Request, repository: Repository, generation: int) -> CachedAnswer | None:
+        """
+        The entry of this request, if it is valid at this generation and for this configuration.
+
+        None also if the entry is of an older generation and the catalog does not answer at once. It stays then, until
+        the handler that answers instead puts its own answer for the same request.
+        """
+        key = (repository.id, request.uri)
+        entry = self._cache.get(key)
+        if entry is None:
+            return None
+        # The registry replaces the value of a repository whose configuration changes.
+        current = entry.repository is repository
+        if current and entry.generation == generation:
+            return entry
+        fresh = current and self._catalog.peek(entry.fresh)
+        if fresh is NOT_NOW:
+            return None
+        if not fresh:
+            self._cache.drop(key)
+            return None
+        entry.generation = generation
+        return entry
+
+    def variant(self, entry: CachedAnswer, request: Request) -> PreparedAnswer | None:
+        """The variant of an entry for this request, or None if its handler must answer."""
+        if request.method == b"HEAD" and not entry.serves_head:
+            return None
+        if entry.expires_at and entry.expires_at * 1000 <= self._clock.now_ms():
+            entry.variants.clear()
+            entry.expires_at = 0
+        address = request.base_url if entry.by_address else ""
+        wanted = (request.header(b"accept"), request.header(b"accept-encoding"), address)
+        prepared = entry.variants.get(wanted)
+        if prepared is None:
+            answer = entry.negotiate(request)
+            if answer is None:
+                return None
+            prepared = PreparedAnswer(answer)
+            if len(entry.variants) >= VARIANTS:
+                entry.variants.clear()
+            entry.variants[wanted] = prepared
+            if _size(entry) > self._cache.largest:
+                entry.variants = {wanted: prepared}
+            self._cache.put((entry.repository.id, request.uri), entry, size=_size(entry))
+        return prepared
+
+
+def _size(entry: CachedAnswer) -> int:
+    """The bytes of an entry with its variants: its documents for each address, and the header fields."""
+    size = entry.size * len({address for _, _, address in entry.variants})
+    for accept, encoding, address in entry.variants:
+        size += VARIANT_BYTES + len(accept or b"") + len(encoding or b"") + len(address)
+    return size
