@@ -1,1 +1,1 @@
-"""The shared verbs of every format: publish, fetch, remove, and what follows from them."""
+"""What all formats share: publishing and removing packages, search, the readable layout, and maintenance."""

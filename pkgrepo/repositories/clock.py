@@ -1,4 +1,4 @@
-"""The time, as the catalog keeps it."""
+"""The clock, and times as the catalog stores them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time; tests bring their own."""
+    """The current time; tests have their own."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch, UTC."""
+        """Return the milliseconds since the epoch, UTC."""
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The clock of the machine."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch, UTC."""
+        """Return the milliseconds since the epoch, UTC."""
         return time.time_ns() // 1_000_000
 
 
 def from_ms(value: int) -> datetime:
-    """The aware UTC datetime of a catalog time."""
+    """Convert a time of the catalog to an aware UTC datetime."""
     return datetime.fromtimestamp(value / 1000, UTC)

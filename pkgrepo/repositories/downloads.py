@@ -1,4 +1,4 @@
-"""Who fetched what: counted for everybody, and remembered per token for whoever must answer for one."""
+"""Records downloads: counted for each package, and logged for each token."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from .clock import Clock
 
 log = Logger()
 
-FLUSH_S = 10.0  # at most this many seconds of downloads are forgotten by a crash
+FLUSH_S = 10.0  # seconds between two writes; a crash loses the downloads of that time
 FLUSH_ROWS = 5000
-MOST_PENDING = 200_000  # downloads, some 40 MB; as many as there are in minutes while the catalog cannot be written
+MAX_PENDING = 200_000  # downloads, some 40 MB: those of minutes in which the catalog cannot be written
 
 
 class Item(Protocol):
-    """What counts as downloaded when it was sent whole: a file, as a rule."""
+    """What is recorded when it was sent completely, usually a file."""
 
     @property
     def id(self) -> int:
-        """Its catalog key."""
+        """The catalog key."""
 
     @property
     def repository_id(self) -> int:
-        """That of its repository."""
+        """The catalog key of the repository."""
 
     @property
     def package_id(self) -> int | None:
-        """That of its package, if it has one."""
+        """The catalog key of the package, if it has one."""
 
     @property
     def path(self) -> str:
-        """Where it is, below its repository."""
+        """The path in the repository."""
 
 
 @frozen
 class ImagePull:
-    """The manifest of an image: to get it is to pull the image, whatever layers the client has already."""
+    """The manifest of an image. A request for it counts as a pull, whatever layers the client already has."""
 
     id: int
     repository_id: int
@@ -57,7 +57,7 @@ class ImagePull:
 
 
 class DownloadRecorder(Service):
-    """Gathers downloads in memory and writes them in batches."""
+    """Collects downloads in memory and writes them in batches."""
 
     def __init__(self, *, catalog: ICatalog, clock: Clock, reactor: IReactorTime) -> None:
         self._catalog = catalog
@@ -68,8 +68,8 @@ class DownloadRecorder(Service):
         self._loop.clock = reactor
 
     def record(self, item: Item, identity: Identity) -> None:
-        """One whole file, or manifest, was sent to this identity. Beside ``MOST_PENDING`` others it is not counted."""
-        if len(self._pending) >= MOST_PENDING:
+        """Record that an item was sent to an identity; dropped if ``MAX_PENDING`` are waiting to be written."""
+        if len(self._pending) >= MAX_PENDING:
             return
         self._pending.append(
             downloads.Download(
@@ -85,7 +85,7 @@ class DownloadRecorder(Service):
         )
 
     def startService(self) -> None:
-        """Begin to flush now and then."""
+        """Begin to write every ``FLUSH_S`` seconds."""
         super().startService()  # type: ignore[no-untyped-call]
         self._loop.start(FLUSH_S, now=False)
 
@@ -95,16 +95,16 @@ class DownloadRecorder(Service):
         await self.flush()
 
     def stopService(self) -> Deferred[None]:
-        """Write what is left."""
+        """Write the remaining downloads."""
         super().stopService()  # type: ignore[no-untyped-call]
         return Deferred.fromCoroutine(self._stop())
 
     def flush(self) -> Deferred[None]:
         """
-        Write what has gathered, and wait for what is being written already.
+        Write the collected downloads, and wait for a write that already runs.
 
-        While the catalog cannot be written, up to ``MOST_PENDING`` are kept for the next time. Any other failure is
-        logged, and those downloads are lost.
+        While the catalog cannot be written, up to ``MAX_PENDING`` downloads are kept for the next flush. Any other
+        failure is logged, and the batch is lost.
         """
         return Deferred.fromCoroutine(self._flush()).addErrback(
             lambda failure: log.failure("downloads were not recorded", failure=failure)

@@ -1,4 +1,4 @@
-"""What the configurations of hosted repositories have in common, whatever their format."""
+"""Parses the parts that the configurations of hosted repositories share in all formats."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def parse_hosted_config(
     config: Mapping[str, Any], kind: type[C], parts: Sequence[str], what: str
 ) -> tuple[C, dict[str, Any]]:
     """
-    A configuration as a ``kind``, and those of its ``parts`` that are set, as they are kept beside the fixed object.
+    Parse a configuration as a ``kind``. Returns it with the settings: those of ``parts`` that are set, and ``x_`` keys.
 
-    Keys that begin with ``x_`` are kept with them. ``what`` is in such repositories, in words.
+    ``what`` names the format in messages.
 
     :raises Invalid: an unknown key or a wrong value, with its JSON pointer
     """
@@ -46,7 +46,7 @@ def parse_hosted_config(
 
 
 def _explain(message: str) -> tuple[str, str]:
-    """Msgspec's sentence, and where it points, as sentence and JSON pointer."""
+    """Split the message of a msgspec error into its sentence and a JSON pointer."""
     text, _, where = message.partition(" - at `$")
     pointer = where.rstrip("`").replace(".", "/").replace("[", "/").replace("]", "")
     unknown = re.search(r"unknown field `([^`]*)`", text)

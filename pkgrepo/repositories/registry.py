@@ -1,4 +1,4 @@
-"""Which storages and repositories exist, answered from memory."""
+"""A cache of all storages and repositories."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ class _Configuration:
 
 class Registry:
     """
-    The configuration of storages and repositories as of the last commit that this process knows of.
+    The storages and repositories as of the last commit that this process knows of.
 
-    The catalog's configuration serial decides when the copy is read again, so that several processes agree. Names
-    are found whatever their case; ``Repository.serial`` and the usage figures in it are those of the last reload.
+    The cache is loaded again when the catalog's configuration serial has changed, also by another process. Names are
+    case-insensitive. ``Repository.serial`` and the usage figures in it are those of the last reload.
 
-    Look-ups answer from memory and never wait. They read the copy again where the catalog answers at once; where it
-    does not, they are as of the last ``refresh``, which every request and every periodic task awaits once before it
-    looks anything up.
+    Look-ups answer from memory and never wait. If the catalog can answer at once, they reload the cache when needed.
+    Otherwise they are as of the last ``refresh``, which every request and every periodic task awaits first.
     """
 
     def __init__(self, catalog: ICatalog) -> None:
@@ -49,31 +48,31 @@ class Registry:
 
     @property
     def serial(self) -> int:
-        """A number that grows with every change of configuration."""
+        """A number that grows with each change of a storage or repository."""
         return self._current().serial or 0
 
     def find(self, storage: str, name: str) -> Repository | None:
-        """The repository at ``storage/name``, or None."""
+        """Return the repository at ``storage/name``, or None."""
         return self._current().repositories.get((storage.casefold(), name.casefold()))
 
     def find_uid(self, uid: str) -> Repository | None:
-        """The repository with this id, or None."""
+        """Return the repository with this public id, or None."""
         return self._current().by_uid.get(uid)
 
     def find_id(self, repository_id: int) -> Repository | None:
-        """The repository with this catalog key, or None."""
+        """Return the repository with this catalog key, or None."""
         return self._current().by_id.get(repository_id)
 
     def all(self) -> list[Repository]:
-        """Every repository, by path."""
+        """Return all repositories, sorted by path."""
         return sorted(self._current().by_uid.values(), key=lambda repository: repository.path)
 
     def storages(self) -> list[Storage]:
-        """Every storage, by name."""
+        """Return all storages, sorted by name."""
         return sorted(self._current().storages.values(), key=lambda storage: storage.name)
 
     def storage(self, storage_id: int) -> Storage:
-        """The storage with this catalog key. :raises NotFound: it was removed"""
+        """Return the storage with this catalog key. :raises NotFound: it was removed"""
         found = self._current().storages.get(storage_id)
         if found is None:
             raise NotFound("storage", str(storage_id))

@@ -1,4 +1,4 @@
-"""The blob store of each storage, opened when it is first needed."""
+"""The blob stores of the storages, each opened when it is first needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Opener = Callable[[Storage], Awaitable[IBlobStore]]
 
 
 class Stores:
-    """Hands out blob stores; ``opener`` makes and checks one for a storage record."""
+    """The open blob stores; ``opener`` opens and checks the store of a storage."""
 
     def __init__(self, opener: Opener) -> None:
         self._opener = opener
@@ -26,9 +26,9 @@ class Stores:
 
     async def open(self, storage: Storage) -> IBlobStore:
         """
-        The store behind a storage, opened at the first call, for the operator.
+        Return the store of a storage, opened by the first call; its errors have details for the operator.
 
-        :raises Conflict: it is missing, or another's; :raises StorageFailed: it cannot be opened
+        :raises Conflict: it is missing, or belongs to another storage; :raises StorageFailed: it cannot be opened
         """
         found = self._open.get(storage.id)
         if found is None:
@@ -38,7 +38,7 @@ class Stores:
 
     async def of(self, storage: Storage) -> IBlobStore:
         """
-        The same for a request, which is not told why it fails.
+        Return the store of a storage, for requests: a Conflict is only logged.
 
         :raises StorageFailed: it cannot be opened
         """
@@ -53,9 +53,9 @@ class Stores:
         raise StorageFailed(storage.name) from reason
 
     def opened(self, storage_id: int) -> IBlobStore | None:
-        """The store if it has been opened before, without waiting."""
+        """Return the store if it is open, else None."""
         return self._open.get(storage_id)
 
     def forget(self, storage_id: int) -> None:
-        """Let go of a storage that was removed, or is elsewhere now."""
+        """Remove the store of a storage that was removed or moved."""
         self._open.pop(storage_id, None)

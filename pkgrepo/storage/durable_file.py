@@ -22,8 +22,13 @@ def replace_file(path: Path, data: bytes) -> None:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fsync_path(path.parent)
+
+
+def fsync_path(path: Path) -> None:
+    """Make a file durable, or the names in a directory. Blocks. :raises OSError: they may be lost"""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)

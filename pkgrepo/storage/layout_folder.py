@@ -26,6 +26,8 @@ from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 
+from .durable_file import fsync_path
+
 LONGEST = 255  # bytes
 ENDING = 16  # bytes; a longer extension of a shortened name is not kept
 TEMPORARY = ".tmp"  # folder for temporary files below the root; no repository can have this name
@@ -113,11 +115,7 @@ class LayoutFolder:
     def sync(self, path: str) -> None:
         """Make a document and its name durable (fsync)."""
         for each in (self.file(path), self.file(path).parent):
-            descriptor = os.open(each, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            fsync_path(each)
 
     def draft(self) -> Draft:
         """Create a temporary file for a document that is too large for memory."""

@@ -104,7 +104,7 @@ async def test_the_objects_provide_their_interfaces(store):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest_twisted.ensureDeferred
-async def test_what_was_put_is_what_is_read(store, size):
+async def test_the_stored_bytes_are_read_back(store, size):
     body = body_of(size)
     info = await put(store, body, algorithms=("md5", "blake2b_256"), expect_size=size)
     assert info.size == size
@@ -291,7 +291,7 @@ def read_through(descriptor: int) -> bytes:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest_twisted.ensureDeferred
-async def test_what_is_sealed_can_be_looked_into_and_is_not_visible(store, size):
+async def test_a_sealed_upload_can_be_read_and_is_not_visible(store, size):
     body = body_of(size)
     upload, info = await sealed(store, body)
     assert (info.sha256, info.size) == (hashlib.sha256(body).hexdigest(), size)
@@ -308,7 +308,7 @@ async def test_what_is_sealed_can_be_looked_into_and_is_not_visible(store, size)
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest_twisted.ensureDeferred
-async def test_what_was_sealed_and_aborted_leaves_nothing(store, size):
+async def test_a_sealed_upload_that_is_aborted_leaves_nothing(store, size):
     upload, _ = await sealed(store, body_of(size))
     await upload.abort()
     with pytest.raises(RuntimeError):
@@ -318,7 +318,7 @@ async def test_what_was_sealed_and_aborted_leaves_nothing(store, size):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest_twisted.ensureDeferred
-async def test_a_wrong_digest_is_seen_at_the_seal(store, size):
+async def test_a_wrong_digest_fails_the_seal(store, size):
     upload = store.begin()
     upload.write(body_of(size))
     with pytest.raises(DigestMismatch):
@@ -340,7 +340,7 @@ async def test_several_are_committed_together(store):
 
 
 @pytest_twisted.ensureDeferred
-async def test_of_a_commit_together_that_is_aborted_nothing_is_left(store):
+async def test_an_aborted_commit_of_several_leaves_nothing(store):
     made = [await sealed(store, body_of(size)) for size in SIZES]
     committing = ensureDeferred(store.commit_together([upload for upload, _ in made]))
     await made[2][0].abort()
@@ -350,7 +350,7 @@ async def test_of_a_commit_together_that_is_aborted_nothing_is_left(store):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_not_sealed_is_not_committed_together_with_others(store):
+async def test_only_sealed_uploads_are_committed_together(store):
     upload, _ = await sealed(store, b"x")
     async with store.begin() as other:
         with pytest.raises(RuntimeError):
@@ -424,7 +424,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("locator", HOSTILE)
 @pytest_twisted.ensureDeferred
-async def test_what_is_no_locator_is_missing(store, locator):
+async def test_an_invalid_locator_is_missing(store, locator):
     with pytest.raises(BlobMissing):
         store.open(locator)
     assert await store.stat(locator) is None
@@ -597,7 +597,7 @@ async def test_a_cancelled_suspend_leaves_nothing(store):
     "upload_id", ["", "..", "../blobs", "f" * 31, "F" * 32, "f" * 32, "f" * 32 + "\n", "\x00" * 32]
 )
 @pytest_twisted.ensureDeferred
-async def test_resuming_what_is_no_upload_is_refused(store, upload_id):
+async def test_resuming_an_invalid_upload_id_is_refused(store, upload_id):
     upload = store.begin()
     upload.write(b"x")
     state = await upload.suspend()
@@ -621,7 +621,7 @@ async def test_a_cancelled_resume_leaves_the_upload_as_it_was(store):
 
 @pytest.mark.parametrize("state", [b"", b"{}", b"[]", b"\xff", b'{"version":1,"offset":-1,"limit":null,"digests":{}}'])
 @pytest_twisted.ensureDeferred
-async def test_a_state_of_somebody_else_is_refused(store, state):
+async def test_a_state_of_another_program_is_refused(store, state):
     upload = store.begin()
     upload.write(b"x")
     await upload.suspend()
@@ -630,7 +630,7 @@ async def test_a_state_of_somebody_else_is_refused(store, state):
 
 
 @pytest_twisted.ensureDeferred
-async def test_sweep_removes_only_what_is_old_and_nobody_keeps(store):
+async def test_sweep_removes_only_old_uploads_that_are_not_kept(store):
     async def suspended():
         upload = store.begin()
         upload.write(b"x")

@@ -112,7 +112,7 @@ async def test_commands_run_in_the_order_in_which_they_came(catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_cancelled_write_drops_its_result_and_nobody_elses(catalog):
+async def test_a_cancelled_write_drops_only_its_own_result(catalog):
     dropped = catalog.write(settings.grow, "serial")
     dropped.addErrback(lambda _: "dropped")
     kept = catalog.write(settings.grow, "serial")
@@ -179,7 +179,7 @@ async def test_a_command_sees_its_own_writes_and_those_of_commands_before_it(cat
 
 
 @pytest_twisted.ensureDeferred
-async def test_stopping_answers_every_command_that_was_taken(case, catalog):
+async def test_stopping_answers_every_accepted_command(case, catalog):
     writes = [catalog.write(settings.grow, "serial") for _ in range(200)]
     await catalog.stop()
     assert await gatherResults(writes) == list(range(1, 201))
@@ -187,7 +187,7 @@ async def test_stopping_answers_every_command_that_was_taken(case, catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_engine_tells_when_everything_is_answered(catalog):
+async def test_wait_idle_ends_when_everything_is_answered(catalog):
     assert not await catalog.wait_idle()
     writes = [catalog.write(settings.grow, "serial") for _ in range(20)]
     scan = catalog.scan(settings.get, "serial")

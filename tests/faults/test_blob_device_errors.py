@@ -112,7 +112,7 @@ async def test_a_failing_suspend_is_an_error_and_leaves_nothing(case, store, mon
 
 
 @pytest_twisted.ensureDeferred
-async def test_drained_tells_of_a_full_disk_and_takes_no_more_memory(case, store, monkeypatch):
+async def test_drained_raises_on_a_full_disk_and_no_more_memory_is_used(case, store, monkeypatch):
     Failing(monkeypatch, "pwrite", errno.ENOSPC, first=3)
     piece = bytes(300_000)
     async with store.begin() as upload:

@@ -55,7 +55,7 @@ async def put(store, body: bytes, **how):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_body_that_does_not_fit_is_refused_and_its_room_given_back(case, store):
+async def test_a_body_that_does_not_fit_is_refused_and_its_space_freed(case, store):
     with pytest.raises(StorageFull):
         await put(store, bytes(6 * MIB))
     assert files_below(case.root / "uploads") == files_below(case.root / "blobs") == []
@@ -74,7 +74,7 @@ async def test_a_body_announced_too_big_is_refused_before_its_first_byte(store):
 
 
 @pytest_twisted.ensureDeferred
-async def test_announced_room_is_reserved_so_that_the_second_upload_fails_early(case, store):
+async def test_announced_space_is_reserved_so_that_the_second_upload_fails_early(case, store):
     first = store.begin(expect_size=3 * MIB)
     first.write(bytes(300_000))
     await first._queue.run(int)  # its file is made, with the room it was promised

@@ -1,4 +1,4 @@
-"""A process that is killed while it stores: what it promised is there, and nothing else remains."""
+"""A process that is killed during uploads: acknowledged blobs are complete, and nothing else remains."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A server that is stopped while its readable layout is behind: the catalog can be built again all the same."""
+"""A server that is stopped while its readable layout is behind: the catalog can still be rebuilt."""
 
 import pytest
 import requests
@@ -82,7 +82,7 @@ def test_after_a_kill_reindex_says_what_may_be_missing(run, tmp_path):
     assert (back == versions) or ("belong to nothing that was taken in" in done.stderr)
 
 
-def test_what_gc_removes_without_a_server_does_not_come_back_with_a_reindex(run, tmp_path):
+def test_files_removed_by_an_offline_gc_are_not_restored_by_reindex(run, tmp_path):
     data = Data(tmp_path / "data")
     server = run()
     send = sender(server.url)

@@ -1,4 +1,4 @@
-"""A catalog that is built again has the storages that were made by the API, wherever they are."""
+"""A rebuilt catalog has the storages that were made by the API, wherever they are."""
 
 import shutil
 
@@ -61,7 +61,7 @@ def test_storages_are_found_again(run, tmp_path):
     assert Wire(f"{server.url}/repositories/remote/py").get(f"/packages/demo/1.0/{FILE[0]}").body == FILE[1]
 
 
-def test_a_storage_without_a_readable_layout_is_told_of_when_the_catalog_is_lost(tmp_path):
+def test_reindex_reports_a_storage_without_a_readable_layout(tmp_path):
     data = Data(tmp_path / "data")
     declared = (
         '[[bootstrap.storages]]\nname = "plain"\nreadable_layout = false\n'

@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import requests
 
-from pkgrepo.repositories.layout.marker import MARK
+from pkgrepo.repositories.layout.marker import MARKER
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import ROOT, ServerProcess, clean_environment
 
@@ -49,7 +49,7 @@ class Data:
     def shown(self) -> set[str]:
         """Every path of the readable layout, temporaries too, but not its mark."""
         found = {p.relative_to(self.layout).as_posix() for p in self.layout.rglob("*") if p.is_file()}
-        return found - {MARK}
+        return found - {MARKER}
 
     def is_in_step(self) -> bool:
         """Whether the readable layout shows all that has happened."""

@@ -1,4 +1,4 @@
-"""The shared verbs over a catalog in memory and a store on the disk, without a server."""
+"""Repositories over a catalog in memory and a store on the disk, without a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pkgrepo.formats.python.upload.metadata import meta_json
 from pkgrepo.model import SYSTEM, Actor, NewFile, Repository, Storage
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.layout.follower import LayoutFollower
-from pkgrepo.repositories.layout.marker import MARK, CatalogStatus, LayoutMarker
+from pkgrepo.repositories.layout.marker import MARKER, CatalogStatus, LayoutMarker
 from pkgrepo.repositories.layout.sidecars import encode
 from pkgrepo.repositories.publish.publisher import Published, Publisher, Release
 from pkgrepo.repositories.publish.staged import Staged
@@ -164,8 +164,8 @@ class World:
     async def reindex(self, *, stopped: bool = True) -> ReindexReport:
         """Build the catalog again; ``stopped`` as after a clean stop of the server whose catalog was lost."""
         if stopped:
-            statement = CatalogStatus(at=datetime.now(UTC), missing=0)
-            self.layout.write(MARK, encode(LayoutMarker(catalogs={"lost": statement})))
+            status = CatalogStatus(at=datetime.now(UTC), missing=0)
+            self.layout.write(MARKER, encode(LayoutMarker(catalogs={"lost": status})))
         return await Reindexer(self.context, progress=NoProgress()).run()
 
     def copies(self) -> list[str]:

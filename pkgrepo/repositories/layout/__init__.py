@@ -1,1 +1,1 @@
-"""The readable layout: events of the catalog -> follower -> updater -> files and sidecars below the storage."""
+"""What the readable layout shows: events of the catalog -> follower -> updater -> writers -> files and sidecars."""

@@ -1,8 +1,8 @@
 """
-JSON documents that end in a long list, with an entry to a line and in the order of their keys.
+JSON documents that end in a long list, with one entry per line, sorted by key.
 
-One entry is found by bisection, and a few that changed are put between long stretches that are copied as they are: of
-a document of a hundred thousand entries little is read, next to nothing is in memory, and nothing is rendered again.
+An entry is found by binary search. To change a few entries, the byte ranges between them are copied. So even a document
+of a hundred thousand entries is changed without rendering it again, and with little of it in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pkgrepo.errors import Invalid
 
 TAIL = b"\n]}\n"
 _BETWEEN = b",\n"
-_PIECE = 256 * 1024  # bytes that are copied at a time
+_PIECE = 256 * 1024  # bytes copied at a time
 
 
 class _Comparable(Protocol):
@@ -31,44 +31,44 @@ K = TypeVar("K", bound=_Comparable)
 
 
 class Sink(Protocol):
-    """Takes bytes, as a file does."""
+    """The ``write`` method of a binary file."""
 
     def write(self, data: bytes, /) -> object:
-        """Add them."""
+        """Append bytes."""
 
 
 @frozen
 class Form(Generic[K]):
-    """What such a document begins with, up to the opening bracket, and how to tell the key of an entry."""
+    """A kind of document: its text up to the opening bracket of the list, and the function for the key of an entry."""
 
     head: bytes
     key_of: Callable[[bytes], K]
 
     def render(self, entries: Iterable[bytes]) -> bytes:
-        """A whole document of a few entries, which are in order."""
+        """Return a whole document of these sorted entries."""
         return self.head + b"\n" + _BETWEEN.join(entries) + TAIL
 
 
 class LineWriter:
-    """Writes a document from pages of entries, which come in order."""
+    """Writes a document from pages of sorted entries."""
 
     def __init__(self, form: Form[Any], sink: Sink) -> None:
         self._sink = sink
         self._before = form.head + b"\n"
 
     def add(self, entries: Sequence[bytes]) -> None:
-        """The next of them."""
+        """Write the next entries."""
         if entries:
             self._sink.write(self._before + _BETWEEN.join(entries))
             self._before = _BETWEEN
 
     def end(self) -> None:
-        """There are no more."""
+        """Write the end of the document."""
         self._sink.write((b"" if self._before is _BETWEEN else self._before) + TAIL)
 
 
 class LineDocument(Generic[K]):
-    """A document on the disk, as it was when it was opened; see L{open_document}."""
+    """An open document on the disk; see L{open_document}."""
 
     def __init__(self, form: Form[K], descriptor: int, data: mmap.mmap) -> None:
         self._form = form
@@ -78,14 +78,14 @@ class LineDocument(Generic[K]):
         self._start, end = len(head), len(data) - len(TAIL)
         if end < self._start or data[: self._start] != head or data[end:] != TAIL:
             raise Invalid("a document of the readable layout is not as it was written")
-        # An entry ends where the next begins: with a comma and a line feed, or, the last one, with that of the tail.
+        # Each entry ends with a comma and a line feed, and the last one with the line feed of the tail.
         self._stop = end if end == self._start else end + 1
 
     def find(self, key: K) -> bytes | None:
         """
-        The entry of this key, or None.
+        Return the entry with this key, or None.
 
-        :raises Invalid: the document is not as it was written
+        :raises Invalid: the document was changed by hand
         """
         place = self._seek(key, self._start)
         if place == self._stop:
@@ -95,9 +95,9 @@ class LineDocument(Generic[K]):
 
     def write_changed(self, changes: Mapping[K, bytes | None], sink: Sink) -> bool:
         """
-        Write the document with these entries in it, or, for None, without that of the key; False if nothing differs.
+        Write a copy with these entries set, or removed where the value is None. Returns False if nothing differs.
 
-        :raises Invalid: the document is not as it was written
+        :raises Invalid: the document was changed by hand
         """
         pieces = self._pieces(changes)
         if pieces is None:
@@ -114,7 +114,7 @@ class LineDocument(Generic[K]):
         return True
 
     def _pieces(self, changes: Mapping[K, bytes | None]) -> list[bytes | tuple[int, int]] | None:
-        """New entries, and stretches of whole old ones as (first, stop); None where all is as it should be."""
+        """Return new entries, and ranges of old ones as (first, stop), in order; or None if nothing differs."""
         pieces: list[bytes | tuple[int, int]] = []
         differs = False
         copied = place = self._start
@@ -138,7 +138,7 @@ class LineDocument(Generic[K]):
         return pieces if differs else None
 
     def _copy(self, start: int, stop: int, sink: Sink) -> None:
-        # By reading rather than from the map, which would have all of it count as this process's memory.
+        # pread and not the map, because mapped pages would count as memory of this process.
         end = stop - (1 if stop == self._stop else len(_BETWEEN))
         while start < end:
             piece = os.pread(self._descriptor, min(_PIECE, end - start), start)
@@ -148,7 +148,7 @@ class LineDocument(Generic[K]):
             start += len(piece)
 
     def _seek(self, key: K, low: int) -> int:
-        """Where the first entry from this place on begins whose key is not less than this one."""
+        """Return the start of the first entry from ``low`` on whose key is not less than ``key``."""
         high = self._stop
         while low < high:
             middle = self._data.rfind(b"\n", low, (low + high) // 2) + 1 or low
@@ -171,9 +171,9 @@ class LineDocument(Generic[K]):
 @contextmanager
 def open_document(form: Form[K], path: Path) -> Iterator[LineDocument[K]]:
     """
-    A document for reading.
+    Open a document for reading.
 
-    :raises Invalid: there is none, or none of this form
+    :raises Invalid: it is missing, or of another form
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

@@ -1,16 +1,16 @@
 """
-The mark of a readable layout: whether it shows everything that the catalogs had which it was made from.
+The marker file of a readable layout: whether the layout shows everything that its catalogs had.
 
-It is for the day on which the catalog is gone. Each catalog speaks for itself, by its id: one that a lost catalog's
-storage was given to knows nothing of what that one had.
+``reindex`` reads it after the catalog was lost. It has a status for each catalog id, because a storage that was adopted
+from a lost catalog also shows what that catalog had.
 
-==========================  ===================================================
-when                        what the mark says of the catalog
-==========================  ===================================================
-a server starts             open: changes may follow that are not shown
-a clean stop                closed, with how many changes are not shown
-it cannot be written        as before when a server stops; no mark when it starts
-==========================  ===================================================
+==========================  ==========================================================
+event                       status of the catalog in the marker
+==========================  ==========================================================
+a server starts             open: the layout may lack changes
+a clean stop                closed, with the number of changes that the layout lacks
+writing it fails            at a stop: unchanged; at a start: the marker is removed
+==========================  ==========================================================
 """
 
 from __future__ import annotations
@@ -26,69 +26,68 @@ from pkgrepo.storage.layout_folder import LayoutFolder
 from .removed_folders import folders_of, owner_of
 from .sidecars import decode, encode
 
-MARK = ".layout.json"
+MARKER = ".layout.json"
 NO_LAYOUT = "no readable layout is kept, so pkgrepo reindex cannot bring back what the storage holds: copy the database"
 
 
 class CatalogStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What one catalog said when: ``missing`` are changes that were not shown, None while a server was running."""
+    """``missing`` is the number of changes that the layout lacked at that time, None while a server runs."""
 
     at: datetime
     missing: int | None = None
-    begun: datetime | None = None  # of a closed one: the time of the open one that it ends
+    begun: datetime | None = None  # in a closed status: ``at`` of the open status that it replaces
 
 
 class LayoutMarker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The statements of catalogs by their ids; not ``kept`` where the storage is to have no readable layout."""
+    """The statuses by catalog id. ``kept`` is false if the storage has no readable layout."""
 
     catalogs: dict[str, CatalogStatus] = {}
     kept: bool = True
 
 
 def read_marker(layout: LayoutFolder) -> LayoutMarker | None:
-    """The mark, or None where there is none that makes sense."""
-    data = layout.read(MARK)
+    """Return the marker, or None if it is missing or damaged."""
+    data = layout.read(MARKER)
     try:
-        return None if data is None else decode(data, LayoutMarker, MARK)
+        return None if data is None else decode(data, LayoutMarker, MARKER)
     except Invalid:
         return None
 
 
 def discard_layout(layout: LayoutFolder, uids: Collection[str]) -> None:
     """
-    Keep no readable layout any more: the folders of the repositories with these public ids go, and the mark says it.
+    Remove the folders of the repositories with these public ids, and write into the marker that there is no layout.
 
-    :raises OSError: some of it is still there
+    :raises OSError: some files remain
     """
-    layout.write(MARK, encode(LayoutMarker(kept=False)))
+    layout.write(MARKER, encode(LayoutMarker(kept=False)))
     for folder in folders_of(layout, uids):
         layout.discard(folder)
 
 
-def write_status(layout: LayoutFolder, catalog: str, statement: CatalogStatus, known: Collection[str]) -> None:
+def write_status(layout: LayoutFolder, catalog: str, status: CatalogStatus, known: Collection[str]) -> None:
     """
-    Put a catalog's statement into the mark, durably.
+    Set the status of a catalog in the marker, durably.
 
-    One that closes leaves the open one of another process of the catalog, which has begun since, as it is.
-    Those of other catalogs stay while there are folders of repositories that this one does not know; ``known`` are the
-    public ids of those that it does.
+    A closed status does not replace the open status of a process that started later. The statuses of other catalogs are
+    kept while the layout has folders of repositories that are not ``known``, the public ids of this catalog's.
 
     :raises OSError: it could not be written
     """
     found = read_marker(layout)
     open_ = None if found is None else found.catalogs.get(catalog)
-    if statement.begun is not None and open_ is not None and open_.missing is None and open_.at != statement.begun:
+    if status.begun is not None and open_ is not None and open_.missing is None and open_.at != status.begun:
         return
-    strange = any(owner_of(layout, folder) not in known for folder in layout.folders())
+    unknown_folders = any(owner_of(layout, folder) not in known for folder in layout.folders())
     if found is None:
-        # Something is here that nobody speaks for: it must not look as if this catalog did.
-        others = {"": CatalogStatus(at=statement.at)} if strange else {}
+        # There are folders of an unknown catalog, which must not look complete.
+        others = {"": CatalogStatus(at=status.at)} if unknown_folders else {}
     else:
-        others = found.catalogs if strange else {}
+        others = found.catalogs if unknown_folders else {}
     try:
-        layout.write(MARK, encode(LayoutMarker(catalogs={**others, catalog: statement})))
-        layout.sync(MARK)
+        layout.write(MARKER, encode(LayoutMarker(catalogs={**others, catalog: status})))
+        layout.sync(MARKER)
     except OSError:
-        if statement.missing is None:
-            layout.remove(MARK)  # what it says may become wrong
+        if status.missing is None:
+            layout.remove(MARKER)  # its status may become wrong
         raise

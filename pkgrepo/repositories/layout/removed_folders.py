@@ -1,8 +1,8 @@
 """
-Folders of removed repositories in the readable layout.
+Finds and removes the folders of removed repositories in the readable layout.
 
-They have to go, or the catalog, when it is built again from the layout, would have the repositories back. Nothing is
-taken away only because the catalog does not know it: after a lost database that is everything.
+If they stayed, a reindex would restore these repositories. A folder is never removed only because the catalog does not
+know its repository: after the loss of a database that would be all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .sidecars import REPOSITORY, RepositorySidecar, decode
 
 
 def owner_of(layout: LayoutFolder, folder: str) -> str | None:
-    """The public id of the repository that a folder shows, or None where it does not tell."""
+    """Return the public id of the repository that a folder shows, or None if it has no valid sidecar."""
     place = f"{folder}/{REPOSITORY}"
     data = layout.read(place)
     try:
@@ -27,12 +27,11 @@ def owner_of(layout: LayoutFolder, folder: str) -> str | None:
 
 def discard_folder(layout: LayoutFolder, folder: str, uids: Collection[str]) -> None:
     """
-    Take away the folder of a removed repository.
+    Remove the folder of a removed repository.
 
-    It stays where it tells that it shows another than those with these public ids, as when the catalog was put back to
-    an older state.
+    It is kept if its sidecar has another public id than ``uids``, as after the catalog was restored from a backup.
 
-    :raises OSError: the folder cannot be moved out of sight
+    :raises OSError: the folder cannot be removed
     """
     owner = owner_of(layout, folder)
     if owner is None or owner in uids:
@@ -40,5 +39,5 @@ def discard_folder(layout: LayoutFolder, folder: str, uids: Collection[str]) -> 
 
 
 def folders_of(layout: LayoutFolder, uids: Collection[str]) -> list[str]:
-    """The folders that show one of the repositories with these public ids."""
+    """Return the folders that show one of the repositories with these public ids."""
     return [folder for folder in layout.folders() if owner_of(layout, folder) in uids]

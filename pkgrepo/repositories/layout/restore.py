@@ -1,4 +1,4 @@
-"""Write commands that take the sidecars of the readable layout back into the catalog."""
+"""Write commands that restore rows of the catalog from sidecars of the readable layout."""
 
 from __future__ import annotations
 

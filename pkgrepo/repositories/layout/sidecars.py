@@ -1,8 +1,8 @@
 """
-The small JSON documents of the readable layout, from which the whole catalog can be built again.
+The JSON documents of the readable layout, from which the whole catalog can be rebuilt.
 
-``.repository.json`` stands in a repository's directory, ``.package.json`` in a package's, and beside the files of a
-version stands ``<name>-<version>.json``. ``.burned.json`` in a package's directory outlives the package.
+``.repository.json`` is in a repository's directory, ``.package.json`` in a package's, and ``<name>-<version>.json``
+beside the files of a version. ``.burned.json`` in a package's directory stays when the package is removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BURNED = ".burned.json"
 
 
 class RepositorySidecar(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about a repository but its content."""
+    """The configuration and description of a repository."""
 
     uid: str
     storage: str
@@ -41,7 +41,7 @@ class RepositorySidecar(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, repository: Repository) -> RepositorySidecar:
-        """The sidecar of a repository."""
+        """Make the sidecar of a repository."""
         return cls(
             uid=repository.uid,
             storage=repository.storage_name,
@@ -58,7 +58,7 @@ class RepositorySidecar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackageSidecar(msgspec.Struct, frozen=True, kw_only=True):
-    """What belongs to a package rather than to one of its versions; ``tags`` are versions, as written, by name."""
+    """A package without its versions; ``tags`` are texts of versions, by name."""
 
     key: str
     name: str
@@ -69,7 +69,7 @@ class PackageSidecar(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, package: Package, tags: Mapping[str, str]) -> PackageSidecar:
-        """The sidecar of a package."""
+        """Make the sidecar of a package."""
         return cls(
             key=package.key,
             name=package.name,
@@ -81,7 +81,7 @@ class PackageSidecar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BurnedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A deleted file whose path only the same content may have again."""
+    """A deleted file; only a file with the same content may be published at its path."""
 
     path: str
     sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
@@ -90,14 +90,14 @@ class BurnedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BurnedSidecar(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of a package that are not given out again; ``package`` is its key."""
+    """The paths of deleted files of a package that may not be reused; ``package`` is its key."""
 
     package: str
     files: list[BurnedFile]
 
     @classmethod
     def of(cls, package_key: str, tombstones: Sequence[Tombstone]) -> BurnedSidecar:
-        """The sidecar of a package with these tombstones."""
+        """Make the sidecar of a package with these tombstones."""
         files = [
             BurnedFile(path=each.path, sha256=each.sha256, deleted_at=each.deleted_at, actor=each.actor)
             for each in tombstones
@@ -105,7 +105,7 @@ class BurnedSidecar(msgspec.Struct, frozen=True, kw_only=True):
         return cls(package=package_key, files=files)
 
     def tombstones(self) -> list[Tombstone]:
-        """What it was made of."""
+        """Return the tombstones that it was made of."""
         return [Tombstone(each.path, self.package, each.sha256, each.deleted_at, each.actor) for each in self.files]
 
 
@@ -124,7 +124,7 @@ class FileSidecar(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, file: File, place: str) -> FileSidecar:
-        """The entry of a file."""
+        """Make the entry of a file."""
         return cls(
             path=file.path,
             place=place,
@@ -139,7 +139,7 @@ class FileSidecar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VersionSidecar(msgspec.Struct, frozen=True, kw_only=True):
-    """A version with its files. What the package is called today is in the package's sidecar alone."""
+    """A version with its files; the display name of the package is only in the package's sidecar."""
 
     package: str
     key: str
@@ -154,7 +154,7 @@ class VersionSidecar(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, package: Package, version: Version, files: list[FileSidecar]) -> VersionSidecar:
-        """The sidecar of a version."""
+        """Make the sidecar of a version."""
         return cls(
             package=package.key,
             key=version.key,
@@ -170,15 +170,15 @@ class VersionSidecar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode(sidecar: msgspec.Struct) -> bytes:
-    """A sidecar as JSON that people can read."""
+    """Return a sidecar as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(sidecar), indent=1) + b"\n"
 
 
 def decode(data: bytes, kind: type[Sidecar], where: str) -> Sidecar:
     """
-    The sidecar in ``data``.
+    Return the sidecar in ``data``.
 
-    :raises Invalid: it is none; the sentence names ``where``
+    :raises Invalid: it is not valid; the message names ``where``
     """
     try:
         return msgspec.json.decode(data, type=kind)

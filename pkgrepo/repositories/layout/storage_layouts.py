@@ -14,7 +14,7 @@ from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.layout_pending import Backlog
 
 from .failures import FAILURES, reason_of
-from .marker import MARK, CatalogStatus, discard_layout, read_marker, write_status
+from .marker import MARKER, CatalogStatus, discard_layout, read_marker, write_status
 from .removed_folders import discard_folder
 
 log = Logger()
@@ -33,13 +33,13 @@ class StorageLayouts:
     async def mark_open(self) -> None:
         """Write into each marker that a server runs, so that the layout may be behind."""
         at = self._opened_at = datetime.now(UTC)
-        for storage in await self._kept():
+        for storage in await self._with_layout():
             await self._write_status(storage, CatalogStatus(at=at))
 
     async def mark_closed(self, backlog: Backlog) -> None:
         """Write into each marker how many changes the layout lacks."""
         at = datetime.now(UTC)
-        for storage in await self._kept():
+        for storage in await self._with_layout():
             missing = backlog.behind + backlog.failed.get(storage.id, 0)
             if missing:
                 log.warn(
@@ -86,7 +86,7 @@ class StorageLayouts:
             await self._pools.disk(discard_folder, layout, name, uids)
         return successor
 
-    async def _kept(self) -> list[Storage]:
+    async def _with_layout(self) -> list[Storage]:
         await self._registry.refresh()
         return [each for each in self._registry.storages() if each.readable_layout]
 
@@ -111,7 +111,7 @@ class StorageLayouts:
         if layout is None or storage.readable_layout == (marker is None or marker.kept):
             return
         if storage.readable_layout:
-            await self._pools.disk(layout.remove, MARK)
+            await self._pools.disk(layout.remove, MARKER)
         else:
             known = {each.uid for each in self._registry.all() if each.storage_id == storage.id}
             await self._pools.disk(discard_layout, layout, known)

@@ -72,10 +72,10 @@ class LayoutUpdater:
             some, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
             found = list(zip(some, await self._catalog.scan(_read, some), strict=True))
             whole = [each for each in found if not _is_large(*each)]
-            for task, shown, reason in await self._pools.disk(_show, whole):
-                await self._show_again(task, shown, reason, failed)
-            for task, shown in found:
-                if _is_large(task, shown):
+            for task, snapshot, reason in await self._pools.disk(_show, whole):
+                await self._show_again(task, snapshot, reason, failed)
+            for task, snapshot in found:
+                if _is_large(task, snapshot):
                     found_events = tasks[task]
                     changes = ImageChanges.of(found_events) if found_events else ImageChanges(whole=True)
                     await self._show_large(task, changes, failed)
@@ -125,18 +125,18 @@ class LayoutUpdater:
             else:
                 return
 
-    async def _show_again(self, task: _Task, shown: object, reason: str, failed: dict[Entry, str]) -> None:
-        """Read an entry again and show it, unless it is still what could not be shown."""
+    async def _show_again(self, task: _Task, snapshot: object, reason: str, failed: dict[Entry, str]) -> None:
+        """Read an entry again and show it, unless it has not changed since the failed attempt."""
         while True:
-            before, shown = shown, (await self._catalog.scan(_read, [task]))[0]
-            if shown == before:
+            before, snapshot = snapshot, (await self._catalog.scan(_read, [task]))[0]
+            if snapshot == before:
                 self._give_up(task, reason, failed)
                 return
-            if _is_large(task, shown):
+            if _is_large(task, snapshot):
                 await self._show_large(task, ImageChanges(whole=True), failed)
                 return
             # It was deleted meanwhile, and the garbage collection removed its blobs.
-            left = await self._pools.disk(_show, [(task, shown)])
+            left = await self._pools.disk(_show, [(task, snapshot)])
             if not left:
                 return
             reason = left[0][2]
@@ -157,19 +157,19 @@ def _entries(reader: Reader, writer: LayoutWriter[Any], package_key: str) -> lis
     return [] if package is None else writer.entries(reader, package)
 
 
-def _is_large(task: _Task, shown: object) -> bool:
+def _is_large(task: _Task, snapshot: object) -> bool:
     """Whether an entry is an image that is too large to be read at once, or has nothing left."""
-    return shown is None and isinstance(task.writer, ImageLayoutWriter)
+    return snapshot is None and isinstance(task.writer, ImageLayoutWriter)
 
 
 def _show(tasks: Sequence[tuple[_Task, object]]) -> list[tuple[_Task, object, str]]:
-    """Show each entry. Returns those that could not be shown, with the reasons."""
+    """Show each entry. Returns those that could not be snapshot, with the reasons."""
     failed = []
     gil = GilReleaser()
-    for task, shown in tasks:
+    for task, snapshot in tasks:
         gil.release_if_due()
         try:
-            task.writer.show(task.entry.package_key, task.entry.version, shown)
+            task.writer.show(task.entry.package_key, task.entry.version, snapshot)
         except FAILURES as error:
-            failed.append((task, shown, reason_of(error)))
+            failed.append((task, snapshot, reason_of(error)))
     return failed

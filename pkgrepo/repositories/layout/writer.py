@@ -1,4 +1,4 @@
-"""What the readable layout has to show, held against what it shows."""
+"""Compares packages with their directories in the readable layout, and makes the directories show them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ S = TypeVar("S")
 @frozen
 class EntrySnapshot:
     """
-    A version, or a package beside its versions, as it is now.
+    A version, or a package without its versions, as the catalog has it now.
 
-    ``package`` is None when no version is left. Of a version ``version`` is None when it is gone. Of a package ``tags``
-    are those that stand for versions, as these are written; ``burned`` are what is left of its deleted files.
+    ``package`` is None if it does not exist. For a version, ``version`` is None if it does not exist. For a package,
+    ``tags`` are texts of versions by tag, and ``burned`` are the tombstones of its deleted files.
     """
 
     package: Package | None
@@ -46,7 +46,7 @@ class EntrySnapshot:
 
 
 def read_package(reader: Reader, repository_id: int, package_key: str) -> EntrySnapshot:
-    """What the directory of a package has to show beside its versions."""
+    """Read what the directory of a package has to show beside its versions."""
     burned = tuple(tombstones_of_package(reader, repository_id, package_key))
     package = packages.find_package(reader, repository_id, package_key)
     if package is None:
@@ -55,7 +55,7 @@ def read_package(reader: Reader, repository_id: int, package_key: str) -> EntryS
 
 
 def read_version(reader: Reader, repository_id: int, package_key: str, version_key: str) -> EntrySnapshot:
-    """What the directory of a version has to show."""
+    """Read what the directory of a version has to show."""
     package = packages.find_package(reader, repository_id, package_key)
     version = None if package is None else versions.find_version(reader, package.id, version_key)
     if version is None:
@@ -66,34 +66,34 @@ def read_version(reader: Reader, repository_id: int, package_key: str, version_k
 @frozen
 class Plan:
     """
-    What has to change on the disk: links as (locator, place), documents as (place, bytes), and what has to go.
+    Changes on the disk: ``links`` as (locator, place), ``documents`` as (place, bytes), and places to remove.
 
-    ``drafts`` are documents that are on the disk already, as (path of the draft, place).
+    ``drafts`` are documents in temporary files, as (path of the file, place). A place is a path in the layout.
     """
 
     links: tuple[tuple[str, str], ...] = ()
     documents: tuple[tuple[str, bytes], ...] = ()
     drafts: tuple[tuple[str, str], ...] = ()
-    doomed: tuple[str, ...] = ()
+    removals: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.links) + len(self.documents) + len(self.drafts) + len(self.doomed)
+        return len(self.links) + len(self.documents) + len(self.drafts) + len(self.removals)
 
     @property
     def places(self) -> list[str]:
-        """What would be changed, as paths below the layout's root."""
-        shown = [place for _, place in (*self.links, *self.drafts)]
-        return [*shown, *(place for place, _ in self.documents), *self.doomed]
+        """The places that the plan changes."""
+        places = [place for _, place in (*self.links, *self.drafts)]
+        return [*places, *(place for place, _ in self.documents), *self.removals]
 
 
 class LayoutWriter(ABC, Generic[S]):
     """
-    Holds what a repository's packages are against the readable layout.
+    Writes the packages of a repository into the readable layout.
 
-    Every method blocks, so call it in a thread: ``read`` and ``entries`` in one that reads the catalog.
+    Every method blocks: call ``read`` and ``entries`` by ``ICatalog.scan``, and the others on a disk thread.
     """
 
-    whole_packages = False  # whether a package is shown as a whole, whatever of it changed
+    whole_packages = False  # whether a change of a version updates the whole package
 
     def __init__(self, layout: LayoutFolder, repository: Repository) -> None:
         self._layout = layout
@@ -101,73 +101,73 @@ class LayoutWriter(ABC, Generic[S]):
 
     @property
     def repository(self) -> Repository:
-        """Whose packages they are."""
+        """The repository of the packages."""
         return self._repository
 
     @abstractmethod
     def read(self, reader: Reader, package_key: str, version_key: str) -> S:
-        """What a version is now, or with an empty key the package."""
+        """Read a version from the catalog, or with an empty ``version_key`` the package."""
 
     @abstractmethod
     def entries(self, reader: Reader, package: Package) -> list[tuple[str, str]]:
-        """What of a package is shown by itself, as keys and texts of versions; both are empty for the package."""
+        """Return the entries of a package as (key, text) of versions; both are empty for the package itself."""
 
     @abstractmethod
-    def plan(self, package_key: str, version: str, shown: S) -> Plan:
+    def plan(self, package_key: str, version: str, snapshot: S) -> Plan:
         """
-        What it would take to have one version's directory show it.
+        Return the changes that make the directory of an entry show this snapshot.
 
-        ``version`` is how the version is written, which names its directory; empty for the package.
+        ``version`` is the text of the version, which names its directory; empty for the package.
         """
 
     @abstractmethod
-    def plan_rest(self, known: Mapping[str, Collection[str]]) -> Plan:
-        """What shows packages and versions that do not exist; ``known`` are the texts of the entries by package."""
+    def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
+        """Return the removal of everything that is in no directory of ``known``, the texts of versions by package."""
 
     @abstractmethod
     def place_of(self, package_key: str, path: str, sha256: str) -> str:
-        """Where the bytes of a file are shown, which a format that shows packages as a whole knows by digest."""
+        """Return the place of a file; images are identified by ``sha256``, other files by ``path``."""
 
-    def show(self, package_key: str, version: str, shown: S) -> int:
-        """Make the directory of one of the entries show it; how many changes that took."""
-        plan = self.plan(package_key, version, shown)
+    def show(self, package_key: str, version: str, snapshot: S) -> int:
+        """Make the directory of an entry show this snapshot. Returns the number of changes."""
+        plan = self.plan(package_key, version, snapshot)
         self.apply(plan)
         return len(plan)
 
     def plan_repository(self) -> Plan:
-        """What it would take to have the repository's own document right."""
+        """Return the change that makes the repository's own sidecar up to date, if any."""
         place = f"{self._repository.name}/{REPOSITORY}"
-        return Plan(documents=self._different({place: encode(RepositorySidecar.of(self._repository))}))
+        return Plan(documents=self._changed({place: encode(RepositorySidecar.of(self._repository))}))
 
     def apply(self, plan: Plan) -> None:
-        """Do what was planned."""
+        """Carry out a plan."""
         for locator, place in plan.links:
             self._layout.link(locator, place)
         for place, data in plan.documents:
             self._layout.write(place, data)
         for draft, place in plan.drafts:
             self._layout.put(draft, place)
-        for place in plan.doomed:
+        for place in plan.removals:
             self._layout.remove(place)
 
     def show_repository(self) -> None:
-        """Write what the repository itself is."""
+        """Write the repository's own sidecar if it differs."""
         self.apply(self.plan_repository())
 
-    def _different(self, documents: Mapping[str, bytes]) -> tuple[tuple[str, bytes], ...]:
+    def _changed(self, documents: Mapping[str, bytes]) -> tuple[tuple[str, bytes], ...]:
         return tuple((place, data) for place, data in documents.items() if self._layout.read(place) != data)
 
-    def _others(self, directory: str, kept: frozenset[str]) -> tuple[str, ...]:
+    def _other_files(self, directory: str, kept: frozenset[str]) -> tuple[str, ...]:
         places = (f"{directory}/{name}" for name in self._layout.files(directory))
         return tuple(place for place in places if place not in kept)
 
 
 class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
     """
-    Shows the files of versions, each version in a directory of its own.
+    Shows the files of versions, each version in its own directory.
 
-    What is told of the package is an entry by itself, with an empty key and text: thousands of versions that go at once
-    would each write anew what is left of all others.
+    The package is an entry of its own, with an empty key and text: otherwise the removal of thousands of versions would
+    rewrite the package's sidecar for each of them.
     """
 
     def __init__(self, layout: LayoutFolder, repository: Repository, format_: IFormat) -> None:
@@ -189,44 +189,44 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
         """See L{LayoutWriter.place_of}."""
         return shorten(f"{self._repository.name}/{self._format.readable_path(path)}")
 
-    def plan(self, package_key: str, version: str, shown: EntrySnapshot) -> Plan:
+    def plan(self, package_key: str, version: str, snapshot: EntrySnapshot) -> Plan:
         """See L{LayoutWriter.plan}."""
         top = shorten(f"{self._repository.name}/{package_key}")
         return (
-            self._plan_version(top, package_key, version, shown)
+            self._plan_version(top, package_key, version, snapshot)
             if version
-            else self._plan_package(top, package_key, shown)
+            else self._plan_package(top, package_key, snapshot)
         )
 
-    def _plan_package(self, top: str, package_key: str, shown: EntrySnapshot) -> Plan:
+    def _plan_package(self, top: str, package_key: str, snapshot: EntrySnapshot) -> Plan:
         documents: dict[str, bytes] = {}
-        doomed: tuple[str, ...] = ()
-        if shown.burned:
-            documents[f"{top}/{BURNED}"] = encode(BurnedSidecar.of(package_key, shown.burned))
+        removals: tuple[str, ...] = ()
+        if snapshot.burned:
+            documents[f"{top}/{BURNED}"] = encode(BurnedSidecar.of(package_key, snapshot.burned))
         elif self._layout.read(f"{top}/{BURNED}") is not None:
-            doomed = (f"{top}/{BURNED}",)
-        if shown.package is None:
-            doomed = self._others(top, frozenset(documents))
+            removals = (f"{top}/{BURNED}",)
+        if snapshot.package is None:
+            removals = self._other_files(top, frozenset(documents))
         else:
-            documents[f"{top}/{PACKAGE}"] = encode(PackageSidecar.of(shown.package, shown.tags))
-        return Plan(documents=self._different(documents), doomed=doomed)
+            documents[f"{top}/{PACKAGE}"] = encode(PackageSidecar.of(snapshot.package, snapshot.tags))
+        return Plan(documents=self._changed(documents), removals=removals)
 
-    def _plan_version(self, top: str, package_key: str, version: str, shown: EntrySnapshot) -> Plan:
+    def _plan_version(self, top: str, package_key: str, version: str, snapshot: EntrySnapshot) -> Plan:
         directory = shorten(f"{top}/{version}")
-        if shown.package is None or shown.version is None:
-            return Plan(doomed=self._others(directory, frozenset()))
-        entries = [FileSidecar.of(file, self.place_of(package_key, file.path, file.sha256)) for file in shown.files]
+        if snapshot.package is None or snapshot.version is None:
+            return Plan(removals=self._other_files(directory, frozenset()))
+        entries = [FileSidecar.of(file, self.place_of(package_key, file.path, file.sha256)) for file in snapshot.files]
         sidecar = shorten(f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json")
-        documents = {sidecar: encode(VersionSidecar.of(shown.package, shown.version, entries))}
+        documents = {sidecar: encode(VersionSidecar.of(snapshot.package, snapshot.version, entries))}
         links = tuple(
             (entry.locator, entry.place) for entry in entries if not self._layout.is_linked(entry.locator, entry.place)
         )
         kept = frozenset({entry.place for entry in entries} | {sidecar})
-        return Plan(links=links, documents=self._different(documents), doomed=self._others(directory, kept))
+        return Plan(links=links, documents=self._changed(documents), removals=self._other_files(directory, kept))
 
-    def plan_rest(self, known: Mapping[str, Collection[str]]) -> Plan:
-        """See L{LayoutWriter.plan_rest}."""
+    def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
+        """See L{LayoutWriter.plan_leftovers}."""
         top = self._repository.name
         expected = {top, *(shorten(f"{top}/{key}") for key in known)}
         expected.update(shorten(f"{top}/{key}/{version}") for key, versions in known.items() for version in versions)
-        return Plan(doomed=tuple(p for p in self._layout.walk(top) if p.rpartition("/")[0] not in expected))
+        return Plan(removals=tuple(p for p in self._layout.walk(top) if p.rpartition("/")[0] not in expected))

@@ -1,1 +1,1 @@
-"""From received bytes to a version that readers see: staged blobs -> one transaction of rows, index and event."""
+"""From received bytes to a published version: staged blobs -> one transaction with rows, fragments and event."""

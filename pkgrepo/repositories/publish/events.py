@@ -1,4 +1,4 @@
-"""What every change of a package ends with: readers see something new, and who follows events is told."""
+"""What every change of a package writes at its end: a new serial and an event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pkgrepo.storage.catalog.server import repositories
 
 
 def bump_package_serial(tx: Transaction, repository: Repository, package: Package, now_ms: int) -> Package:
-    """Note that a package changed: the package with the repository's new serial."""
+    """Increase the repository's serial and set it on the package. Returns the changed package."""
     serial = repositories.bump_serial(tx, repository.id)
     packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms)
     return evolve(package, serial=serial)
@@ -30,7 +30,7 @@ def append_package_event(
     *,
     version: Version | None = None,
 ) -> None:
-    """Add an event about a package, or one version of it, which the data then name as it is written."""
+    """Append an event for a package; with ``version`` for that version, whose text is added to the data."""
     events.append_event(
         tx,
         repository_id=package.repository_id,

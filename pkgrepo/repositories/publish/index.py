@@ -1,8 +1,8 @@
 """
-Index documents of one package, kept up to date inside the transaction that changes it.
+The fragments of a package's index documents, updated in the transaction that changes the package.
 
-A format stores a fragment per file or version; its documents are spliced from them when somebody asks (see
-``splicing``), so that a change costs one fragment, whatever the number of versions.
+A format stores a fragment for each file or version. Documents are joined from fragments on request (see ``splicing``),
+so a change writes one fragment, whatever the number of versions.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Document, File, Package, Version
-from pkgrepo.storage.catalog.packages import files, versions
-from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.packages import files, fragments, versions
 from pkgrepo.storage.catalog.packages.version_batches import VersionRow
 
-COMPRESS_FROM = 1024  # bytes; below that the head of the answer outweighs the gain
-FAST_FROM = 256 * 1024  # bytes; above that the time of a publish matters more than the last percents
+COMPRESS_FROM = 1024  # bytes; below, the response head outweighs the gain
+FAST_FROM = 256 * 1024  # bytes; above, time matters more than the best compression
 
 
 @frozen
 class Change:
-    """What happened to a package: to one version of it, with files that came or went, or to none in particular."""
+    """A change of a package: of one version, with files that were added or removed, or of the package alone."""
 
     version: Version | None = None
     added: tuple[File, ...] = ()
@@ -36,9 +35,9 @@ class Change:
 
 class PackageIndex:
     """
-    A package in the middle of a change, as its format sees it.
+    A package that is being changed, as its format sees it.
 
-    ``tx`` is the transaction of the change, for formats that keep more than documents.
+    ``tx`` is the transaction of the change, for formats that store more than fragments.
     """
 
     def __init__(self, tx: Transaction, package: Package, now_ms: int) -> None:
@@ -47,44 +46,44 @@ class PackageIndex:
         self.now_ms = now_ms
 
     def versions(self) -> list[Version]:
-        """Every version, in the format's order."""
+        """Return all versions, in the format's order."""
         return versions.list_versions(self.tx, self.package.id)
 
     def version_texts(self) -> list[str]:
-        """How every version is written, in the format's order."""
+        """Return the texts of all versions, in the format's order."""
         return versions.version_texts(self.tx, self.package.id)
 
     def files(self, version: Version | None = None) -> list[File]:
-        """The files of one version, or of the whole package."""
+        """Return the files of one version, or of the whole package."""
         if version is not None:
             return files.files_of_version(self.tx, version.id)
         return files.files_of_package(self.tx, self.package.id)
 
     def put_fragment(self, kind: str, sort: bytes, key: str, body: bytes) -> None:
-        """Set one part of a document; parts are joined in the order of (sort, key)."""
-        documents.put_fragment(self.tx, self.package.id, kind, sort, key, body)
+        """Set a fragment of a document; fragments are joined in the order of (sort, key)."""
+        fragments.put_fragment(self.tx, self.package.id, kind, sort, key, body)
 
     def remove_fragment(self, kind: str, sort: bytes, key: str) -> None:
-        """Take one part out."""
-        documents.remove_fragment(self.tx, self.package.id, kind, sort, key)
+        """Remove a fragment."""
+        fragments.remove_fragment(self.tx, self.package.id, kind, sort, key)
 
 
 class Indexer(Protocol):
-    """A format's part in a change: bring the package's documents up to date."""
+    """The function of a format that updates the fragments of a package after a change."""
 
     def __call__(self, index: PackageIndex, change: Change) -> None:
         """Runs in the writer's transaction; raising undoes the whole change."""
 
 
 class VersionsIndexer(Protocol):
-    """A format's part in a change of many versions, which the rows show as they are now, or as they were removed."""
+    """The same for a change of many versions; the rows are the new ones, or those that were removed."""
 
     def __call__(self, index: PackageIndex, rows: Sequence[VersionRow]) -> None:
         """Runs in the writer's transaction; raising undoes the whole change."""
 
 
 def render(content_type: str, body: bytes, serial: int) -> Document:
-    """A document with its validator and compressed forms."""
+    """Return a document with its ETag and its compressed forms."""
     packed = zpacked = None
     if len(body) >= COMPRESS_FROM:
         fast = len(body) >= FAST_FROM

@@ -1,4 +1,4 @@
-"""Taking things back: withdrawing and restoring a version, removing files, versions and packages."""
+"""Write commands that change what is published: states of versions, removal of files and versions, metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pkgrepo.storage.catalog.server import repositories
 from .events import append_package_event, bump_package_serial
 from .index import Change, Indexer, PackageIndex, VersionsIndexer
 
-# What events call it when a version comes into a state.
+# The kind of the event when a version gets this state.
 _KINDS = {VersionState.LIVE: "restored", VersionState.YANKED: "yanked", VersionState.DEPRECATED: "deprecated"}
 
 
@@ -33,7 +33,7 @@ def set_version_state(
     now_ms: int,
 ) -> Version:
     """
-    Yank, deprecate or restore a version; ``reason`` is shown to people who ask for it all the same.
+    Yank, deprecate or restore a version; ``reason`` is shown to people who request it anyway.
 
     :raises NotFound: no such package or version
     """
@@ -57,7 +57,7 @@ def set_version_states(
     indexer: VersionsIndexer,
     now_ms: int,
 ) -> None:
-    """Yank, deprecate or restore many versions: each gets the state and the reason that its row has here."""
+    """Yank, deprecate or restore many versions: each gets the state and the reason of its row."""
     if not rows:
         return
     version_batches.set_states(tx, rows)
@@ -79,10 +79,10 @@ def remove_files(
     now_ms: int,
 ) -> list[str]:
     """
-    Remove files of a version, all of them when ``paths`` is None; the paths that went.
+    Remove files of a version, or all of them if ``paths`` is None. Returns the removed paths.
 
-    A version without files goes too, and so does a package without versions. With ``tombstone`` the names stay
-    burned: nothing is published under them again. The bytes themselves are left to garbage collection.
+    A version without files is removed too, and so is a package without versions. With ``tombstone`` the paths may not
+    be used again. The bytes are removed by garbage collection.
 
     :raises NotFound: no such package, version or file
     """
@@ -121,7 +121,7 @@ def remove_versions(
     now_ms: int,
 ) -> None:
     """
-    Remove many versions with all their files, as ``remove_files`` does with one; those that do not exist are fine.
+    Remove many versions with all their files, like ``remove_files``; versions that do not exist are skipped.
 
     :raises NotFound: no such package
     """
@@ -153,7 +153,7 @@ def set_package_meta(
     now_ms: int,
 ) -> Package:
     """
-    Set keys of a package's own metadata, and render it anew.
+    Set keys of a package's own metadata, and update its fragments.
 
     :raises NotFound: no such package
     """
@@ -161,7 +161,7 @@ def set_package_meta(
     merged = {**package.meta, **meta}
     serial = repositories.bump_serial(tx, repository.id)
     packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms, meta=merged)
-    repositories.names_changed(tx, repository.id)  # formats leave packages out of lists for what is in it
+    repositories.names_changed(tx, repository.id)  # formats exclude packages from lists by their metadata
     package = evolve(package, serial=serial, meta=merged)
     indexer(PackageIndex(tx, package, now_ms), Change())
     append_package_event(tx, package, "changed", dict(meta), actor, now_ms)
@@ -169,7 +169,7 @@ def set_package_meta(
 
 
 def present(reader: Reader, repository_id: int, paths: Sequence[str]) -> list[str]:
-    """Those of the paths that exist."""
+    """Return those of the paths that exist."""
     return [path for path in paths if files.find_file(reader, repository_id, path) is not None]
 
 

@@ -1,18 +1,17 @@
 """
-Publishing: from bytes that arrive to a version that readers see.
+Publishing: from received bytes to a published version.
 
 ==================  ====================================================  =========================================
-step                what is true after it                                 what a crash leaves
+step                result                                                left by a crash
 ==================  ====================================================  =========================================
-receive, seal       the bytes are here, and are those that were           nothing
-                    announced
-inspect             the format has looked into the file                   nothing, or what commit leaves
-commit              the bytes of all files are durable in the store       copies that nothing names; swept later
-                    under locators that no row names yet; a file that
-                    comes alone is on its way while it is inspected
-publish             one transaction: blob row, file, version, package,    either everything or nothing
-                    index documents and event
-answer              the client knows                                      -
+receive, seal       all bytes are received and have the expected digest   nothing
+inspect             the format has read the file                          nothing, or the same as commit
+commit              the bytes of all files are durable in the store       copies that no row names; swept later
+                    under locators that no row names yet; the commit of
+                    a single file runs while it is inspected
+publish             one transaction: blob row, file, version, package,    everything or nothing
+                    fragments and event
+answer              the client has the response                           -
 ==================  ====================================================  =========================================
 """
 
@@ -48,11 +47,11 @@ C = TypeVar("C", bound="CommandResult")
 @frozen
 class Release:
     """
-    What a format wants published: one version of one package, with the files that came now.
+    What a format publishes: one version of one package, with the files of this request.
 
-    With ``overwrite`` they replace others of the same paths; what is then at the ``obsolete`` paths goes. With
-    ``reuse`` they may have the paths of deleted files. ``guard`` is asked in the transaction, before anything is
-    written, and raises what must not be published.
+    With ``overwrite`` they replace files with the same paths, and files at the ``obsolete`` paths are removed. With
+    ``reuse`` they may have paths of deleted files. ``guard`` is called first in the transaction, and raises an error if
+    the release may not be published.
     """
 
     package_key: str
@@ -71,7 +70,7 @@ class Release:
 
 @frozen
 class Published:
-    """What became of a release. ``surplus`` are locators of copies that the catalog did not take."""
+    """The result of a publish. ``surplus`` are locators of copies that the catalog did not need."""
 
     changed: bool
     serial: int
@@ -80,22 +79,22 @@ class Published:
 
 
 class CommandResult(Protocol):
-    """What a command says that took staged blobs into the catalog."""
+    """The result of a command that added staged blobs to the catalog."""
 
     @property
     def surplus(self) -> tuple[str, ...]:
-        """Locators of copies that the catalog did not take."""
+        """Locators of copies that the catalog did not need."""
 
 
 class ChangeListener(Protocol):
-    """Told, in the reactor thread, that something in a repository changed."""
+    """Called in the reactor thread when something in a repository has changed."""
 
     def __call__(self, repository: Repository, /) -> None:
-        """Look for new events when convenient."""
+        """Look for new events soon."""
 
 
 class Publisher:
-    """The one upload path of every format."""
+    """Publishes and changes packages of every format."""
 
     def __init__(
         self, *, catalog: ICatalog, registry: Registry, stores: Stores, clock: Clock, on_change: ChangeListener
@@ -108,7 +107,7 @@ class Publisher:
 
     @asynccontextmanager
     async def stage(self, repository: Repository) -> AsyncIterator[Staged]:
-        """A place for the incoming bytes of one request; whatever is unpublished at its end is removed."""
+        """Return a context manager for the received bytes of a request; at its end unpublished bytes are removed."""
         storage = self._registry.storage(repository.storage_id)
         if not storage.active:
             raise StorageFailed(storage.name)
@@ -123,10 +122,10 @@ class Publisher:
         self, repository: Repository, release: Release, staged: Staged, actor: Actor, indexer: Indexer
     ) -> Published:
         """
-        Make a release visible, in one durable transaction.
+        Publish a release in one durable transaction.
 
-        Publishing the same bytes again changes nothing and succeeds. Once begun it is finished, also when the client
-        leaves: a transaction that is under way owns the staged bytes.
+        Publishing the same bytes again succeeds and changes nothing. A publish that has begun is finished even if the
+        client disconnects, because the transaction owns the staged bytes.
 
         :raises FileExists: other content is published under that name; :raises FileBurned: a file of that name
             was deleted
@@ -137,13 +136,13 @@ class Publisher:
     async def _publish(
         self, repository: Repository, release: Release, mine: Claim, actor: Actor, indexer: Indexer
     ) -> Published:
-        published = await self._claim(mine, publish_release, repository, release, actor, indexer)
+        published = await self._write_claiming(mine, publish_release, repository, release, actor, indexer)
         if published.changed:
             self._on_change(repository)
             log_published(repository, release.package_key, release.version_text, actor)
         return published
 
-    async def take(
+    async def change_with_blobs(
         self,
         command: Callable[..., CommandResult],
         repository: Repository,
@@ -152,21 +151,21 @@ class Publisher:
         *args: Any,
     ) -> None:
         """
-        Run a write command that claims staged blobs, and tell the on_change.
+        Run a write command that adds staged blobs to the catalog, and call ``on_change``.
 
-        As with ``publish`` it is finished once begun, and removes the copies that the catalog did not take.
+        Like ``publish`` it is finished once it has begun, and removes the copies that the catalog did not need.
         """
         mine = staged.claim([each.locator for each in blobs])
-        await shield(self._claim(mine, command, repository, *args))
+        await shield(self._write_claiming(mine, command, repository, *args))
         self._on_change(repository)
 
-    async def _claim(self, mine: Claim, command: Callable[..., C], repository: Repository, *args: Any) -> C:
+    async def _write_claiming(self, mine: Claim, command: Callable[..., C], repository: Repository, *args: Any) -> C:
         await mine.commit()
         try:
             result: C = await self._catalog.write(_if_active(command), repository, *args, self._clock.now_ms())
         except (StorageFull, StorageFailed):
-            # Nobody knows whether the transaction will be there after a restart: the copies stay, and are swept when
-            # nothing names them.
+            # It is unknown whether the transaction exists after a restart, so the copies stay. They are swept if no row
+            # names them.
             raise
         except BaseException:
             await mine.delete()
@@ -175,14 +174,14 @@ class Publisher:
         return result
 
     async def change(self, command: Callable[..., T], repository: Repository, *args: Any) -> T:
-        """Run a write command that changes a repository's content (see L{remove}), and tell the on_change."""
+        """Run a write command that changes a repository's content (see ``package_changes``), and call ``on_change``."""
         result: T = await shield(self._catalog.write(_if_active(command), repository, *args, self._clock.now_ms()))
         self._on_change(repository)
         return result
 
 
 def log_published(repository: Repository, package: str, version: str, actor: Actor) -> None:
-    """Tell the log of a publish: what, by whom, and in which request, whose line the access log has."""
+    """Log a publish, with the id that the access log has for the request."""
     log.info(
         "published {package} {version} in {repository} by {user} (request {request})",
         package=package,
@@ -195,7 +194,7 @@ def log_published(repository: Repository, package: str, version: str, actor: Act
 
 def _if_active(command: Callable[..., T]) -> Callable[..., T]:
     """
-    The command, unless the repository was switched off or removed meanwhile: an upload may take hours.
+    Wrap a command so that it fails if the repository was switched off or removed during the upload.
 
     It then raises L{RepositoryInactive} or L{NotFound}.
     """

@@ -1,9 +1,9 @@
 """
-Long documents of one package, ready to be sent, at the cost of what has changed.
+Renders long documents of a package from fragments, and compresses only the parts that have changed.
 
-A document is spliced from a fragment for each version or file. It is cut into groups of them. Where one ends is decided
-by how a fragment begins, so that one more version changes one group; what was compressed before is kept by what it was
-made of.
+A document has a fragment for each version or file. The fragments are divided into groups, and each compressed group is
+cached under its content. The start of a fragment decides whether a group ends after it, so adding a version changes one
+group.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from attrs import frozen
 
 from pkgrepo.model import Document
 
-# Stands for the repository's address, without a slash at the end. JSON has no bare control characters, so that
-# nothing that was published can look like it; and one byte is found four times as fast as several.
+# Placeholder for the repository's address, without a slash at the end. JSON text has no raw control characters, so
+# published data cannot contain it; and one byte is found four times as fast as several.
 BASE: Final = b"\x00"
 GROUP: Final = 64  # fragments, on average
 LARGEST_GROUP: Final = 512 * 1024  # bytes, one fragment more or less
-COMPRESS_FROM: Final = 1024  # bytes; below that the head of the answer outweighs the gain
+COMPRESS_FROM: Final = 1024  # bytes; below, the response head outweighs the gain
 CACHE_SIZE: Final = 64 * 1024 * 1024  # bytes of compressed groups; 500 packages of 10 MB
-LEVEL: Final = 4  # of deflate; the groups are small and made once
+LEVEL: Final = 4  # of deflate; groups are small and compressed once
 
 # RFC 1952: deflate, no name and no time, from any system.
 _GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-_LAST_BLOCK: Final = b"\x03\x00"  # RFC 1951 3.2.3: an empty one, marked as the last
+_LAST_BLOCK: Final = b"\x03\x00"  # RFC 1951 3.2.3: an empty block with the flag of the last one
 
 
 @frozen
 class Spliced:
-    """A document in its parts; L{BASE} may still be in them."""
+    """The parts of a document, with L{BASE} for the repository's address."""
 
     head: bytes
     fragments: Sequence[bytes]
@@ -45,16 +45,16 @@ class Spliced:
     separator: bytes = b","
 
     def joined(self) -> bytes:
-        """The document in one piece."""
+        """Return the whole document."""
         return b"".join((self.head, self.separator.join(self.fragments), self.tail))
 
 
 class Renderer:
-    """Renders documents, and remembers groups that it compressed. It may be used from several threads."""
+    """Renders documents, with a cache of compressed groups. Several threads may use it."""
 
     def __init__(self, cache_size: int = CACHE_SIZE) -> None:
         self._left = cache_size
-        self._kept: OrderedDict[tuple[bytes, bytes], bytes] = OrderedDict()
+        self._cache: OrderedDict[tuple[bytes, bytes], bytes] = OrderedDict()
         self._lock = threading.Lock()
 
     def render(
@@ -68,11 +68,10 @@ class Renderer:
         group_size: int = LARGEST_GROUP,
     ) -> Document:
         """
-        The document as it is served under ``base_url``, the repository's address without a slash at the end.
+        Return the document with ``base_url``, the repository's address without a slash at the end.
 
-        That is empty for documents that do not tell it. With ``zstd`` there is that form, too. A group ends at
-        ``group_size`` bytes, if it did not before.
-        A large one takes tens of milliseconds, and belongs into a thread.
+        ``base_url`` is empty for documents that do not contain it. With ``zstd`` the document also has that encoding. A
+        group ends at ``group_size`` bytes at the latest. A large document takes tens of milliseconds: use a thread.
         """
         base = _escape(base_url)
         texts: list[bytes] = []
@@ -91,32 +90,32 @@ class Renderer:
         if len(body) >= COMPRESS_FROM:
             sums = crc.to_bytes(4, "little") + (len(body) & 0xFFFFFFFF).to_bytes(4, "little")
             gzip = b"".join((_GZIP_HEAD, *packed, _LAST_BLOCK, sums))
-            # In one frame, since clients read no further than the first; it takes 2 ms a megabyte.
+            # One frame, because clients read only the first one; it takes 2 ms per megabyte.
             zpacked = zstandard.ZstdCompressor(level=1).compress(body) if zstd else None
         etag = f'"{validator.hexdigest()[:32]}"'
         return Document(content_type=content_type, body=body, etag=etag, serial=serial, gzip=gzip, zstd=zpacked)
 
     def _deflate(self, text: bytes, key: tuple[bytes, bytes]) -> bytes:
-        """A group compressed so that it can stand between others: on its own, and ending on a byte."""
+        """Compress a group independently of others, ending on a byte boundary, so that groups can be concatenated."""
         with self._lock:
-            found = self._kept.get(key)
+            found = self._cache.get(key)
             if found is not None:
-                self._kept.move_to_end(key)
+                self._cache.move_to_end(key)
                 return found
         deflater = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
         made = deflater.compress(text) + deflater.flush(zlib.Z_SYNC_FLUSH)
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = made
+            if key not in self._cache:
+                self._cache[key] = made
                 self._left -= len(made)
             while self._left < 0:
-                _, oldest = self._kept.popitem(last=False)
+                _, oldest = self._cache.popitem(last=False)
                 self._left += len(oldest)
         return made
 
 
 def _escape(base_url: str) -> bytes:
-    """An address as it stands in a JSON string; it comes from a request's Host field at times."""
+    """Escape an address for a JSON string; it may come from a request's Host field."""
     return msgspec.json.encode(base_url)[1:-1]
 
 
@@ -137,6 +136,6 @@ def _groups(spliced: Spliced, group_size: int) -> Iterator[bytes]:
 
 
 def _ends(fragment: bytes) -> bool:
-    """Whether a group ends behind this fragment: one in L{GROUP} does, always the same ones, by how it begins."""
-    # Multiplied, since the checksums of names that end alike differ in few bits (Knuth, TAOCP 6.4).
+    """Whether a group ends after this fragment, decided by a checksum of its start; one in L{GROUP} does."""
+    # Multiplied, because checksums of names with the same end differ in few bits only (Knuth, TAOCP 6.4).
     return (zlib.crc32(fragment[: fragment.find(b",")]) * 0x9E3779B1 >> 16) % GROUP == 0

@@ -1,19 +1,19 @@
 """
-Blobs between their arrival and the catalog.
+Blobs that were received and are not in the catalog yet.
 
-=========  ==================================================================  ======================================
-state      what is true                                                        left by
-=========  ==================================================================  ======================================
-sealed     the bytes are here; a crash leaves nothing of them                  ``commit_early``, ``claim``, ``clear``
-hastened   they are being made durable, while a format looks into them         ``claim``, ``clear``
-claimed    they belong to one write command, which commits or deletes them     ``Claim.commit``, ``Claim.delete``
-=========  ==================================================================  ======================================
+==========  =================================================================  ======================================
+state       meaning                                                            next state by
+==========  =================================================================  ======================================
+sealed      all bytes are received; a crash removes them                       ``commit_early``, ``claim``, ``clear``
+committing  they are being made durable while the format inspects them         ``claim``, ``clear``
+claimed     they belong to one write command, which commits or deletes them    ``Claim.commit``, ``Claim.delete``
+==========  =================================================================  ======================================
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -31,9 +31,9 @@ T = TypeVar("T")
 
 class Staged:
     """
-    Blobs that are not published yet; what is not published is removed again.
+    The unpublished blobs of a request, which ``clear`` removes.
 
-    Those that came in this request are sealed, and made durable together when they are published.
+    Blobs that were received in this request are sealed, and committed together when they are published.
     """
 
     def __init__(self, store: IBlobStore) -> None:
@@ -52,7 +52,7 @@ class Staged:
         expected: Mapping[str, str] | None = None,
     ) -> BlobInfo:
         """
-        Take a stream of bytes.
+        Receive a stream of bytes as a blob.
 
         :raises TooLarge, DigestMismatch, StorageFull, StorageFailed: see L{IBlobUpload}
         """
@@ -61,48 +61,43 @@ class Staged:
             async for chunk in chunks:
                 upload.write(chunk)
                 await upload.drained()
-            return await self._seal(upload, expected)
+            info: BlobInfo = await upload.seal(expected)
         except BaseException:
             await upload.abort()
             raise
+        self._sealed[info.locator] = upload
+        return info
 
     async def store(self, data: bytes, algorithms: Sequence[str] = ()) -> BlobInfo:
-        """Take bytes that are already in memory."""
-        upload = self._store.begin(len(data), algorithms)
-        try:
-            upload.write(data)
-            await upload.drained()
-            return await self._seal(upload, None)
-        except BaseException:
-            await upload.abort()
-            raise
+        """Store bytes in memory as a blob."""
+        return await self.receive(_single(data), expect_size=len(data), algorithms=algorithms)
 
     def begin(self, algorithms: Sequence[str], limit: int) -> IBlobUpload:
-        """An upload that goes on in a later request; see L{IBlobStore.begin}."""
+        """Begin an upload that later requests continue; see L{IBlobStore.begin}."""
         upload: IBlobUpload = self._store.begin(None, algorithms, limit)
         return upload
 
     async def resume(self, upload_id: str, state: bytes) -> IBlobUpload:
-        """The same upload in that request; see L{IBlobStore.resume}. What it commits is to be adopted."""
+        """Continue such an upload; see L{IBlobStore.resume}. Call ``adopt`` for the blob that it commits."""
         upload: IBlobUpload = await self._store.resume(upload_id, state)
         return upload
 
     def adopt(self, info: BlobInfo) -> None:
-        """Take charge of a blob that a resumed upload has committed."""
+        """Add a blob that a resumed upload has committed."""
         self._locators.append(info.locator)
 
     def open(self, info: BlobInfo) -> IBlob | IBlobUpload:
-        """A staged blob, to take a descriptor of it; not once it is hastened."""
+        """Return a staged blob, to get a descriptor of it; not allowed after ``commit_early``."""
         return self._sealed.get(info.locator) or self._store.open(info.locator)
 
     async def inspect(self, pool: Pool, info: BlobInfo, look: Callable[[int | bytes], T], *, alone: bool = False) -> T:
         """
-        What a format finds in a sealed blob, given as a descriptor or, when they are few, as its bytes.
+        Call ``look`` on a thread with a descriptor of a sealed blob, or with its bytes if it is small.
 
-        Meanwhile it is hastened, unless it is small and others will come with it: the disk takes several small ones
-        at the price of one.
+        The commit starts meanwhile, unless the blob is small and not ``alone``: several small blobs are committed
+        together with the fsync calls of one.
 
-        :raises Invalid: this storage has no files to look into
+        :raises Invalid: this storage has no files
         """
         upload = self._sealed[info.locator]
         data: bytes | None = upload.data
@@ -116,11 +111,11 @@ class Staged:
         return await pool(_look_and_close, descriptor, look)
 
     def commit_early(self, info: BlobInfo) -> None:
-        """Begin to make a sealed blob durable, although it may still be refused; ``claim`` then waits less."""
+        """Start the commit of a sealed blob that may still be refused, so that ``claim`` waits less."""
         self._committing[info.locator] = Deferred.fromCoroutine(_commit(self._store, [self._sealed[info.locator]]))
 
     def claim(self, locators: Sequence[str]) -> Claim:
-        """Let go of blobs, which are the taker's business from here on."""
+        """Hand over blobs to the caller, who must commit or delete them."""
         self._locators = [each for each in self._locators if each not in locators]
         uploads = {each: upload for each in locators if (upload := self._sealed.pop(each, None)) is not None}
         hastened = {each: under_way for each in locators if (under_way := self._committing.pop(each, None)) is not None}
@@ -128,7 +123,7 @@ class Staged:
         return Claim(self._store, locators, waiting, list(hastened.values()))
 
     async def clear(self) -> None:
-        """Remove what was not claimed."""
+        """Remove all blobs that were not claimed."""
         sealed, self._sealed = self._sealed, {}
         hastened, self._committing = self._committing, {}
         leaving, self._locators = self._locators, []
@@ -138,22 +133,17 @@ class Staged:
             try:
                 await under_way
             except (CancelledError, PkgrepoError):
-                continue  # it left nothing
+                continue  # its commit removed it
             leaving.append(locator)
         await _delete(self._store, leaving)
-
-    async def _seal(self, upload: IBlobUpload, expected: Mapping[str, str] | None) -> BlobInfo:
-        info: BlobInfo = await upload.seal(expected)
-        self._sealed[info.locator] = upload
-        return info
 
 
 class Claim:
     """
-    Copies that one command is to take into the catalog; whatever becomes of it, they are staged no more.
+    Copies for one write command, no longer staged.
 
-    Of those at the ``locators`` some are ``waiting`` to be committed, some are ``under_way``, and the others are
-    durable.
+    Of those at the ``locators`` some are ``waiting`` for their commit, the commits of some are ``under_way``, and the
+    others are durable.
     """
 
     def __init__(
@@ -169,12 +159,12 @@ class Claim:
         self._under_way = under_way
 
     async def commit(self) -> None:
-        """Make them durable. :raises StorageFull: or ``StorageFailed``, and nothing is left of any"""
+        """Make them durable. :raises StorageFull: or ``StorageFailed``; then all are removed"""
         under_way = list(self._under_way)
         if self._waiting:
             under_way.append(Deferred.fromCoroutine(_commit(self._store, self._waiting)))
         failed: Exception | None = None
-        for each in under_way:  # to the last one: what is still being written cannot be deleted
+        for each in under_way:  # all of them: a copy whose commit runs cannot be deleted
             try:
                 await each
             except Exception as error:  # noqa: BLE001 - raised below
@@ -184,8 +174,12 @@ class Claim:
             raise failed
 
     async def delete(self, locators: Collection[str] | None = None) -> None:
-        """Remove those of them that nothing names: all, unless it is said which."""
+        """Remove the copies at these locators, or all."""
         await _delete(self._store, self._locators if locators is None else locators)
+
+
+async def _single(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 async def _commit(store: IBlobStore, uploads: Sequence[IBlobUpload]) -> None:
@@ -193,7 +187,7 @@ async def _commit(store: IBlobStore, uploads: Sequence[IBlobUpload]) -> None:
 
 
 async def _delete(store: IBlobStore, locators: Collection[str]) -> None:
-    """Remove copies that no row names; what cannot be removed now is left to the sweep."""
+    """Remove copies that no row names; those that cannot be removed are left to the sweep."""
     for locator in locators:
         try:
             await store.delete(locator)
@@ -202,8 +196,8 @@ async def _delete(store: IBlobStore, locators: Collection[str]) -> None:
 
 
 def _look_and_close(descriptor: int, look: Callable[[int | bytes], T]) -> T:
-    # Closed by the thread itself: when the client leaves, the thread goes on, and must not read from a number that
-    # meanwhile stands for another file.
+    # The thread closes it: it goes on when the client disconnects, and must not read from a descriptor number that was
+    # reused for another file.
     try:
         return look(descriptor)
     finally:

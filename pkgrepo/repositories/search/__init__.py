@@ -1,6 +1,6 @@
 """
 Search over the packages of a repository, in memory.
 
-``index`` holds the texts of one repository and answers queries; ``indexes`` builds one when it is first asked for, and
-brings it up to date from the events of the catalog. What the texts are is for the format to say.
+``index`` has the texts of one repository and answers queries. ``index_cache`` builds an index on first use and updates
+it from the events of the catalog. The format provides the texts.
 """

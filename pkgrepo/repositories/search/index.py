@@ -1,18 +1,18 @@
 """
-An in-memory index of the packages of one repository.
+An in-memory search index of the packages of one repository.
 
-A query is answered by going through the texts, which are short and in memory: 60 ns for each word and package. Nothing
-is sorted or scored that no page shows. Packages are in slots, in the order of their downloads when the index was built;
-later ones come behind them.
+A query scans the texts of all packages, which are short: 60 ns for each word and package. Only packages that a page can
+show are scored and sorted. Packages are in slots, ordered by their downloads when the index was built; later packages
+follow.
 
 ========================  ===========================================================================================
-a package takes           bytes
+memory of a package       bytes
 ========================  ===========================================================================================
-its text and facets       as they are, and 100; four times as much where a character is beyond U+00FF
+its text and facets       their length, and 100; four times as much if a character is above U+00FF
 its key, and its slot     250
 ========================  ===========================================================================================
 
-100,000 packages of npm take some 60 MB. Work is done in threads, and pauses for others every half millisecond.
+100,000 packages of npm take some 60 MB. Queries run in threads, and release the GIL every half millisecond.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from attrs import frozen
 
 from pkgrepo.storage.gil import GilReleaser
 
-# How well a word fits, best first.
+# The score of a word by where it is found, best first.
 SAME_NAME: Final = 100.0
 NAME_BEGINS: Final = 40.0
 IN_NAME: Final = 20.0
 KEYWORD: Final = 15.0
 IN_DESCRIPTION: Final = 5.0
 IN_KEYWORD: Final = 2.5
-DEPRECATED: Final = 0.5  # what the score of a deprecated package is multiplied with
+DEPRECATED: Final = 0.5  # factor for deprecated packages
 
-SCORED: Final = 500  # packages that are scored for one query; of more, those are that have the first word in the name
-STRIDE: Final = 1024  # slots that are gone through between two pauses, some 0.1 ms; and whose names are joined
-PACKAGE_SIZE: Final = 350  # bytes that a package takes beside its texts
-MOST_ANSWERS: Final = 64  # that are kept until the index changes
-LONGEST_FACET: Final = 200  # characters
-LONGEST_TEXT: Final = 4000  # characters of a package that are looked through
+SCORED: Final = 500  # packages scored for one query; of more matches, those with the first word in the name
+STRIDE: Final = 1024  # slots scanned between two releases of the GIL, some 0.1 ms; also slots whose names are joined
+PACKAGE_SIZE: Final = 350  # bytes of a package beside its texts
+MAX_CACHED: Final = 64  # results cached until the index changes
+MAX_FACET: Final = 200  # characters
+MAX_TEXT: Final = 4000  # characters of a package that are searched
 
-_MARK: Final = "\x1f"  # str.split() takes it for a blank, so that no word has it
+_MARK: Final = "\x1f"  # whitespace for str.split(), so no word contains it
 
 
 @frozen
 class Entry:
     """
-    A package as search sees it.
+    A package in the index.
 
-    ``text`` is what words are looked for in (see L{join_text}), ``facets`` what qualifiers ask for (see L{facet}).
+    Words are searched in ``text`` (see L{join_text}), qualifiers in ``facets`` (see L{facet}).
     """
 
     key: str
@@ -66,8 +66,9 @@ class Entry:
 @frozen
 class Query:
     """
-    What is looked for. Every word must be in the text; of each group of facets one must be there; every pattern must be
-    found in the facets.
+    The conditions of a search.
+
+    The text must contain every word. The facets must contain one of each group, and match every pattern.
     """
 
     words: tuple[str, ...] = ()
@@ -77,27 +78,27 @@ class Query:
 
 @frozen
 class Found:
-    """Keys of packages with their scores, best first, and how many there are in all."""
+    """A page of results: keys of packages with their scores, best first, and the number of all results."""
 
     keys: Sequence[tuple[str, float]]
     total: int
 
 
 def join_text(name: str, keywords: Iterable[str], description: str) -> str:
-    """The text of a package, in lower case: a line with the name, one with the keywords, one with the description."""
+    """Return the text of a package in lower case: one line each with the name, the keywords and the description."""
     words = _MARK.join(" ".join(each.split()) for each in keywords)
     text = f"{name}\n{_MARK}{words}{_MARK}\n{' '.join(description.split())}"
-    return text[:LONGEST_TEXT].lower()
+    return text[:MAX_TEXT].lower()
 
 
 def facet(kind: str, value: str) -> str:
-    """A facet of a package, as it stands among its facets: they are joined as they are."""
-    value = value.replace(_MARK, " ")[:LONGEST_FACET]
+    """Return a facet of a package; the facets of a package are concatenated."""
+    value = value.replace(_MARK, " ")[:MAX_FACET]
     return f"{_MARK}{kind}:{value}{_MARK}"
 
 
 def facet_with(kind: str, part: str) -> re.Pattern[str]:
-    """A pattern that finds a facet of this kind whose value has this part."""
+    """Return a pattern for a facet of this kind whose value contains ``part``."""
     return re.compile(f"{_MARK}{re.escape(kind)}:[^{_MARK}]*{re.escape(part)}")
 
 
@@ -105,20 +106,20 @@ class SearchIndex:
     """
     The packages of one repository.
 
-    Queries and changes may come from several threads at once; a query sees each package as it was or as it is.
+    Several threads may query and change it at once; a query sees each package before or after a change.
     """
 
     def __init__(self) -> None:
-        self.size = 0  # bytes, roughly
+        self.size = 0  # bytes, estimated
         self._lock = threading.Lock()
         self._slots: dict[str, int] = {}
         self._keys: list[str] = []
-        self._texts: list[str] = []  # empty where a slot is free
+        self._texts: list[str] = []  # empty for a free slot
         self._facets: list[str] = []
         self._downloads: list[int] = []
         self._deprecated: set[int] = set()
         self._free: list[int] = []
-        self._names: dict[int, str] = {}  # of so many slots at once, made when they are wanted
+        self._names: dict[int, str] = {}  # joined names by the first slot of each stride, made on demand
         self._answers: OrderedDict[tuple[Query, int, int], Found] = OrderedDict()
         self._changes = 0
 
@@ -129,7 +130,7 @@ class SearchIndex:
         return key in self._slots
 
     def put(self, entry: Entry) -> None:
-        """Add a package, or replace it."""
+        """Add or replace a package."""
         with self._lock:
             slot = self._slots.get(entry.key)
             if slot is None:
@@ -144,7 +145,7 @@ class SearchIndex:
             self._changed(slot)
 
     def remove(self, key: str) -> None:
-        """Take a package out; absent is fine."""
+        """Remove a package, if it is in the index."""
         with self._lock:
             slot = self._slots.pop(key, None)
             if slot is None:
@@ -156,29 +157,29 @@ class SearchIndex:
             self._changed(slot)
 
     def find(self, query: Query, start: int, size: int) -> Found:
-        """A page of what fits. For a thread: some 10 ms at 100,000 packages."""
+        """Return a page of the matches. Call it in a thread: some 10 ms for 100,000 packages."""
         place = (query, start, size)
         with self._lock:
-            kept, changes = self._answers.get(place), self._changes
-        if kept is not None:
-            return kept
+            cached, changes = self._answers.get(place), self._changes
+        if cached is not None:
+            return cached
         slots = self._matching(query)
         ranked = self._rank(query.words, slots, start + size)[start:]
         found = Found([(self._keys[slot], fit) for slot, fit in ranked], len(slots))
         with self._lock:
             if self._changes == changes:
                 self._answers[place] = found
-                if len(self._answers) > MOST_ANSWERS:
+                if len(self._answers) > MAX_CACHED:
                     self._answers.popitem(last=False)
         return found
 
     def keys(self, query: Query) -> list[str]:
-        """The keys of everything that fits, the most downloaded first. For a thread, as well."""
+        """Return the keys of all matches, the most downloaded first. Call it in a thread."""
         return [self._keys[slot] for slot in self._matching(query)]
 
     def page(self, query: Query, keys: Sequence[str], start: int, size: int) -> Found:
-        """A page of those of its ``keys`` that a caller may see."""
-        # By the keys that were asked for: another package may get a slot meanwhile.
+        """Return a page of those ``keys`` that the caller may see."""
+        # By the given keys: a slot may have been reused for another package.
         slots = {slot: key for key in keys if (slot := self._slots.get(key)) is not None}
         ranked = self._rank(query.words, list(slots), start + size)[start:]
         return Found([(slots[slot], fit) for slot, fit in ranked], len(slots))
@@ -192,7 +193,7 @@ class SearchIndex:
             self._keys.append(entry.key)
             self._downloads.append(entry.downloads)
             self._facets.append("")
-            self._texts.append("")  # the last: who goes through the texts finds the rest there
+            self._texts.append("")  # last, because readers scan the texts and expect the other lists to be as long
         self._slots[entry.key] = slot
         return slot
 
@@ -202,9 +203,9 @@ class SearchIndex:
         self._changes += 1
 
     def _matching(self, query: Query) -> list[int]:
-        """The slots that fit, in their order."""
+        """Return the slots that match, in order."""
         texts, facets = self._texts, self._facets
-        # Longer words are in fewer texts; what is part of another word is in every text that has the other.
+        # Longer words are in fewer texts. A word that is part of another one needs no search of its own.
         words = sorted(set(query.words), key=len, reverse=True)
         words = [word for at, word in enumerate(words) if not any(word in other for other in words[:at])]
         slots: list[int] = []
@@ -220,31 +221,31 @@ class SearchIndex:
                 gil.release_if_due()
             slots = fitting
         for group in query.facets:
-            slots = _only(slots, facets, partial(_contains_any, group))
+            slots = _filter(slots, facets, partial(_contains_any, group))
         for pattern in query.patterns:
-            slots = _only(slots, facets, pattern.search)
+            slots = _filter(slots, facets, pattern.search)
         return slots
 
     def _rank(self, words: Sequence[str], slots: list[int], wanted: int) -> list[tuple[int, float]]:
         """
-        The first ``wanted`` of the slots, best first; more than is scored comes behind that, as it is.
+        Return the first ``wanted`` slots, best first; slots beyond the scored ones follow in slot order.
 
-        The order is the same whatever is wanted, so that pages fit together.
+        The order does not depend on ``wanted``, so that pages are consistent.
         """
         if not words and len(slots) > SCORED:
             deprecated = self._deprecated
             gone = [slot for slot in slots if slot in deprecated]
             fine = [slot for slot in slots if slot not in deprecated] if gone else slots
             return [*((slot, 1.0) for slot in fine[:wanted]), *((slot, DEPRECATED) for slot in gone)][:wanted]
-        chosen = slots if len(slots) <= SCORED else self._likely(words[0], slots)
+        chosen = slots if len(slots) <= SCORED else self._candidates(words[0], slots)
         ranked = self._scored(words, chosen)
         if wanted > len(chosen) and len(chosen) < len(slots):
             taken = set(chosen)
             ranked += [(slot, IN_DESCRIPTION) for slot in slots if slot not in taken]
         return ranked[:wanted]
 
-    def _likely(self, word: str, slots: list[int]) -> list[int]:
-        """As many as are scored: those whose name is the word, then that begin with it, that have it, and others."""
+    def _candidates(self, word: str, slots: list[int]) -> list[int]:
+        """Choose the slots to score: names equal to the word, then beginning with it, containing it, and others."""
         chosen: dict[int, None] = {}
         for before, behind in (("\n", "\n"), ("/", "\n"), ("\n", ""), ("/", ""), ("", "")):
             wanted = f"{before}{word}{behind}"
@@ -252,13 +253,13 @@ class SearchIndex:
                 if len(chosen) >= SCORED:
                     break
                 fits = (at + line for line in _lines_with(wanted, names))
-                chosen.update((slot, None) for slot in fits if _holds(slots, slot))
+                chosen.update((slot, None) for slot in fits if _contains(slots, slot))
         if len(chosen) < SCORED:
             chosen.update(dict.fromkeys(slots[: 2 * SCORED]))
         return list(chosen)[:SCORED]
 
     def _joined_names(self) -> Iterator[tuple[int, str]]:
-        """The names of all packages in long strings, a line each, with the slot of the first."""
+        """Iterate over the names of all packages, joined as lines of long strings, with the slot of the first line."""
         gil = GilReleaser()
         for at in range(0, len(self._texts), STRIDE):
             names = self._names.get(at)
@@ -272,7 +273,7 @@ class SearchIndex:
         texts, downloads, keys, gil = self._texts, self._downloads, self._keys, GilReleaser()
         scored: list[tuple[float, int, str, int]] = []
         for slot in slots:
-            fit = 1.0 + _fits(words, texts[slot])
+            fit = 1.0 + _score(words, texts[slot])
             fit *= DEPRECATED if slot in self._deprecated else 1.0
             scored.append((-fit, -downloads[slot], keys[slot], slot))
             gil.release_if_due()
@@ -280,8 +281,8 @@ class SearchIndex:
         return [(slot, -fit) for fit, _, _, slot in scored]
 
 
-def _only(slots: Sequence[int], texts: Sequence[str], fits: Callable[[str], object]) -> list[int]:
-    """Those of the slots whose text fits, with pauses in between."""
+def _filter(slots: Sequence[int], texts: Sequence[str], fits: Callable[[str], object]) -> list[int]:
+    """Return those of the slots whose text fits."""
     kept: list[int] = []
     gil = GilReleaser()
     for at in range(0, len(slots), STRIDE):
@@ -296,9 +297,9 @@ def _contains_any(words: Sequence[str], text: str) -> bool:
 
 def _lines_with(wanted: str, names: str) -> Iterator[int]:
     """
-    The numbers, from 0, of the lines that have a text, with the line feeds before and behind each.
+    Iterate over the numbers, from 0, of the lines in which ``wanted`` is found; it may include their line feeds.
 
-    There is a line feed before the first line and behind the last.
+    There is a line feed before the first line and after the last one.
     """
     line, counted, at = -1, 0, names.find(wanted)
     while at >= 0:
@@ -308,25 +309,25 @@ def _lines_with(wanted: str, names: str) -> Iterator[int]:
         at = names.find(wanted, names.find("\n", counted))
 
 
-def _holds(slots: Sequence[int], slot: int) -> bool:
-    """Whether a slot is among others, which are in order."""
+def _contains(slots: Sequence[int], slot: int) -> bool:
+    """Whether sorted slots contain a slot."""
     at = bisect_left(slots, slot)
     return at < len(slots) and slots[at] == slot
 
 
-def _bare(name: str) -> str:
-    """A name without its scope."""
+def _without_scope(name: str) -> str:
+    """Return a name without its scope."""
     return name.partition("/")[2] if name.startswith("@") else name
 
 
-def _fits(words: Sequence[str], text: str) -> float:
+def _score(words: Sequence[str], text: str) -> float:
     name, _, rest = text.partition("\n")
     keywords, _, description = rest.partition("\n")
-    bare = _bare(name)
-    return sum(_fit(word, name, bare, keywords, description) for word in words)
+    bare = _without_scope(name)
+    return sum(_score_word(word, name, bare, keywords, description) for word in words)
 
 
-def _fit(word: str, name: str, bare: str, keywords: str, description: str) -> float:
+def _score_word(word: str, name: str, bare: str, keywords: str, description: str) -> float:
     if word in (name, bare):
         return SAME_NAME
     if bare.startswith(word):

@@ -1,17 +1,17 @@
 """
-The search indexes of all repositories: made when first asked for, and kept up to date by the events of the catalog.
+A cache of the search indexes of all repositories, each updated from the events of the catalog.
 
 ==========  ======================================================  ===============================================
-state       what is true                                            left by
+state       meaning                                                 next state by
 ==========  ======================================================  ===============================================
-none        nobody has searched, or others took the room            a search: it waits while all packages are read
-current     no event came after the one that was read last          an event, of this process or another
-behind      events came                                             a search: it waits while their packages are read
-old         built more than REBUILD_S ago                           a search: it does not wait; a new one is built,
-                                                                    with the downloads as they are then
+missing     not searched yet, or evicted                            a search: it waits while all packages are read
+current     no event after the last one that was read               an event, of this process or another
+behind      there are newer events                                  a search: it waits while their packages are read
+old         built more than REBUILD_S ago                           a search: it does not wait; a new index is built
+                                                                    with the present download numbers
 ==========  ======================================================  ===============================================
 
-Whoever searches finds what was committed before: a publish that was acknowledged is there.
+A search finds everything that was committed before it, in any process.
 """
 
 from __future__ import annotations
@@ -30,34 +30,33 @@ from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.storage.catalog.packages import downloads, events
-from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.packages import downloads, events, fragments
 from pkgrepo.storage.gil import GilReleaser
 
 from .index import Entry, SearchIndex
 
 log = Logger()
 
-MOST_BYTES: Final = 512 * 1024 * 1024  # of all indexes; the ones that were not used for longest go
-MOST_PACKAGES: Final = 1_000_000  # of one repository; what is beyond is not found
+MAX_BYTES: Final = 512 * 1024 * 1024  # of all indexes; the least recently used ones are evicted
+MAX_PACKAGES: Final = 1_000_000  # of one repository; further ones are not found
 REBUILD_S: Final = 600
-PAGE: Final = 500  # packages that are read at once
-MOST_EVENTS: Final = 5000  # that are followed at once
+PAGE: Final = 500  # packages read by one query
+MAX_EVENTS: Final = 5000  # read by one update
 
-ReadEntry = Callable[[str, bytes, int], Entry]  # from a package's key, its part of this kind, and its downloads
+ReadEntry = Callable[[str, bytes, int], Entry]  # from a package's key, its fragment, and its number of downloads
 
 
 @define(eq=False)
-class _Kept:
+class _CachedIndex:
     index: SearchIndex
-    seq: int  # of the last event that it knows of
-    generation: int  # of the catalog, at which there was no later one
+    seq: int  # of the last event that was read
+    generation: int  # of the catalog at which there was no later event
     built_ms: int
 
 
 class SearchIndexCache:
     """
-    Keeps the index of each repository in which somebody searches.
+    The indexes of the repositories that are searched.
 
     The format chooses the kind of fragment from which its entries are read, one for each package. ``semaphore`` lets
     one query run at a time: a query competes for the GIL while it scans the texts, so publishes and logins compete with
@@ -68,47 +67,47 @@ class SearchIndexCache:
         self.semaphore = FairSemaphore(1, reactor)
         self._catalog = catalog
         self._clock = clock
-        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._cached: OrderedDict[int, _CachedIndex] = OrderedDict()
         self._flight: SingleFlight[tuple[int, str], None] = SingleFlight()
 
     async def get(self, repository: Repository, kind: str, read: ReadEntry) -> SearchIndex:
-        """The index of a repository, as of now."""
+        """Return the up-to-date index of a repository."""
         key = repository.id
         generation = self._catalog.generation()
-        found = self._kept.get(key)
+        found = self._cached.get(key)
         if found is None or found.generation != generation:
-            # As of now: others may go on publishing without end.
-            found = await self._of(key, await self._catalog.look(events.last_seq_of, key), kind, read)
+            # Up to the event that is the last one now: others may publish all the time.
+            found = await self._up_to_date(key, await self._catalog.look(events.last_seq_of, key), kind, read)
             found.generation = generation
-        if key in self._kept:
-            self._kept.move_to_end(key)
+        if key in self._cached:
+            self._cached.move_to_end(key)
         if self._clock.now_ms() - found.built_ms > REBUILD_S * 1000:
-            found.built_ms = self._clock.now_ms()  # others do not begin as well
+            found.built_ms = self._clock.now_ms()  # other searches start no rebuild
             rebuilt = self._flight.run((key, "build"), lambda: self._build(key, kind, read))
             Deferred.fromCoroutine(rebuilt).addErrback(_log_failure, repository.path)
         return found.index
 
-    async def _of(self, key: int, seq: int, kind: str, read: ReadEntry) -> _Kept:
-        """What is kept of a repository once it knows of this event."""
+    async def _up_to_date(self, key: int, seq: int, kind: str, read: ReadEntry) -> _CachedIndex:
+        """Return the index of a repository when it includes the event ``seq``."""
         while True:
-            found = self._kept.get(key)
+            found = self._cached.get(key)
             if found is None:
                 await self._flight.run((key, "build"), lambda: self._build(key, kind, read))
             elif found.seq < seq:
-                await self._flight.run((key, "follow"), lambda: self._follow(key, kind, read))
+                await self._flight.run((key, "update"), lambda: self._update(key, kind, read))
             else:
                 return found
 
     async def _build(self, repository_id: int, kind: str, read: ReadEntry) -> None:
         index, seq = await self._catalog.scan(_read_all, repository_id, kind, read)
-        self._kept[repository_id] = _Kept(index, seq, -1, self._clock.now_ms())
-        while len(self._kept) > 1 and sum(each.index.size for each in self._kept.values()) > MOST_BYTES:
-            self._kept.popitem(last=False)
+        self._cached[repository_id] = _CachedIndex(index, seq, -1, self._clock.now_ms())
+        while len(self._cached) > 1 and sum(each.index.size for each in self._cached.values()) > MAX_BYTES:
+            self._cached.popitem(last=False)
 
-    async def _follow(self, repository_id: int, kind: str, read: ReadEntry) -> None:
-        kept = self._kept.get(repository_id)
-        if kept is not None:
-            kept.seq = await self._catalog.scan(_read_changed, repository_id, kept.index, kept.seq, kind, read)
+    async def _update(self, repository_id: int, kind: str, read: ReadEntry) -> None:
+        cached = self._cached.get(repository_id)
+        if cached is not None:
+            cached.seq = await self._catalog.scan(_read_changed, repository_id, cached.index, cached.seq, kind, read)
 
 
 def _read_all(reader: Reader, repository_id: int, kind: str, read: ReadEntry) -> tuple[SearchIndex, int]:
@@ -116,8 +115,8 @@ def _read_all(reader: Reader, repository_id: int, kind: str, read: ReadEntry) ->
     seq = events.last_seq_of(reader, repository_id)
     counts = dict(downloads.downloads_by_package(reader, repository_id))
     entries: dict[str, Entry] = {}
-    while len(entries) < MOST_PACKAGES:
-        page = documents.parts_after(reader, repository_id, kind, after, PAGE)
+    while len(entries) < MAX_PACKAGES:
+        page = fragments.parts_after(reader, repository_id, kind, after, PAGE)
         if not page:
             break
         for key, body in page:
@@ -136,14 +135,14 @@ def _read_all(reader: Reader, repository_id: int, kind: str, read: ReadEntry) ->
 
 
 def _read_changed(reader: Reader, repository_id: int, index: SearchIndex, seq: int, kind: str, read: ReadEntry) -> int:
-    """Bring an index up to date with the events after ``seq``; the last one that was read."""
+    """Update an index with the events after ``seq``. Returns the last event that was read."""
     gil = GilReleaser()
-    changed, seq = events.changed_packages(reader, repository_id, seq, MOST_EVENTS)
+    changed, seq = events.changed_packages(reader, repository_id, seq, MAX_EVENTS)
     for key in changed:
-        body = documents.find_part(reader, repository_id, key, kind)
+        body = fragments.find_part(reader, repository_id, key, kind)
         if body is None:
             index.remove(key)
-        elif key in index or len(index) < MOST_PACKAGES:
+        elif key in index or len(index) < MAX_PACKAGES:
             index.put(read(key, body, 0))
         gil.release_if_due()
     return seq

@@ -1,1 +1,1 @@
-"""Maintenance: garbage collection, sweeping, verifying, reindexing, and the jobs that run them."""
+"""Maintenance of storages and catalog: garbage collection, sweep of leftovers, verify, reindex, and their jobs."""

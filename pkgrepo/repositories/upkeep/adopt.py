@@ -1,4 +1,4 @@
-"""Storages that the catalog finds again: those of a catalog that was lost, of another one, or in another folder."""
+"""Write commands that add storages of a lost or other catalog, and that move a storage to another folder."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from pkgrepo.storage.process_lock import ProcessLock
 
 def adopt_named(tx: Transaction, folders: StorageFolders, named: Mapping[str, Path], now_ms: int) -> None:
     """
-    Take in the storages in these folders, by name; what the catalog has already just so stays.
+    Add the storages in these folders, by name; storages that the catalog already has are not changed.
 
     :raises Invalid: a folder holds no storage
-    :raises Conflict: the name or the storage is another's in the catalog, or the storage another living catalog's
+    :raises Conflict: the catalog has another storage of that name, or this one under another name, or the storage
+        belongs to a catalog that still exists
     """
     for name, path in named.items():
         uid = find_storage_id(path)
@@ -38,7 +39,7 @@ def adopt_named(tx: Transaction, folders: StorageFolders, named: Mapping[str, Pa
 
 
 def adopt_listed(tx: Transaction, folders: StorageFolders, now_ms: int) -> list[str]:
-    """Take in what is where it is known to be; sentences about what cannot be."""
+    """Add the storages that are listed in C{storages.json}. Returns sentences about those that cannot be added."""
     problems = []
     for each in folders.listed():
         if storages.find_storage(tx, each.uid) is not None:
@@ -59,10 +60,10 @@ def adopt_listed(tx: Transaction, folders: StorageFolders, now_ms: int) -> list[
 
 def adopt_storage(tx: Transaction, folders: StorageFolders, name: str, declared: Path | None) -> Path:
     """
-    Let a storage belong to this catalog that was another's; its folder, ``declared`` unless the catalog has it.
+    Make a storage belong to this catalog. Returns its folder: that in the catalog, or ``declared``.
 
     :raises NotFound: the catalog has none of that name, and none is declared; :raises Invalid: no storage is there
-    :raises Conflict: another storage is there, or a server works in it
+    :raises Conflict: another storage is there, or a server uses it
     """
     storage = storages.find_storage(tx, name)
     folder = declared if storage is None else folders.folder(storage)
@@ -82,11 +83,11 @@ def move_storage(
     tx: Transaction, folders: StorageFolders, name: str, folder: Path, *, empty: bool, now_ms: int
 ) -> None:
     """
-    Have a storage in another folder from now on, where it is already or, with ``empty``, is begun anew.
+    Set the folder of a storage, which holds it already or, with ``empty``, in which it begins empty.
 
     :raises NotFound: the catalog has none of that name
-    :raises Invalid: no storage is there, and it is not to be ``empty``
-    :raises Conflict: another storage is there, or a server works in it or in the present folder
+    :raises Invalid: no storage is there, and ``empty`` is false
+    :raises Conflict: another storage is there, or a server uses it or the present folder
     """
     storage = storages.find_storage(tx, name)
     if storage is None:
@@ -116,7 +117,7 @@ def _check_unused(folder: Path) -> None:
 def _add(tx: Transaction, folders: StorageFolders, name: str, path: Path, uid: str, now_ms: int) -> None:
     folders.take_over(name, path)
     settings: dict[str, Any] = {"path": folders.spell(path)}
-    mark = read_marker(LayoutFolder(path))
-    if mark is not None and not mark.kept:
+    marker = read_marker(LayoutFolder(path))
+    if marker is not None and not marker.kept:
         settings["readable_layout"] = False
     storages.add_storage(tx, name=name, kind="Local", settings=settings, now_ms=now_ms, uid=uid)

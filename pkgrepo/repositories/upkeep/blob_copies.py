@@ -1,4 +1,4 @@
-"""Stored bytes brought into a store again, from a file of the readable layout or from another copy."""
+"""Stores the bytes of a blob again, from a file of the readable layout or from another copy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pkgrepo.storage.layout_folder import layout_folder_of
 from pkgrepo.storage.pools import Pools
 
 PIECE = 1024 * 1024
-GENERATIONS = 16  # copies of the same bytes in one storage that are looked at
+GENERATIONS = 16  # copies of the same bytes in one storage that are tried
 
 Read = Callable[[int], Awaitable[bytes]]  # the bytes from an offset, empty at the end
 
@@ -27,7 +27,7 @@ async def copy_file(
     pools: Pools, store: IBlobStore, path: Path, sha256: str, size: int, algorithms: Collection[str]
 ) -> BlobInfo:
     """
-    A new blob from a file.
+    Store a file as a new blob.
 
     :raises BlobMissing: there is no such file; :raises PkgrepoError: it has other bytes, or cannot be read or stored
     """
@@ -42,7 +42,7 @@ async def copy_file(
 async def _copy(store: IBlobStore, read: Read, sha256: str, size: int, algorithms: Collection[str]) -> BlobInfo:
     async with store.begin(size, [name for name in algorithms if name != "sha256"]) as upload:
         start = 0
-        while chunk := await _readable(read(start)):
+        while chunk := await _read_or_raise(read(start)):
             start += len(chunk)
             upload.write(chunk)
             await upload.drained()
@@ -50,7 +50,7 @@ async def _copy(store: IBlobStore, read: Read, sha256: str, size: int, algorithm
     return info
 
 
-async def _readable(reading: Awaitable[bytes]) -> bytes:
+async def _read_or_raise(reading: Awaitable[bytes]) -> bytes:
     try:
         return await reading
     except OSError as error:
@@ -59,10 +59,10 @@ async def _readable(reading: Awaitable[bytes]) -> bytes:
 
 class BlobRepair:
     """
-    Replaces missing or damaged copies.
+    Replaces missing or damaged blobs.
 
-    The bytes are looked for in the readable layout, whose file may be a copy of its own or the last name of a copy, in
-    other copies of the storage, and in other storages. Only what has the right digest is taken.
+    The bytes are searched in the readable layout, whose file may be a copy or the last link to the bytes, in other
+    copies of the storage, and in other storages. Only bytes with the right digest are used.
     """
 
     def __init__(self, context: MaintenanceContext) -> None:
@@ -71,7 +71,7 @@ class BlobRepair:
         self._registry = context.registry
 
     async def replace(self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobUser]) -> bool:
-        """Find the bytes of a blob that is marked as suspect, and put a new copy in its place; whether that worked."""
+        """Replace a blob that is marked as suspect by a new copy of its bytes. Returns whether any were found."""
         async with aclosing(self._copies(storage, store, info, users)) as copies:
             async for copy in copies:
                 now_ms = self._context.clock.now_ms()
@@ -95,7 +95,7 @@ class BlobRepair:
                     path = layout.file(place)
                     yield await copy_file(self._context.pools, store, path, info.sha256, info.size, info.digests)
         with suppress(*FAILURES):
-            # Locators of one digest stand together and begin so, in stores that name them by the digest.
+            # In stores that name locators by the digest, those of one digest have this prefix and follow each other.
             for locator, _, _ in await store.scan(f"{info.sha256[:2]}/{info.sha256}", GENERATIONS):
                 if info.sha256 in locator and locator != info.locator:
                     yield await self._copy_blob(store, store, locator, info)

@@ -1,4 +1,4 @@
-"""Garbage collection once a day on each storage, without anybody asking for it."""
+"""Runs a garbage collection on each storage once a day."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ OPTIONS = GcOptions(grace_s=24 * 3600)
 
 class DailyCollection(PeriodicTask):
     """
-    Looks every hour which storages had their last daily collection a day ago, and collects there.
+    Checks every hour which storages had their last daily collection a day ago, and collects there.
 
-    The time of the last one is in the catalog, so that neither restarts nor several processes add to them. A storage
-    that is new has its first one after a day.
+    The time of the last collection is in the catalog, so restarts and several processes cause no extra ones. A new
+    storage has its first collection after a day.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class DailyCollection(PeriodicTask):
         try:
             job = await self._jobs.wait(await self._jobs.begin(KIND, storage.uid, data, work))
         except JobRunning:
-            return  # it is looked at again in an hour
+            return  # it is checked again in an hour
         if job.state != "done":
             reason = "; ".join(job.result.get("errors", ()))
             log.warn("storage {storage} had no daily garbage collection: {reason}", storage=storage.name, reason=reason)

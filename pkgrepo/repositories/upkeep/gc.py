@@ -1,18 +1,18 @@
 """
-Garbage collection: what nothing needs any more goes, while the server works.
+Garbage collection: removes what nothing refers to, while the server runs.
 
 ==================  ==================================================  ===========================================
-what goes           when                                                what a crash leaves
+removed             when                                                left by a crash
 ==================  ==================================================  ===========================================
-unfinished upload   nobody sent a byte for a day                        its bytes; swept later
-manifest            nothing needs it (see L{image_gc}), on request      the rest of the plan, for the next run
+unfinished upload   no byte was received for a day                      its bytes; swept later
+manifest            nothing refers to it, if ``untagged`` is set        the rest of the plan, for the next run
 blob of an image    no manifest of the image refers to it               the same
-stored bytes        no row of the storage refers to them                a condemned row, which the next run goes on
-                                                                        with
+stored bytes        no row of the storage refers to them                a row marked as deleting, which the next
+                                                                        run removes
 ==================  ==================================================  ===========================================
 
-Nothing goes that somebody touched within the grace time, nor what is promised to a push under way, whatever the grace
-time. Everything is looked at again in the transaction that removes its row, and bytes go after that transaction alone.
+Nothing is removed that was used within the grace period, or that is promised to a push that runs. The transaction that
+removes a row checks all conditions again, and bytes are removed only after that transaction.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ log = Logger()
 T = TypeVar("T")
 
 KIND = "gc"  # of the jobs; their key is the id of the storage
-GRACE_S = 15 * 60  # seconds; time to take back a mistake
-PAGE = 500  # rows looked at on a reader thread at once
-BATCH = 50  # rows that go in one transaction: some milliseconds of the writer
+GRACE_S = 15 * 60  # seconds; time to undo a mistake
+PAGE = 500  # rows read by one query on a reader thread
+BATCH = 50  # rows removed by one transaction: some milliseconds of the writer
 
 
 @frozen
 class GcOptions:
-    """How to collect: ``grace_s`` in seconds; ``untagged`` also removes manifests; a ``dry_run`` removes nothing."""
+    """``grace_s`` is the grace period; ``untagged`` also removes manifests; a ``dry_run`` removes nothing."""
 
     grace_s: int = GRACE_S
     untagged: bool = False
@@ -60,19 +60,19 @@ class GcOptions:
     actor: Actor = SYSTEM
 
     def to_json(self) -> dict[str, Any]:
-        """For the row of the job."""
+        """Return the form in which the job's row stores it."""
         return {"grace_s": self.grace_s, "untagged": self.untagged, "dry_run": self.dry_run}
 
 
 @define
 class GcReport:
     """
-    What was looked at, and what went or, in a dry run, would go; ``freed`` in bytes.
+    What was examined, and what was removed or, in a dry run, would be; ``freed`` in bytes.
 
-    Of what nothing needs, ``young`` was touched within the grace time, which ends for the last of it at
-    ``young_until_ms``; ``promised`` is for pushes under way, until ``promised_until_ms`` at the latest. ``untagged``
-    are manifests that would go on request; ``open_uploads`` have begun and not ended, and expire at ``open_until_ms``.
-    ``errors`` are sentences about the first of ``failures``.
+    Of the objects that nothing refers to, ``young`` were used within the grace period, which ends for the last one at
+    ``young_until_ms``; ``promised`` are for pushes that run, until ``promised_until_ms`` at the latest. ``untagged``
+    are manifests that the option of that name would remove. ``open_uploads`` have not ended, and expire at
+    ``open_until_ms``. ``errors`` are sentences about the first of ``failures``.
     """
 
     blobs_seen: int = 0
@@ -93,7 +93,7 @@ class GcReport:
     errors: list[str] = Factory(list)
 
     def fail(self, sentence: str) -> None:
-        """Something could not be removed."""
+        """Record that something could not be removed."""
         self.failures += 1
         if self.failures <= MOST_ERRORS:
             self.errors.append(sentence)
@@ -101,29 +101,29 @@ class GcReport:
             self.errors.append("further ones are in the server's log")
 
     def keep_young(self, kept: Kept, grace_ms: int) -> None:
-        """Add what was touched within the grace time."""
+        """Count objects that were used within the grace period."""
         if kept.count:
             self.young += kept.count
             self.young_until_ms = max(self.young_until_ms, kept.latest_ms + grace_ms)
 
     def keep_promised(self, kept: Kept) -> None:
-        """Add what is for pushes under way."""
+        """Count objects that are promised to pushes that run."""
         self.promised += kept.count
         self.promised_until_ms = max(self.promised_until_ms, kept.latest_ms)
 
     def keep_uploads(self, kept: Kept) -> None:
-        """Add uploads that have begun and not ended."""
+        """Count uploads that have not ended."""
         if kept.count:
             self.open_uploads += kept.count
             self.open_until_ms = max(self.open_until_ms, kept.latest_ms + EXPIRES_MS)
 
     def to_json(self) -> dict[str, Any]:
-        """For the row of the job."""
+        """Return the form in which the job's row stores it."""
         return asdict(self)
 
 
 class GarbageCollector:
-    """Collects in repositories and in the storage below them; ``on_change`` is told of what changed."""
+    """Collects in repositories and in their storage; ``on_change`` is called for each changed repository."""
 
     def __init__(self, context: MaintenanceContext, *, on_change: ChangeListener) -> None:
         self._catalog = context.catalog
@@ -132,21 +132,21 @@ class GarbageCollector:
         self._on_change = on_change
 
     async def collect(self, storage: Storage, repositories: Sequence[Repository], options: GcOptions) -> dict[str, Any]:
-        """The same as ``run``, with the outcome in the form in which a job keeps it."""
+        """Do the same as ``run``, and return the report in the form in which a job stores it."""
         return (await self.run(storage, repositories, options)).to_json()
 
     async def run(self, storage: Storage, repositories: Sequence[Repository], options: GcOptions) -> GcReport:
         """
-        Collect in some repositories of a storage, and then what the whole storage holds for nobody.
+        Collect in some repositories of a storage, and then the blobs of the whole storage.
 
-        :raises StorageFailed: the storage cannot be opened; what fails later is told in ``errors``
+        :raises StorageFailed: the storage cannot be opened; later failures are in ``errors``
         """
         started_ms = self._clock.now_ms()
         before_ms = started_ms - options.grace_s * 1000
         report = GcReport()
         store = await self._stores.of(storage)
         if not options.dry_run:
-            await self._finish(storage, store, report)
+            await self._resume_interrupted(storage, store, report)
             while await self._catalog.write(forget_promises, started_ms, PAGE):
                 pass
         going: Counter[str] = Counter()
@@ -159,8 +159,8 @@ class GarbageCollector:
         report.duration_ms = self._clock.now_ms() - started_ms
         return report
 
-    async def _finish(self, storage: Storage, store: IBlobStore, report: GcReport) -> None:
-        """What a crash interrupted."""
+    async def _resume_interrupted(self, storage: Storage, store: IBlobStore, report: GcReport) -> None:
+        """Remove the blobs that an earlier run marked as deleting."""
         while condemned := await self._catalog.scan(gc.list_deleting, storage.id, BATCH):
             before = report.failures
             await self._remove(storage, store, condemned, report)
@@ -246,7 +246,7 @@ class GarbageCollector:
     async def _remove(
         self, storage: Storage, store: IBlobStore, condemned: Sequence[BlobInfo], report: GcReport
     ) -> None:
-        """Remove the bytes of condemned blobs, then their rows; where bytes resist, the row stays for the next run."""
+        """Remove the bytes of condemned blobs, then their rows; if bytes cannot be removed, the row stays."""
         gone = []
         for info in condemned:
             try:
@@ -271,7 +271,7 @@ def remove_manifests(
     actor: Actor,
     now_ms: int,
 ) -> int:
-    """Remove those of an image's manifests that still nothing needs but what is ``doomed`` too; how many went."""
+    """Remove manifests of an image that nothing but other ``doomed`` ones refers to. Returns their number."""
     removed = 0
     if _is_gone(tx, repository, package):
         return 0
@@ -285,7 +285,7 @@ def remove_manifests(
 def remove_links(
     tx: Transaction, repository: Repository, package: Package, sha256s: Sequence[str], before_ms: int, now_ms: int
 ) -> None:
-    """Take those blobs out of an image that still no manifest of it refers to."""
+    """Unlink the blobs of an image that still no manifest of it refers to."""
     if _is_gone(tx, repository, package):
         return
     for sha256 in sha256s:
@@ -294,7 +294,7 @@ def remove_links(
 
 
 def forget_blobs(tx: Transaction, storage_id: int, gone: Sequence[BlobInfo]) -> None:
-    """Remove the rows of condemned copies whose bytes are gone."""
+    """Remove the rows of condemned copies whose bytes were removed."""
     for info in gone:
         gc.forget_blob(tx, storage_id, info.sha256, info.locator)
 
@@ -305,7 +305,7 @@ def _count(gone: Sequence[BlobInfo], report: GcReport) -> None:
 
 
 def _is_gone(tx: Transaction, repository: Repository, package: Package) -> bool:
-    """Whether an image has been removed; one of its name may have come since, and another one got its key."""
+    """Whether an image was removed meanwhile; its name or its id may belong to a new one."""
     found = packages.find_package(tx, repository.id, package.key)
     return found is None or found.id != package.id
 

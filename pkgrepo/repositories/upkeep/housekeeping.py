@@ -1,4 +1,4 @@
-"""What is put away now and then: leftovers of crashes, removed repositories, old rows of the audit log."""
+"""Hourly clean-up: leftovers of crashes, removed repositories, old rows of the audit log."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .sweep import Sweep
 log = Logger()
 
 EVERY_S = 3600.0
-BATCH = 500  # rows that go in one transaction
-REMOVED_KEPT = timedelta(days=7)  # a removed repository can be brought back for so long
+BATCH = 500  # rows removed by one transaction
+REMOVED_KEPT = timedelta(days=7)  # time in which a removed repository can be restored
 
 
 class Housekeeping(PeriodicTask):

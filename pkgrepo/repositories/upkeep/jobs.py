@@ -1,4 +1,4 @@
-"""Work that outlives the request that began it."""
+"""Jobs: work that continues after the request that started it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from pkgrepo.storage.catalog.server.jobs import Job
 
 log = Logger()
 
-LEASE_S = 60  # seconds until a job counts as dead that nobody renews
+LEASE_S = 60  # seconds without renewal until a job counts as dead
 RENEW_S = 15.0  # seconds; three renewals may come late
 
 Work = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 class Jobs(Service):
-    """Runs jobs in this process; what all processes run is in the catalog. A stop breaks off what runs here."""
+    """Runs jobs in this process; the catalog has the jobs of all processes. A stop cancels those of this process."""
 
     def __init__(self, *, catalog: ICatalog, clock: Clock, reactor: IReactorTime) -> None:
         self._catalog = catalog
@@ -43,21 +43,21 @@ class Jobs(Service):
         self._waiting: dict[str, list[Deferred[None]]] = {}
 
     def stopService(self) -> Deferred[Any]:
-        """Break off what runs; each is noted as failed."""
+        """Cancel the running jobs; each is recorded as failed."""
         super().stopService()  # type: ignore[no-untyped-call]
         self._stopping = True
         running = list(self._running.values())
-        for work in list(self._work.values()):  # alone: noting how a job ended must not be broken off
+        for work in list(self._work.values()):  # not the whole job: recording its end must not be cancelled
             work.cancel()
         return DeferredList(running)
 
     async def begin(self, kind: str, key: str, data: Mapping[str, Any], work: Work) -> str:
         """
-        Start some work, whose result is kept with the job; the job's id.
+        Start work whose result is stored with the job. Returns the job's id.
 
-        A caller that leaves meanwhile has begun it all the same.
+        The job also starts if the caller is cancelled meanwhile.
 
-        :raises JobRunning: one of the same kind and key runs, here or elsewhere
+        :raises JobRunning: a job of this kind and key runs in some process
         """
         return await shield(self._begin(kind, key, data, work))
 
@@ -83,7 +83,7 @@ class Jobs(Service):
         return uid
 
     async def wait(self, uid: str, seconds: float | None = None) -> Job:
-        """The job once it has ended, or as it is after so many seconds."""
+        """Wait until a job has ended, or for ``seconds`` at most, and return the job."""
         waiting = self._waiting.get(uid)
         if waiting is not None and seconds != 0:
             mine: Deferred[None] = Deferred()
@@ -99,17 +99,17 @@ class Jobs(Service):
         return await self._catalog.look(jobs.get_job, uid)
 
     async def find(self, uid: str) -> Job | None:
-        """The job of this id, wherever it runs, or None."""
+        """Return the job with this id, in whatever process it runs, or None."""
         return await self._catalog.look(jobs.find_job, uid)
 
     async def last(self, kind: str, key: str) -> Job | None:
-        """The job of this kind and key that began last, or None."""
+        """Return the latest job of this kind and key, or None."""
         return await self._catalog.look(jobs.last_job, kind, key)
 
     async def _run(self, uid: str, work: Work) -> None:
         renewal = LoopingCall(self._renew, uid)
         renewal.clock = self._reactor
-        renewal.start(RENEW_S, now=False).addErrback(lambda _: None)  # what fails here fails at the end too
+        renewal.start(RENEW_S, now=False).addErrback(lambda _: None)  # a catalog that fails here fails at the end too
         state, result = "failed", dict[str, Any]()
         try:
             self._work[uid] = Deferred.fromCoroutine(_result(work))
@@ -119,7 +119,7 @@ class Jobs(Service):
             result = {"errors": ["the server was stopped"]}
         except PkgrepoError as error:
             result = {"errors": [str(error)]}
-        except Exception:  # noqa: BLE001 - whoever asks for the job is told, and so is the log
+        except Exception:  # noqa: BLE001 - reported in the job's result, and logged
             log.failure("job {uid} failed", uid=uid)
             result = {"errors": [f"internal error; the server's log has it under job {uid}"]}
         finally:

@@ -1,4 +1,4 @@
-"""How far a long piece of work has come."""
+"""The interface by which long work reports its progress."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Told by long work, shown by whoever started it."""
+    """Called by long work; implemented by what shows the progress."""
 
     def begin(self, label: str, total: int) -> None:
-        """A part begins; ``total`` steps are expected, 0 when nobody knows."""
+        """Begin a part of ``total`` steps, 0 if the number is not known."""
 
     def step(self, count: int = 1) -> None:
-        """So many steps are done."""
+        """Count finished steps."""
 
     def end(self) -> None:
-        """The part is over."""
+        """End the part."""
 
 
 class NoProgress:
-    """Shows nothing."""
+    """Ignores all progress."""
 
     def begin(self, label: str, total: int) -> None:
-        """Nothing to show."""
+        """Do nothing."""
 
     def step(self, count: int = 1) -> None:
-        """Nothing to show."""
+        """Do nothing."""
 
     def end(self) -> None:
-        """Nothing to show."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""Building the catalog again from the readable layout, when the database is gone."""
+"""Rebuilds the catalog from the readable layout, after the database was lost."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ PAGE = 500
 @define
 class ReindexReport:
     """
-    What was found and taken in.
+    The numbers of restored objects.
 
-    ``problems`` are sentences about what could not be, or may not have been in the layout at all. ``notes`` are about
-    what need not be wrong: bytes that belong to nothing, where the layout is known to have shown everything.
+    ``problems`` are sentences about objects that could not be restored, or that the layout may lack. ``notes`` are
+    about blobs that belong to no object although the layout was complete.
     """
 
     repositories: int = 0
@@ -66,10 +66,10 @@ class ReindexReport:
 
 class Reindexer:
     """
-    Reads every sidecar below a storage and publishes what it describes, with its times and its publisher.
+    Reads all sidecars of all storages and restores what they describe, with the original times and publishers.
 
-    What the catalog already has stays: a second run changes nothing. Users, tokens and grants are not in the layout
-    and do not come back.
+    Objects that the catalog already has are not changed, so a second run does nothing. Users, tokens and grants are not
+    in the layout and are not restored.
     """
 
     def __init__(self, context: MaintenanceContext, *, progress: Progress) -> None:
@@ -80,40 +80,40 @@ class Reindexer:
         self._formats = context.formats
         self._clock = context.clock
         self._progress = progress
-        self._restored = ReindexReport()
+        self._report = ReindexReport()
 
     async def run(self) -> ReindexReport:
-        """Take in everything found below every storage."""
+        """Restore the content of every storage."""
         await self._registry.refresh()
         for storage in self._registry.storages():
             try:
                 store = await self._context.stores.of(storage)
             except PkgrepoError as error:
-                self._restored.problems.append(f"storage {storage.name!r} cannot be opened: {error}")
+                self._report.problems.append(f"storage {storage.name!r} cannot be opened: {error}")
                 continue
             layout = layout_folder_of(store)
             if layout is not None:
                 await self._storage(storage, store, layout)
-                await self._judge(storage, store, await self._pools.disk(read_marker, layout))
-        return self._restored
+                await self._report_unclaimed(storage, store, await self._pools.disk(read_marker, layout))
+        return self._report
 
     async def _storage(self, storage: Storage, store: IBlobStore, layout: LayoutFolder) -> None:
         def unreadable(place: str, error: Exception) -> None:
-            self._restored.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
+            self._report.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
 
         walk = layout.walk(failed=unreadable)
         places = await self._pools.disk(lambda: [place for place in walk if place.endswith(".json")])
         places.sort(key=lambda place: (place.count("/"), place))
         self._progress.begin(f"sidecars of {storage.name}", len(places))
         found: list[tuple[Repository, PackageSidecar | BurnedSidecar | ImageSidecar]] = []
-        images: dict[str, list[str]] = {}  # the places of the sidecars of manifests, by the directory of the image
+        images: dict[str, list[str]] = {}  # sidecars of manifests by the directory of the image
         for place in places:
             image, inside, _ = place.partition(f"/{MANIFESTS}/")
             if inside:
                 images.setdefault(image, []).append(place)
                 continue
             try:
-                await self._take(storage, store, layout, place, found)
+                await self._restore_sidecar(storage, store, layout, place, found)
             except FAILURES as error:
                 unreadable(place, error)
             self._progress.step()
@@ -129,26 +129,26 @@ class Reindexer:
                 await self._package(repository, sidecar)
         self._progress.end()
 
-    async def _judge(self, storage: Storage, store: IBlobStore, mark: LayoutMarker | None) -> None:
-        """Say what may be missing: by the layout's mark, and by the bytes that nothing names."""
-        count, size = await self._nameless(storage, store)
+    async def _report_unclaimed(self, storage: Storage, store: IBlobStore, marker: LayoutMarker | None) -> None:
+        """Report what the layout may lack, according to its marker and to blobs of no restored object."""
+        count, size = await self._count_unknown_copies(storage, store)
         bytes_ = f"{count} blobs of {size} bytes in storage {storage.name} belong to nothing that was taken in"
         if not storage.readable_layout and not count:
             return
-        doubts = (
-            _doubts(mark, await self._catalog.look(settings.server_uid)) if storage.readable_layout else [NO_LAYOUT]
-        )
-        self._restored.problems += [f"{storage.name}: {doubt}" for doubt in doubts]
-        if count and doubts:
+        losses = [NO_LAYOUT]
+        if storage.readable_layout:
+            losses = _possible_losses(marker, await self._catalog.look(settings.server_uid))
+        self._report.problems += [f"{storage.name}: {loss}" for loss in losses]
+        if count and losses:
             await self._catalog.write(settings.put, settings.UNCLAIMED_BEFORE, str(self._clock.now_ms()))
-            self._restored.problems.append(
+            self._report.problems.append(
                 f"{bytes_}: they may be of what is missing, and are kept for {UNCLAIMED_KEPT.days} days"
             )
         elif count:
-            self._restored.notes.append(f"{bytes_}; they are of what was deleted or never published")
+            self._report.notes.append(f"{bytes_}; they are of what was deleted or never published")
 
-    async def _nameless(self, storage: Storage, store: IBlobStore) -> tuple[int, int]:
-        """How many stored copies are of content that the catalog does not know, and their bytes together."""
+    async def _count_unknown_copies(self, storage: Storage, store: IBlobStore) -> tuple[int, int]:
+        """Return the number and the total size of blobs whose content the catalog does not know."""
         self._progress.begin(f"blobs of {storage.name}", 0)
         count = size = 0
         after = ""
@@ -162,7 +162,7 @@ class Reindexer:
         self._progress.end()
         return count, size
 
-    async def _take(
+    async def _restore_sidecar(
         self,
         storage: Storage,
         store: IBlobStore,
@@ -179,7 +179,7 @@ class Reindexer:
             return
         repository = self._find(storage, place)
         if name == INDEX:
-            return  # for other programs; what it says is in the image's own sidecars too
+            return  # for other programs; the image's own sidecars have the same data
         if name == IMAGE:
             found.append((repository, decode(data, ImageSidecar, place)))
             return
@@ -204,7 +204,7 @@ class Reindexer:
             raise Invalid(f"no format is called {sidecar.format!r}")
         await self._catalog.write(restore_repository, storage.id, sidecar, self._clock.now_ms())
         await self._registry.refresh()
-        self._restored.repositories += 1
+        self._report.repositories += 1
 
     async def _version(
         self, repository: Repository, store: IBlobStore, layout: LayoutFolder, sidecar: VersionSidecar
@@ -212,7 +212,7 @@ class Reindexer:
         format_ = self._formats[repository.format]
         actor = Actor(name=sidecar.publisher)
         fresh = False
-        # One file at a time, since each has its own time of upload; companions have that of their distribution.
+        # One publish for each time of upload; a companion file has the time of its distribution.
         groups: dict[int, list[NewFile]] = {}
         for file in sidecar.files:
             blob = await self._blob(store, layout, file)
@@ -231,11 +231,11 @@ class Reindexer:
             published = await self._catalog.write(
                 publish_release, repository, release, actor, format_.index, created_ms
             )
-            self._restored.files += len(published.files) if published.changed else 0
+            self._report.files += len(published.files) if published.changed else 0
             fresh = fresh or published.changed
         if fresh:
             await self._catalog.write(restore_published_at, repository, sidecar, format_.index, self._clock.now_ms())
-        self._restored.versions += fresh
+        self._report.versions += fresh
         if fresh and sidecar.state != VersionState.LIVE:
             await self._catalog.write(
                 set_version_state,
@@ -252,7 +252,7 @@ class Reindexer:
     async def _manifests(
         self, storage: Storage, store: IBlobStore, layout: LayoutFolder, places: Sequence[str]
     ) -> None:
-        """Take in some manifests of one image, with their blobs."""
+        """Restore some manifests of one image, with their blobs."""
         found: dict[str, BlobInfo] = {}
         sidecars: list[ManifestSidecar] = []
         for place in places:
@@ -262,7 +262,7 @@ class Reindexer:
                 data = await self._pools.disk(layout.read, place)
                 sidecar = decode(data or b"", ManifestSidecar, place)
             except FAILURES as error:
-                self._restored.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
+                self._report.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
                 continue
             sidecars.append(sidecar)
             entries: list[BlobEntry | ManifestSidecar] = [*sidecar.blobs, sidecar]
@@ -273,9 +273,9 @@ class Reindexer:
                     found[each.digest] = await self._image_blob(repository, store, layout, sidecar.image, each)
                 except PkgrepoError as error:
                     problem = f"{repository.path}: {sidecar.image}: {each.digest}: {error}"
-                    self._restored.problems.append(problem)
+                    self._report.problems.append(problem)
         if sidecars:
-            self._restored.manifests += await restore_manifests(
+            self._report.manifests += await restore_manifests(
                 self._catalog, repository, sidecars, found, self._clock.now_ms()
             )
 
@@ -292,19 +292,19 @@ class Reindexer:
 
     async def _tags(self, repository: Repository, sidecar: ImageSidecar) -> None:
         lost: list[str] = []
-        self._restored.tags += await restore_tags(
+        self._report.tags += await restore_tags(
             self._catalog, repository, sidecar.key, sidecar.tags, self._clock.now_ms(), lost
         )
         if lost:
             problem = f"{repository.path}: {sidecar.key}: {len(lost)} tags such as {lost[0]} have no manifest any more"
-            self._restored.problems.append(problem)
+            self._report.problems.append(problem)
 
     async def _package(self, repository: Repository, sidecar: PackageSidecar) -> None:
         format_ = self._formats[repository.format]
         try:
             await self._catalog.write(restore_package, repository, sidecar, format_.index, self._clock.now_ms())
         except PkgrepoError as error:
-            self._restored.problems.append(f"{repository.path}: {sidecar.key}: {error}")
+            self._report.problems.append(f"{repository.path}: {sidecar.key}: {error}")
 
     async def _blob(self, store: IBlobStore, layout: LayoutFolder, file: FileSidecar) -> BlobInfo:
         return await self._bytes(store, layout, file.place, file.locator, file.sha256, file.size, file.digests)
@@ -319,25 +319,25 @@ class Reindexer:
         size: int,
         digests: Mapping[str, str],
     ) -> BlobInfo:
-        """The blob that a sidecar names, or a new one from the file in the layout."""
+        """Return the blob that a sidecar names, or make a new one from the file in the layout."""
         found = await store.stat(locator) if locator else None
         if found is not None and found[0] == size:
             return BlobInfo(sha256=sha256, size=size, locator=locator, digests={"sha256": sha256, **digests})
         return await copy_file(self._pools, store, layout.file(place), sha256, size, digests)
 
 
-def _doubts(mark: LayoutMarker | None, catalog: str | None) -> list[str]:
-    """Why a layout may not have had everything that other catalogs than this one had."""
-    if mark is None:
+def _possible_losses(marker: LayoutMarker | None, catalog: str | None) -> list[str]:
+    """Return sentences about what a layout may lack of other catalogs than this one."""
+    if marker is None:
         return [
-            "the readable layout has no mark, as when it was written by an earlier release or the disk was full: the "
+            "the readable layout has no marker, as when it was written by an earlier release or the disk was full: the "
             "last changes may be missing"
         ]
-    doubts = []
-    for statement in (each for uid, each in mark.catalogs.items() if uid != catalog):
-        at = f"{statement.at:%Y-%m-%d %H:%M:%S} UTC"
-        if statement.missing is None:
-            doubts.append(f"the server that was started at {at} marked no clean stop: its last changes may be missing")
-        elif statement.missing:
-            doubts.append(f"{statement.missing} changes were not in the readable layout when a server stopped at {at}")
-    return doubts
+    losses = []
+    for status in (each for uid, each in marker.catalogs.items() if uid != catalog):
+        at = f"{status.at:%Y-%m-%d %H:%M:%S} UTC"
+        if status.missing is None:
+            losses.append(f"the server that was started at {at} marked no clean stop: its last changes may be missing")
+        elif status.missing:
+            losses.append(f"{status.missing} changes were not in the readable layout when a server stopped at {at}")
+    return losses

@@ -1,17 +1,17 @@
 """
-Removing what dead processes left behind.
+Removes the files that crashed processes left behind.
 
 ======================  ==============================================  ==========================================
-leftover                left by a crash                                 told by
+leftover                left by a crash                                 recognised by
 ======================  ==============================================  ==========================================
-unfinished upload       while bytes came in, where files have names     its age; no row of the catalog names it
-copy without a name     between the bytes' commit and the catalog's     its age; no row names it, nothing shows it
-layout's temporary      while a file got its readable name              its age
+unfinished upload       while bytes were received into a named file     its age; no row of the catalog names it
+unreferenced copy       between the commits of the bytes and the row    its age; no row names it, no layout link
+temporary of a layout   while a file of the layout was written          its age
 ======================  ==============================================  ==========================================
 
-A process that was alone on a storage when it came takes everything older than that. Otherwise, and later on, only what
-is older than any upload is believed to take. Copies that a ``reindex`` found and could not assign stay for
-``UNCLAIMED_KEPT`` after it: they may be what a lost database knew.
+A process that used a storage exclusively when it started removes all older leftovers. Otherwise a grace period applies
+that is longer than an upload can take. Copies that a ``reindex`` could not assign are kept for ``UNCLAIMED_KEPT`` after
+it, because they may belong to the lost database.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.layout_folder import layout_folder_of
 
-UPLOAD_GRACE = timedelta(hours=1)  # without a byte; a slower client has been cut off long before
-COPY_GRACE = timedelta(days=1)  # a copy of that age has either been published or given up
-UNCLAIMED_KEPT = timedelta(days=30)  # time to find a copy of the database
+UPLOAD_GRACE = timedelta(hours=1)  # since the last byte; slower clients are disconnected long before
+COPY_GRACE = timedelta(days=1)  # a copy of that age has been published or abandoned
+UNCLAIMED_KEPT = timedelta(days=30)  # time to find a backup of the database
 PAGE = 500
 
 
 @define
 class Swept:
-    """How much of each kind went."""
+    """The numbers of removed leftovers."""
 
     uploads: int = 0
     copies: int = 0
@@ -48,7 +48,7 @@ class Swept:
 
 
 class Sweep:
-    """What is left over on storages, and its removal."""
+    """Finds and removes leftovers on storages."""
 
     def __init__(self, context: MaintenanceContext) -> None:
         self._catalog = context.catalog
@@ -56,11 +56,11 @@ class Sweep:
 
     async def run(self, storage: Storage, store: IBlobStore, now: datetime, exclusive_since: datetime | None) -> Swept:
         """
-        Remove the leftovers of a storage; what went.
+        Remove the leftovers of a storage.
 
-        All of those from before ``exclusive_since``, if this process was alone on the storage then.
+        Leftovers from before ``exclusive_since``, when no other process used the storage, have no grace period.
 
-        :raises StorageFailed: the storage does not let itself be looked through
+        :raises StorageFailed: the storage cannot be listed
         """
         swept = Swept()
         uploads_before, copies_before = now - UPLOAD_GRACE, now - COPY_GRACE
@@ -71,19 +71,19 @@ class Sweep:
         layout = layout_folder_of(store)
         if layout is not None:
             swept.temporaries = await self._pools.disk(layout.sweep, uploads_before.timestamp())
-        async for locator in self.forgotten(storage, store, copies_before, now):
+        async for locator in self.unreferenced_copies(storage, store, copies_before, now):
             await store.delete(locator)
             swept.copies += 1
         return swept
 
-    async def forgotten(
+    async def unreferenced_copies(
         self, storage: Storage, store: IBlobStore, before: datetime, now: datetime
     ) -> AsyncIterator[str]:
         """
-        The copies from before a time that no row names, and that no reindex left to be kept until later than ``now``.
+        Iterate over the copies from before a time that no row names, without those that a reindex still keeps.
 
-        Those that the readable layout shows were published once: when the catalog does not know them, then because it
-        was lost or put back to an older state, and they are what ``reindex`` needs.
+        Copies with a link in the readable layout are left out: they were published, and if the catalog does not know
+        them, it was lost or restored from a backup, and ``reindex`` needs them.
         """
         layout = layout_folder_of(store)
         unclaimed_before = from_ms(int(await self._catalog.look(settings.get, settings.UNCLAIMED_BEFORE) or 0))

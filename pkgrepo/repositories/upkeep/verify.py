@@ -1,4 +1,4 @@
-"""Checking that everything the catalog promises is there, byte for byte."""
+"""Checks that all blobs of the catalog are stored with the right bytes, and that the readable layout is correct."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ log = Logger()
 
 PAGE = 500
 PIECE = 1024 * 1024
-NAMED = 5  # files or packages that a sentence names
-THIS_PROCESS = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-USERS = 20  # files, and images, that are asked for the bytes of a blob
+MAX_NAMED = 5  # files or packages that a sentence lists
+PROCESS_ERRORS = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+USERS = 20  # files, and images, whose copies of a blob are tried for a repair
 
 
 @define
 class VerifyReport:
     """
-    What was found. ``problems`` are sentences, one for each thing that is wrong and was not mended; ``notes`` are about
-    what is as it was wanted, and is a risk.
+    What was found.
+
+    ``problems`` are sentences about what is wrong and was not repaired; ``notes`` are about settings that are a risk.
     """
 
     blobs: int = 0
@@ -63,11 +64,11 @@ class VerifyReport:
 
 class Verifier:
     """
-    Re-hashes every blob, looks for copies that no row names, and holds the readable layout against the catalog.
+    Hashes every blob, finds copies that no row names, and compares the readable layout with the catalog.
 
-    With ``repair`` lost or damaged bytes are replaced where they still are somewhere (see L{BlobRepair}), the layout is
-    mended and forgotten copies are removed. What cannot be mended is marked, so that it is not served as whole, and
-    reported. Whatever cannot be looked at is reported too, and the rest is checked.
+    With ``repair`` lost or damaged blobs are replaced if their bytes are found elsewhere (see L{BlobRepair}), the
+    layout is corrected, and unreferenced copies are removed. Other bad blobs are marked as suspect and
+    reported. What cannot be checked is reported too, and the check goes on.
     """
 
     def __init__(self, context: MaintenanceContext, *, progress: Progress, repair: bool) -> None:
@@ -84,7 +85,7 @@ class Verifier:
         self._report = VerifyReport()
 
     async def run(self) -> VerifyReport:
-        """Everything that was found, storage by storage and repository by repository."""
+        """Check every storage, then the readable layout of every repository."""
         await self._registry.refresh()
         for storage in self._registry.storages():
             if not storage.readable_layout:
@@ -95,7 +96,7 @@ class Verifier:
         return self._report
 
     async def _attempt(self, what: str, work: Coroutine[Any, Any, None]) -> None:
-        """Do a part of the work; that it could not be done is a finding like others."""
+        """Do a part of the work; a failure is reported as a problem."""
         try:
             await work
         except FAILURES as error:
@@ -127,7 +128,7 @@ class Verifier:
             actual = await self._digest(store, info.locator)
         except FAILURES as error:
             finding = reason_of(error)
-            if _says_nothing_of_the_bytes(error):
+            if _is_process_error(error):
                 report.problems.append(f"{storage.name}: blob {info.sha256} cannot be checked: {finding}")
                 return
         else:
@@ -136,7 +137,7 @@ class Verifier:
                 return
             finding = f"its bytes have the digest {actual}"
         if not await self._catalog.write(blobs.mark_suspect, storage.id, info.sha256, info.locator):
-            return  # a server has removed or replaced it meanwhile
+            return  # a server removed or replaced it meanwhile
         if actual:
             report.damaged += 1
         else:
@@ -148,14 +149,14 @@ class Verifier:
             report.problems.append(f"{storage.name}: blob {info.sha256}: {finding}{self._needed_by(users)}")
 
     def _needed_by(self, users: Sequence[BlobUser]) -> str:
-        """What a blob belongs to, for the end of a sentence."""
+        """Return which files a blob belongs to, as the end of a sentence."""
         named = []
         for user in users:
             repository = self._registry.find_id(user.repository_id)
             where = "a removed repository" if repository is None else repository.path
             file = f" ({user.path.rpartition('/')[2]})" if user.path else ""
             named.append(f"{where}: {user.package} {user.version}".rstrip(": ") + file)
-        return f"; it belongs to {_some(named)}" if named else "; nothing refers to it"
+        return f"; it belongs to {_abbreviated(named)}" if named else "; nothing refers to it"
 
     async def _digest(self, store: IBlobStore, locator: str) -> str:
         blob = store.open(locator)
@@ -170,7 +171,7 @@ class Verifier:
     async def _find_unnamed(self, storage: Storage, store: IBlobStore) -> None:
         self._progress.begin(f"copies in {storage.name}", 0)
         now = from_ms(self._clock.now_ms())
-        async for locator in self._sweep.forgotten(storage, store, now - COPY_GRACE, now):
+        async for locator in self._sweep.unreferenced_copies(storage, store, now - COPY_GRACE, now):
             self._report.unnamed += 1
             if self._repair:
                 await store.delete(locator)
@@ -219,56 +220,56 @@ class Verifier:
             if key not in known:
                 known[key] = []
                 await self._check_entry(repository, writer, key)
-        await self._mend(repository.path, writer, await self._pools.disk(writer.plan_rest, known))
+        await self._mend_or_report(repository.path, writer, await self._pools.disk(writer.plan_leftovers, known))
         self._progress.end()
 
     async def _check_entry(
         self, repository: Repository, writer: LayoutWriter[Any], package: str = "", key: str = "", version: str = ""
     ) -> None:
         what = f"{repository.path}: {package} {version}".rstrip(": ")
-        await self._attempt(f"{what}: the readable layout", self._hold(what, writer, package, key, version))
+        await self._attempt(f"{what}: the readable layout", self._compare_entry(what, writer, package, key, version))
 
-    async def _hold(self, what: str, writer: LayoutWriter[Any], package: str, key: str, version: str) -> None:
+    async def _compare_entry(self, what: str, writer: LayoutWriter[Any], package: str, key: str, version: str) -> None:
         if not package:
-            await self._mend(what, writer, await self._pools.disk(writer.plan_repository))
+            await self._mend_or_report(what, writer, await self._pools.disk(writer.plan_repository))
             return
-        shown = await self._catalog.scan(writer.read, package, key)
-        if shown is None and isinstance(writer, ImageLayoutWriter):
+        snapshot = await self._catalog.scan(writer.read, package, key)
+        if snapshot is None and isinstance(writer, ImageLayoutWriter):
             async with aclosing(self._large_images.differences(writer, package)) as plans:
                 async for plan in plans:
-                    await self._mend(what, writer, plan)
+                    await self._mend_or_report(what, writer, plan)
             return
-        await self._mend(what, writer, await self._pools.disk(writer.plan, package, version, shown))
+        await self._mend_or_report(what, writer, await self._pools.disk(writer.plan, package, version, snapshot))
 
-    async def _mend(self, what: str, writer: LayoutWriter[Any], plan: Plan) -> None:
+    async def _mend_or_report(self, what: str, writer: LayoutWriter[Any], plan: Plan) -> None:
         if not len(plan):
             return
         self._report.layout_changes += len(plan)
         if not self._repair:
             places = "place" if len(plan) == 1 else "places"
             self._report.problems.append(
-                f"{what}: the readable layout differs in {len(plan)} {places}: {_some(plan.places)}"
+                f"{what}: the readable layout differs in {len(plan)} {places}: {_abbreviated(plan.places)}"
             )
             return
         try:
             await self._pools.disk(writer.apply, plan)
         except FAILURES as error:
             self._report.problems.append(
-                f"{what}: the readable layout cannot be mended ({reason_of(error)}): {_some(plan.places)}"
+                f"{what}: the readable layout cannot be mended ({reason_of(error)}): {_abbreviated(plan.places)}"
             )
         else:
             self._report.mended += len(plan)
 
 
-def _some(names: Sequence[str]) -> str:
-    """A list for a sentence, the end of a long one by its number only."""
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+def _abbreviated(names: Sequence[str]) -> str:
+    """Return a list for a sentence; of a long one only the first names and the number of the others."""
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _says_nothing_of_the_bytes(error: BaseException) -> bool:
-    """Whether this process may not or cannot open files, which a server beside it may do all the same."""
-    return any(getattr(each, "errno", None) in THIS_PROCESS for each in (error, error.__cause__))
+def _is_process_error(error: BaseException) -> bool:
+    """Whether the error is about this process, such as missing rights, and not about the bytes."""
+    return any(getattr(each, "errno", None) in PROCESS_ERRORS for each in (error, error.__cause__))
 
 
 def _digest_descriptor(descriptor: int) -> str:

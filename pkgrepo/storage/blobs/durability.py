@@ -15,6 +15,7 @@ from typing import Literal
 
 from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull, TooManyOpenFiles
+from pkgrepo.storage.durable_file import fsync_path
 
 from .syscalls import start_writeback
 
@@ -81,7 +82,7 @@ class Durability:
             with self._lock:
                 del self._waiting[path]
             try:
-                _fsync_directory(path)
+                fsync_path(path)
             except OSError as error:
                 mine.set_exception(error)
                 raise
@@ -94,12 +95,4 @@ class Durability:
         :raises OSError: the names may be lost
         """
         if self._always:
-            _fsync_directory(path)
-
-
-def _fsync_directory(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+            fsync_path(path)

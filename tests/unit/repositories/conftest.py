@@ -1,4 +1,4 @@
-"""The shared verbs over a catalog in memory and a store on the disk, and registries without ports."""
+"""Repositories over a catalog in memory and a store on the disk, and registries without ports."""
 
 from __future__ import annotations
 

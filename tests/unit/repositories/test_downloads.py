@@ -1,4 +1,4 @@
-"""Downloads gather in memory, and are in the catalog once a flush is over."""
+"""Downloads are collected in memory and written to the catalog by a flush."""
 
 import pytest
 from twisted.internet.task import Clock
@@ -30,7 +30,7 @@ def counted(catalog):
     return catalog.peek(lambda reader: reader.one("SELECT COALESCE(SUM(count), 0) FROM download_count"))[0]
 
 
-def test_they_are_written_now_and_then_and_at_the_stop(recorder, catalog, clock):
+def test_downloads_are_written_periodically_and_at_the_stop(recorder, catalog, clock):
     recorder.startService()
     recorder.record(PULL, ANONYMOUS)
     assert counted(catalog) == 0
@@ -42,7 +42,7 @@ def test_they_are_written_now_and_then_and_at_the_stop(recorder, catalog, clock)
     assert clock.getDelayedCalls() == []
 
 
-def test_a_flush_waits_for_the_one_that_is_under_way(recorder, catalog):
+def test_a_flush_waits_for_a_running_flush(recorder, catalog):
     catalog.holds = True
     recorder.record(PULL, ANONYMOUS)
     first, second = recorder.flush(), recorder.flush()

@@ -1,4 +1,4 @@
-"""Two processes on one catalog agree on which repositories exist."""
+"""The registry: two processes on one catalog have the same repositories."""
 
 import pytest
 import pytest_twisted
@@ -20,7 +20,7 @@ async def catalogs(tmp_path):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_one_process_changes_the_other_sees_at_once(catalogs):
+async def test_a_change_by_one_process_is_visible_to_the_other_at_once(catalogs):
     ours, theirs = catalogs
     registry = Registry(ours)
     assert registry.find("main", "py") is None
@@ -38,7 +38,7 @@ async def test_what_one_process_changes_the_other_sees_at_once(catalogs):
 
 
 @pytest_twisted.ensureDeferred
-async def test_names_are_found_in_any_case(catalogs):
+async def test_names_are_case_insensitive(catalogs):
     ours, _ = catalogs
     added = await ours.write(add_repository, "MixedCase")
     registry = Registry(ours)
@@ -46,7 +46,7 @@ async def test_names_are_found_in_any_case(catalogs):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_value_stays_the_same_until_the_configuration_changes(catalogs, monkeypatch):
+async def test_cached_repositories_are_reused_until_the_configuration_changes(catalogs, monkeypatch):
     ours, theirs = catalogs
     added = await ours.write(add_repository)
     loads = []

@@ -1,4 +1,4 @@
-"""Paths of storages relative to the data folder, and whose a storage's folder is."""
+"""Paths of storages relative to the data folder, and owners of storage folders."""
 
 import shutil
 
@@ -52,7 +52,7 @@ def test_paths_below_the_data_folder_are_kept_relative_to_it(tmp_path, data):
 
 
 @pytest.mark.parametrize("marked", [False, True])
-def test_a_storage_in_the_data_folder_goes_with_it(tmp_path, data, marked):
+def test_a_storage_in_the_data_folder_belongs_to_its_catalog(tmp_path, data, marked):
     store = make_store(data / "storages" / "main")
     if marked:
         folders_of(data).claim(store)
@@ -104,7 +104,7 @@ def test_a_link_in_the_data_folder_does_not_make_a_storage_part_of_it(tmp_path, 
         folders_of(tmp_path / "copy").check("far", "id", tmp_path / "copy" / "far")
 
 
-def test_a_storage_of_a_lost_catalog_is_told_as_that(data):
+def test_a_storage_of_a_lost_catalog_is_reported_as_such(data):
     store = make_store(data / "storages" / "main")
     folders_of(data).claim(store)
     with pytest.raises(Conflict, match="belongs to an earlier catalog: 'pkgrepo reindex'"):
@@ -115,7 +115,7 @@ def test_a_storage_of_a_lost_catalog_is_told_as_that(data):
     folders_of(data, "two").check("main", "id", store)
 
 
-def test_only_what_nobody_has_any_more_is_taken_over(tmp_path, data):
+def test_only_storages_of_lost_catalogs_are_taken_over(tmp_path, data):
     far = make_store(tmp_path / "far")
     folders_of(data).claim(far)
     other = folders_of(make_data(tmp_path / "other"), "two")
@@ -127,7 +127,7 @@ def test_only_what_nobody_has_any_more_is_taken_over(tmp_path, data):
     other.check("far", "id", far)
 
 
-def test_a_missing_storage_is_told_and_nothing_is_made(tmp_path, data):
+def test_a_missing_storage_is_reported_and_not_created(tmp_path, data):
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "gone", tmp_path / "empty"):
         with pytest.raises(Conflict, match="nothing is made there"):
@@ -140,7 +140,7 @@ def test_a_missing_storage_is_told_and_nothing_is_made(tmp_path, data):
     assert not (tmp_path / "other" / OWNER).exists()
 
 
-def test_what_is_made_belongs_to_the_catalog_at_once(tmp_path, data):
+def test_a_new_storage_belongs_to_the_catalog_at_once(tmp_path, data):
     folders = folders_of(data)
     uid = folders.make("far", tmp_path / "far")
     assert folders.make("far", tmp_path / "far") == uid  # after a crash before the catalog knew it
@@ -158,7 +158,7 @@ def test_an_owner_is_written_only_when_it_changes(data):
     assert (store / OWNER).stat() == before
 
 
-def test_a_damaged_owner_is_told(data):
+def test_a_damaged_owner_file_is_reported(data):
     store = make_store(data / "main")
     (store / OWNER).write_bytes(b"{")
     with pytest.raises(Conflict, match="is damaged; remove it"):

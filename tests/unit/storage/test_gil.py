@@ -1,4 +1,4 @@
-"""Long work that lets others run."""
+"""Long computations release the GIL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pkgrepo.storage import gil
 from pkgrepo.storage.gil import PAUSE_S, WORK_S, GilReleaser
 
 
-def test_others_get_a_turn_when_it_was_kept_for_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gil_is_released_after_work_s(monkeypatch: pytest.MonkeyPatch) -> None:
     now, pauses = [0.0], list[float]()
     monkeypatch.setattr(gil.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(gil.time, "sleep", pauses.append)

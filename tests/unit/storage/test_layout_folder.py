@@ -1,4 +1,4 @@
-"""Files under readable names: whole, linked, and below their root."""
+"""Files of the readable layout: atomic, linked, and below their root."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ def layout(tmp_path, blobs):
     return LayoutFolder(tmp_path)
 
 
-def test_a_link_is_the_blob_itself_and_takes_the_place_of_what_was_there(layout, blobs):
+def test_a_file_is_a_hard_link_that_replaces_an_older_file(layout, blobs):
     assert not layout.shows("ab/one")
     layout.link("ab/one", "py/demo/1.0/file")
     assert os.path.samefile(layout.file("py/demo/1.0/file"), blobs / "ab" / "one")
@@ -36,7 +36,7 @@ def test_a_link_is_the_blob_itself_and_takes_the_place_of_what_was_there(layout,
     assert (blobs / "ab" / "one").read_bytes() == b"one"
 
 
-def test_a_link_that_is_there_already_leaves_no_temporary(layout, blobs):
+def test_linking_again_leaves_no_temporary(layout, blobs):
     for _ in range(2):  # as when another process has shown it meanwhile; POSIX has such a rename do nothing
         layout.link("ab/one", "py/demo/1.0/file")
     assert list((layout.root / TEMPORARY).iterdir()) == []
@@ -76,7 +76,7 @@ def test_where_links_are_refused_a_copy_is_made(layout, blobs, monkeypatch, numb
     assert layout.is_linked("ab/one", "py/demo/1.0/file")
 
 
-def test_other_errors_are_told(layout, monkeypatch):
+def test_other_errors_are_raised(layout, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "no")
 
@@ -87,7 +87,7 @@ def test_other_errors_are_told(layout, monkeypatch):
 
 @pytest.mark.parametrize("make", [lambda it: it.write("a/b", b"x" * 100), lambda it: it.link("ab/one", "a/b")])
 @pytest.mark.parametrize("failing", ["replace", "makedirs"])
-def test_what_cannot_be_put_in_its_place_leaves_no_temporary(layout, monkeypatch, make, failing):
+def test_a_failed_write_leaves_no_temporary(layout, monkeypatch, make, failing):
     layout.write("first", b"")  # makes the folder of temporaries
 
     def fail(*_, **__):
@@ -99,7 +99,7 @@ def test_what_cannot_be_put_in_its_place_leaves_no_temporary(layout, monkeypatch
     assert list((layout.root / TEMPORARY).iterdir()) == []
 
 
-def test_removing_takes_empty_directories_along_and_nothing_else(layout):
+def test_removing_a_file_removes_empty_directories(layout):
     layout.write("py/demo/1.0/a", b"")
     layout.write("py/demo/1.1/b", b"")
     layout.remove("py/demo/1.0/a")
@@ -111,7 +111,7 @@ def test_removing_takes_empty_directories_along_and_nothing_else(layout):
     assert not (layout.root / "py").exists()
 
 
-def test_walking_is_in_order_and_may_begin_further_down(layout):
+def test_a_walk_is_sorted_and_may_begin_in_a_directory(layout):
     for path in ("b/x/1/f", "a/y/1/f", "a/x/2/f", "a/x/1/f"):
         layout.write(path, b"")
     assert list(layout.walk()) == ["a/x/1/f", "a/x/2/f", "a/y/1/f", "b/x/1/f"]
@@ -129,7 +129,7 @@ def test_paths_stay_below_the_root(layout, path):
             use(path)
 
 
-def test_a_draft_is_seen_when_it_is_put_in_its_place(layout):
+def test_a_draft_is_visible_after_put(layout):
     draft = layout.draft()
     draft.write(b"one")
     draft.write(b"two")
@@ -150,7 +150,7 @@ def test_a_draft_that_is_discarded_leaves_no_trace(layout):
     assert os.listdir(layout.root / ".tmp") == []
 
 
-def test_a_draft_that_found_no_room_is_discarded_all_the_same(tmp_path):
+def test_a_draft_on_a_full_disk_can_be_discarded(tmp_path):
     path = tmp_path / "draft"
     path.symlink_to("/dev/full")
     draft = Draft(str(path))
@@ -170,7 +170,7 @@ def test_a_draft_differs_by_any_byte(layout, other):
     assert not layout.differs(draft.path, "images/app/index.json")
 
 
-def test_what_is_longer_than_a_piece_is_compared_to_its_end(layout, monkeypatch):
+def test_long_documents_are_compared_to_their_end(layout, monkeypatch):
     monkeypatch.setattr("pkgrepo.storage.layout_folder.PIECE", 2)
     draft = layout.draft()
     draft.write(b"onetwo")

@@ -69,12 +69,12 @@ async def test_every_one_of_many_results_at_once_is_delivered_in_the_reactor_thr
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_a_result_sets_going_is_answered_too(pools):
+async def test_calls_made_by_a_callback_are_answered(pools):
     assert await pools.disk(int, "3").addCallback(lambda n: pools.disk(pow, n, 2)) == 9
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_full_pool_does_not_hold_up_another(pools):
+async def test_a_full_pool_does_not_block_another(pools):
     gate = threading.Event()
     blocked = [pools.disk(gate.wait, PATIENCE_S) for _ in range(3)]
     assert await pools.cpu(int, "3") == 3
@@ -110,7 +110,7 @@ async def test_cancelling_drops_the_result_and_stop_still_waits_for_the_work():
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_pool_tells_when_it_has_nothing_to_do(pools):
+async def test_wait_idle_ends_when_all_calls_are_done(pools):
     assert not await pools.wait_idle()
     gate = threading.Event()
     work = pools.disk(gate.wait, PATIENCE_S)
@@ -123,7 +123,7 @@ async def test_a_pool_tells_when_it_has_nothing_to_do(pools):
 
 
 @pytest_twisted.ensureDeferred
-async def test_whoever_waits_until_a_pool_has_nothing_to_do_finds_every_result(pools):
+async def test_results_are_delivered_before_wait_idle_ends(pools):
     gate = threading.Event()
     result = pools.cpu(gate.wait, PATIENCE_S)
     waiters = ensureDeferred(pools.cpu.wait_idle()).addCallback(lambda _: result.called)

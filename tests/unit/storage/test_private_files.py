@@ -19,7 +19,7 @@ def generous_umask():
     os.umask(before)
 
 
-def test_a_new_file_is_its_owners_alone(tmp_path):
+def test_a_new_file_has_mode_0600(tmp_path):
     ensure_private(tmp_path / "made")
     assert mode(tmp_path / "made") == 0o600
     with open(tmp_path / "opened", "ab", opener=private_opener):
@@ -36,7 +36,7 @@ def test_an_existing_file_loses_the_rights_of_others_and_keeps_its_content(tmp_p
     assert path.read_text() == "secret"
 
 
-def test_what_only_its_owner_reads_stays_as_it_is(tmp_path):
+def test_a_private_file_is_not_changed(tmp_path):
     path = tmp_path / "there"
     path.touch()
     path.chmod(0o400)
@@ -44,7 +44,7 @@ def test_what_only_its_owner_reads_stays_as_it_is(tmp_path):
     assert mode(path) == 0o400
 
 
-def test_a_pipe_keeps_its_rights_and_what_has_gone_is_no_trouble(tmp_path):
+def test_a_pipe_keeps_its_mode_and_a_missing_file_is_ignored(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "pipe").chmod(0o622)
     tighten(tmp_path / "pipe")

@@ -1,4 +1,4 @@
-"""Who is on a folder, also after a crash."""
+"""The lock that shows which processes use a folder."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def end(process):
     process.communicate()
 
 
-def test_the_first_is_alone_and_the_next_is_not(tmp_path):
+def test_only_the_first_process_gets_the_lock_exclusively(tmp_path):
     first, second = ProcessLock(tmp_path), ProcessLock(tmp_path)
     assert first.acquire() is not None
     assert second.acquire() is None
@@ -46,7 +46,7 @@ def test_the_first_is_alone_and_the_next_is_not(tmp_path):
     assert ProcessLock(tmp_path).acquire() is not None
 
 
-def test_a_process_is_there_until_it_is_killed(tmp_path):
+def test_the_lock_is_held_until_the_process_is_killed(tmp_path):
     process, alone = child(tmp_path)
     assert alone
     ours = ProcessLock(tmp_path)
@@ -60,7 +60,7 @@ def test_a_process_is_there_until_it_is_killed(tmp_path):
     ours.release()
 
 
-def test_the_time_is_that_of_the_file_system(tmp_path):
+def test_the_time_of_exclusive_use_is_that_of_the_file_system(tmp_path):
     before, after = tmp_path / "before", tmp_path / "after"
     before.touch()
     lock = ProcessLock(tmp_path)
@@ -72,13 +72,13 @@ def test_the_time_is_that_of_the_file_system(tmp_path):
     lock.release()
 
 
-def test_a_folder_that_cannot_be_marked_may_have_others(tmp_path):
+def test_a_folder_without_a_lock_file_may_be_shared(tmp_path):
     lock = ProcessLock(tmp_path / "nowhere")
     assert lock.acquire() is None
     lock.release()
 
 
-def test_whether_a_folder_is_in_use_is_asked_without_a_trace(tmp_path):
+def test_is_locked_creates_no_file(tmp_path):
     first = ProcessLock(tmp_path)
     assert not ProcessLock(tmp_path).is_locked()
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Where storages are is known without the database."""
+"""The file storages.json."""
 
 from pkgrepo.storage.storages_file import NAME, StorageEntry, StoragesFile
 
@@ -6,7 +6,7 @@ MAIN = StorageEntry(uid="1", name="main", path="/a")
 OTHER = StorageEntry(uid="2", name="ä", path="/b\udcff".encode("utf-8", "replace").decode())
 
 
-def test_what_was_remembered_is_known_until_it_is_forgotten(tmp_path):
+def test_added_storages_are_listed_until_removed(tmp_path):
     known = StoragesFile(tmp_path)
     assert known.list() == []
     known.add(OTHER)
@@ -29,7 +29,7 @@ def test_nothing_is_written_when_nothing_changes(tmp_path):
     assert (tmp_path / NAME).stat() == before
 
 
-def test_a_damaged_file_is_begun_anew(tmp_path):
+def test_a_damaged_file_is_replaced(tmp_path):
     (tmp_path / NAME).write_bytes(b"[{]")
     known = StoragesFile(tmp_path)
     assert known.list() == []

@@ -81,7 +81,7 @@ class ManifestPushRequests:
                 alone=target.name == target.image if target.base == "/v2" else None,
             )
             try:
-                await self._services.publisher.take(
+                await self._services.publisher.change_with_blobs(
                     put_manifest,
                     target.repository,
                     staged,

@@ -125,7 +125,7 @@ class UploadSessionRequests:
                 await lease.remove()
                 raise
             sha512 = digest.hex if digest.algorithm == "sha512" else None
-            await self._services.publisher.take(
+            await self._services.publisher.change_with_blobs(
                 link_blob, target.repository, staged, [blob], target.image, blob, sha512, uid, client_of(request)
             )
 

@@ -89,7 +89,7 @@ class UploadStartRequests:
             )
             await self._push_rules.check_again(request, identity, target)
             sha512 = digest.hex if digest.algorithm == "sha512" else None
-            await services.publisher.take(
+            await services.publisher.change_with_blobs(
                 link_blob, target.repository, staged, [blob], target.image, blob, sha512, None, client_of(request)
             )
         return created_answer(target, digest)

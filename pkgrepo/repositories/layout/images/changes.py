@@ -1,9 +1,8 @@
 """
-What a few changes did to an image, so that no more than that of its directory has to be touched.
+Finds out which files of a large image's directory a few changes affect, so that only these are written.
 
-Events name manifests and tags; what these are now is in the catalog. What they were is in the directory, which showed
-it: the manifest that a tag stood for may have no tag any more, and the parts of a manifest that went may have become
-superfluous.
+Events name manifests and tags. Their new state is in the catalog, their old state in the directory. The old state is
+needed because a manifest may have lost its tag, and because the blobs of a removed manifest may have become unused.
 """
 
 from __future__ import annotations
@@ -15,22 +14,22 @@ from attrs import Factory, define, frozen
 from pkgrepo.interfaces import Reader
 from pkgrepo.repositories.layout.line_documents import open_document
 from pkgrepo.repositories.layout.sidecars import decode
-from pkgrepo.storage.catalog.images import contents as image_contents
+from pkgrepo.storage.catalog.images import contents
 from pkgrepo.storage.catalog.images.contents import Named, StoredManifest, StoredTag
 from pkgrepo.storage.catalog.packages.events import Event
 
 from .directory import INDEX_FORM, ImageLayoutWriter, read_index_entry, tag_key
 from .sidecars import ManifestSidecar
 
-MOST = 1000  # manifests, and tags, that are looked at one by one; more of them is the whole image
+MAX_CHANGES = 1000  # manifests, and tags, that are handled one by one; beyond, the whole image is compared
 
 
 @define
 class ImageChanges:
     """
-    What events say of an image: manifests and tags by what changed, blobs that came, manifests that were trusted.
+    The changes of an image that events name: manifests, tags, uploaded blobs, and manifests that became trusted.
 
-    ``whole`` is for what only a look at everything can tell.
+    ``whole`` means that the whole image must be compared.
     """
 
     digests: set[str] = Factory(set)
@@ -40,17 +39,17 @@ class ImageChanges:
     whole: bool = False
 
     @classmethod
-    def of(cls, told: Iterable[Event]) -> ImageChanges:
-        """What these events say."""
+    def of(cls, events: Iterable[Event]) -> ImageChanges:
+        """Collect the changes that these events name."""
         changes = cls()
-        for event in told:
+        for event in events:
             changes._add(event)
         return changes
 
     @property
-    def many(self) -> bool:
-        """Whether a look at the whole image is no more work."""
-        return self.whole or max(map(len, (self.digests, self.tags, self.completed, self.trusted))) > MOST
+    def are_many(self) -> bool:
+        """Whether comparing the whole image is no more work."""
+        return self.whole or max(map(len, (self.digests, self.tags, self.completed, self.trusted))) > MAX_CHANGES
 
     def _add(self, event: Event) -> None:
         digest = event.data.get("digest")
@@ -68,7 +67,7 @@ class ImageChanges:
 
 @frozen
 class Before:
-    """What the directory showed: manifests by the tags that changed, and what the manifests referred to that did."""
+    """The old state: digests by changed tag, and the references of changed manifests as (digest, kind)."""
 
     tagged: Mapping[str, str]
     references: frozenset[tuple[str, str]]
@@ -77,10 +76,10 @@ class Before:
 @frozen
 class Changed:
     """
-    What an image has now of what changed.
+    The new state of what changed.
 
-    ``tags`` and ``loose`` are by name and digest, with None for what is not one (any more); ``gone`` are manifests,
-    ``superfluous`` blobs and manifests by their digests.
+    ``tags`` are by name and ``loose`` manifests by digest, with None for those that must not be in the index. ``gone``
+    are digests of removed manifests, ``superfluous`` digests of blobs and manifests that nothing refers to.
     """
 
     manifests: Sequence[StoredManifest]
@@ -90,31 +89,33 @@ class Changed:
     superfluous: frozenset[str]
 
 
-def widen(reader: Reader, writer: ImageLayoutWriter, image: str, changes: ImageChanges) -> ImageChanges | None:
-    """The changes with manifests and tags alone; None when that is the whole image."""
+def resolve_changes(
+    reader: Reader, writer: ImageLayoutWriter, image: str, changes: ImageChanges
+) -> ImageChanges | None:
+    """Reduce the changes to manifests and tags. Returns None if the whole image must be compared."""
     package_id = writer.package_id(reader, image)
-    if changes.many or package_id is None:
+    if changes.are_many or package_id is None:
         return None
     digests, tags = set(changes.digests), set(changes.tags)
     for digest in changes.completed:
-        names = image_contents.names_of_blob(reader, package_id, digest)
-        digests.update(image_contents.manifests_naming(reader, package_id, names, MOST))
+        names = contents.names_of_blob(reader, package_id, digest)
+        digests.update(contents.manifests_naming(reader, package_id, names, MAX_CHANGES))
     waiting = set(changes.trusted)
     seen: set[str] = set()
     while waiting:
         digest = waiting.pop()
         seen.add(digest)
-        tags.update(image_contents.tags_of(reader, package_id, digest, MOST))
-        waiting.update(set(image_contents.children_of(reader, package_id, digest)) - seen)
-    wider = ImageChanges(digests=digests | seen, tags=tags)
-    return None if wider.many else wider
+        tags.update(contents.tags_of(reader, package_id, digest, MAX_CHANGES))
+        waiting.update(set(contents.children_of(reader, package_id, digest)) - seen)
+    resolved = ImageChanges(digests=digests | seen, tags=tags)
+    return None if resolved.are_many else resolved
 
 
 def read_before(writer: ImageLayoutWriter, image: str, changes: ImageChanges) -> Before:
     """
-    What the directory of an image shows of what changed; blocks.
+    Read the old state of the changes from the directory of an image. Blocks.
 
-    :raises Invalid: the directory is not as it was written
+    :raises Invalid: the directory was changed by hand
     """
     places = writer.places(image)
     tagged: dict[str, str] = {}
@@ -135,25 +136,25 @@ def read_before(writer: ImageLayoutWriter, image: str, changes: ImageChanges) ->
 def read_changed(
     reader: Reader, writer: ImageLayoutWriter, image: str, changes: ImageChanges, before: Before
 ) -> Changed | None:
-    """What an image has now of what changed; None when it is gone."""
+    """Read the new state of the changes. Returns None if the image does not exist."""
     package_id = writer.package_id(reader, image)
     if package_id is None:
         return None
     storage_id = writer.repository.storage_id
-    manifests = image_contents.find_manifests(reader, storage_id, package_id, changes.digests)
-    tags = {each.name: each for each in image_contents.find_tags(reader, package_id, changes.tags)}
+    manifests = contents.find_manifests(reader, storage_id, package_id, changes.digests)
+    tags = {each.name: each for each in contents.find_tags(reader, package_id, changes.tags)}
     gone = changes.digests.difference(each.digest for each in manifests)
     references = before.references.union(*(each.references for each in manifests))
-    # Whoever a tag stood for, or stands for, or whom a list named, or names, may be with or without a tag since.
+    # Manifests that a changed tag or index referred to, before or now, may have gained or lost their last reference.
     shown = (each.manifest.digest for each in tags.values() if each.manifest is not None)
     named = changes.digests.union(before.tagged.values(), shown)
     named.update(digest for digest, kind in references if kind == "manifest")
-    loose = {each.digest: each for each in image_contents.find_loose(reader, package_id, named)}
+    loose = {each.digest: each for each in contents.find_loose(reader, package_id, named)}
     parts = gone.union(digest for digest, _ in before.references)
     return Changed(
         manifests=manifests,
         tags={name: tags.get(name) for name in changes.tags},
         loose={digest: loose.get(digest) for digest in named},
         gone=frozenset(gone),
-        superfluous=frozenset(parts - image_contents.find_parts(reader, storage_id, package_id, parts)),
+        superfluous=frozenset(parts - contents.find_parts(reader, storage_id, package_id, parts)),
     )

@@ -1,9 +1,9 @@
 """
-Images in the readable layout: an OCI image layout each, which client programs read as it is.
+The directory of an image in the readable layout: an OCI image layout, which client programs can read.
 
-The directory of an image is its name below the repository's. Names may have slashes, so one image's directory can hold
-another's; where a part of a name is what the layout itself calls a file or folder, a tilde follows it, which no name
-has.
+The path of the directory is the image's name below the repository's directory. Names may have slashes, so the directory
+of one image can contain that of another. A part of a name that is also the name of a file or folder of the OCI layout
+gets a tilde at its end, which no image name has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pkgrepo.model import Package
 from pkgrepo.repositories.layout.line_documents import Form
 from pkgrepo.repositories.layout.sidecars import encode
 from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
-from pkgrepo.storage.catalog.images import contents as image_contents
+from pkgrepo.storage.catalog.images import contents
 from pkgrepo.storage.catalog.images.contents import Named, StoredManifest, StoredTag
 from pkgrepo.storage.catalog.images.manifests import has_manifests
 from pkgrepo.storage.catalog.packages import packages
@@ -27,20 +27,20 @@ from pkgrepo.storage.layout_folder import LayoutFolder
 
 from .sidecars import IMAGE, MANIFESTS, ManifestSidecar, tag_entry, tags_form
 
-MARK = "oci-layout"
+LAYOUT_FILE = "oci-layout"
 INDEX = "index.json"
 BLOBS = "blobs"
 ALGORITHMS = ("sha256", "sha512")
 REF_NAME = "org.opencontainers.image.ref.name"
-MOST_AT_ONCE = 32  # manifests, and tags, of an image that is read and shown at once; some 10 ms of a fast disk
+MAX_AT_ONCE = 32  # manifests, and tags, of an image that is handled in one call; some 10 ms of a fast disk
 
-MARKED = b'{"imageLayoutVersion":"1.0.0"}'
+LAYOUT_CONTENT = b'{"imageLayoutVersion":"1.0.0"}'
 
-IndexKey = tuple[bool, str]  # tags by name come before what has none, by digest
+IndexKey = tuple[bool, str]  # (False, tag), then (True, digest) of manifests without a tag
 
 
 class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A manifest in the index of an OCI image layout; its tag is among the annotations."""
+    """A manifest in the index of an OCI image layout; its tag is an annotation."""
 
     media_type: str
     digest: str
@@ -49,14 +49,14 @@ class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 
     @property
     def key(self) -> IndexKey:
-        """Its place in the order of the index."""
+        """The sort key in the index."""
         name = self.annotations.get(REF_NAME)
         return loose_key(self.digest) if name is None else tag_key(name)
 
 
 @frozen
 class ImageContents:
-    """All of a small image; ``loose`` are the manifests that neither a tag nor another manifest names."""
+    """A small image; ``loose`` are the manifests that neither a tag nor another manifest refers to."""
 
     manifests: Sequence[StoredManifest]
     tags: Sequence[StoredTag]
@@ -65,19 +65,19 @@ class ImageContents:
 
 @frozen
 class ImagePlaces:
-    """Where the layout has what of an image."""
+    """The paths of an image in the layout."""
 
     top: str
 
     @classmethod
     def of(cls, repository: str, image: str) -> ImagePlaces:
-        """Those of an image by its name."""
+        """Make the paths for an image by its name."""
         return cls(f"{repository}/{image_directory(image)}")
 
     @property
-    def mark(self) -> str:
-        """What says that the directory is an OCI image layout."""
-        return f"{self.top}/{MARK}"
+    def layout_file(self) -> str:
+        """The file that marks the directory as an OCI image layout."""
+        return f"{self.top}/{LAYOUT_FILE}"
 
     @property
     def index(self) -> str:
@@ -86,22 +86,22 @@ class ImagePlaces:
 
     @property
     def sidecar(self) -> str:
-        """What this server keeps of the image beside it."""
+        """The sidecar with the tags of the image."""
         return f"{self.top}/{IMAGE}"
 
     def bytes_of(self, digest: str) -> str:
-        """A blob, or the bytes of a manifest."""
+        """Return the path of a blob, or of the bytes of a manifest."""
         algorithm, _, text = digest.partition(":")
         return f"{self.top}/{BLOBS}/{algorithm}/{text}"
 
     def sidecar_of(self, digest: str) -> str:
-        """What this server keeps of a manifest."""
+        """Return the path of the sidecar of a manifest."""
         algorithm, _, text = digest.partition(":")
         return f"{self.top}/{MANIFESTS}/{algorithm}/{text}.json"
 
     @property
     def folders(self) -> Iterator[tuple[str, str, str]]:
-        """The folders with a file for each digest, with the algorithm of these and how the files' names end."""
+        """The folders with one file per digest, as (folder, algorithm, suffix of the file names)."""
         for algorithm in ALGORITHMS:
             yield f"{self.top}/{BLOBS}/{algorithm}", algorithm, ""
             yield f"{self.top}/{MANIFESTS}/{algorithm}", algorithm, ".json"
@@ -109,44 +109,44 @@ class ImagePlaces:
 
 class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
     """
-    Holds what an image is against its directory.
+    Writes images into the readable layout.
 
-    None for an image is one with more in it than should be read at once, or with nothing left: see L{LargeImages}.
+    The snapshot of an image is None if it is too large to be read at once, or does not exist: see L{LargeImages}.
     """
 
     whole_packages = True
 
     @property
     def layout(self) -> LayoutFolder:
-        """Where it is shown."""
+        """The readable layout that is written to."""
         return self._layout
 
     def places(self, image: str) -> ImagePlaces:
-        """Where an image of the repository is."""
+        """Return the paths of an image of the repository."""
         return ImagePlaces.of(self._repository.name, image)
 
     def package_id(self, reader: Reader, image: str) -> int | None:
-        """The catalog key of an image that has a manifest, or None: there is nothing to show."""
+        """Return the catalog key of an image, or None if it has no manifests."""
         package = packages.find_package(reader, self._repository.id, image)
         return package.id if package is not None and has_manifests(reader, package.id) else None
 
     def read(self, reader: Reader, package_key: str, _version_key: str) -> ImageContents | None:
         """See L{LayoutWriter.read}."""
         found = self.package_id(reader, package_key)
-        if found is None or not image_contents.has_at_most(reader, found, MOST_AT_ONCE):
+        if found is None or not contents.has_at_most(reader, found, MAX_AT_ONCE):
             return None
         return ImageContents(
-            manifests=self.read_manifests(reader, package_key, "", MOST_AT_ONCE),
-            tags=image_contents.tags_after(reader, found, "", MOST_AT_ONCE),
-            loose=image_contents.loose_after(reader, found, "", MOST_AT_ONCE),
+            manifests=self.read_manifests(reader, package_key, "", MAX_AT_ONCE),
+            tags=contents.tags_after(reader, found, "", MAX_AT_ONCE),
+            loose=contents.loose_after(reader, found, "", MAX_AT_ONCE),
         )
 
     def read_manifests(self, reader: Reader, image: str, after: str, limit: int) -> list[StoredManifest]:
-        """Some manifests of an image by digest, from after one."""
+        """Return up to ``limit`` manifests of an image after the digest ``after``, ordered by digest."""
         found = self.package_id(reader, image)
         if found is None:
             return []
-        return image_contents.manifests_after(reader, self._repository.storage_id, found, after, limit)
+        return contents.manifests_after(reader, self._repository.storage_id, found, after, limit)
 
     def entries(self, _reader: Reader, _package: Package) -> list[tuple[str, str]]:
         """See L{LayoutWriter.entries}."""
@@ -156,31 +156,31 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
         """See L{LayoutWriter.place_of}."""
         return self.places(package_key).bytes_of(f"sha256:{sha256}")
 
-    def plan(self, package_key: str, _version: str, shown: ImageContents | None) -> Plan:
-        """What it would take to make an image's directory show it; nothing for what is not read at once."""
-        if shown is None:
+    def plan(self, package_key: str, _version: str, snapshot: ImageContents | None) -> Plan:
+        """See L{LayoutWriter.plan}; the plan is empty for an image without a snapshot."""
+        if snapshot is None:
             return Plan()
         places = self.places(package_key)
-        parts = self.plan_manifests(package_key, shown.manifests)
-        index = list(tag_index_entries(shown.tags))
-        index += [index_entry(each) for each in shown.loose]
+        parts = self.plan_manifests(package_key, snapshot.manifests)
+        index = list(tag_index_entries(snapshot.tags))
+        index += [index_entry(each) for each in snapshot.loose]
         documents = {
-            places.mark: MARKED,
+            places.layout_file: LAYOUT_CONTENT,
             places.index: INDEX_FORM.render(index),
-            places.sidecar: tags_form(package_key).render(tag_entry(each) for each in shown.tags),
+            places.sidecar: tags_form(package_key).render(tag_entry(each) for each in snapshot.tags),
         }
         wanted = {*documents}
-        for each in shown.manifests:
+        for each in snapshot.manifests:
             wanted.update((places.sidecar_of(each.digest), places.bytes_of(each.digest)))
             wanted.update(places.bytes_of(blob.digest) for blob in each.blobs)
         return Plan(
             links=parts.links,
-            documents=(*parts.documents, *self._different(documents)),
-            doomed=tuple(place for place in self._present(places) if place not in wanted),
+            documents=(*parts.documents, *self._changed(documents)),
+            removals=tuple(place for place in self._present(places) if place not in wanted),
         )
 
     def plan_manifests(self, image: str, manifests: Iterable[StoredManifest]) -> Plan:
-        """What it would take to have the bytes and the sidecars of some manifests right."""
+        """Return the changes that make the bytes and the sidecars of some manifests up to date."""
         places = self.places(image)
         wanted: dict[str, str] = {}
         documents: dict[str, bytes] = {}
@@ -193,20 +193,20 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
             for place, locator in wanted.items()
             if locator and not self._layout.is_linked(locator, place)
         )
-        return Plan(links=links, documents=self._different(documents))
+        return Plan(links=links, documents=self._changed(documents))
 
     def plan_documents(self, documents: Mapping[str, bytes]) -> Plan:
-        """What it would take to have some documents right."""
-        return Plan(documents=self._different(documents))
+        """Return the changes that make some documents up to date."""
+        return Plan(documents=self._changed(documents))
 
-    def plan_rest(self, known: Mapping[str, Collection[str]]) -> Plan:
-        """What shows images that do not exist."""
+    def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
+        """See L{LayoutWriter.plan_leftovers}."""
         top = self._repository.name
         expected = {top}
         for key in known:
             places = self.places(key)
             expected.update((places.top, *(folder for folder, _, _ in places.folders)))
-        return Plan(doomed=tuple(p for p in self._layout.walk(top) if p.rpartition("/")[0] not in expected))
+        return Plan(removals=tuple(p for p in self._layout.walk(top) if p.rpartition("/")[0] not in expected))
 
     def _present(self, places: ImagePlaces) -> Iterator[str]:
         for folder in (places.top, *(folder for folder, _, _ in places.folders)):
@@ -215,12 +215,12 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
 
 
 def image_directory(key: str) -> str:
-    """The directory of the image of this name, below its repository's."""
-    return "/".join(f"{part}~" if part in (MARK, INDEX, BLOBS) else part for part in key.split("/"))
+    """Return the directory of the image with this name, relative to its repository's."""
+    return "/".join(f"{part}~" if part in (LAYOUT_FILE, INDEX, BLOBS) else part for part in key.split("/"))
 
 
 def index_entry(manifest: Named, tag: str | None = None) -> bytes:
-    """A manifest as the index names it, under a tag or without one."""
+    """Return the line of a manifest in the index, with a tag or without one."""
     notes = {} if tag is None else {REF_NAME: tag}
     return msgspec.json.encode(
         IndexEntry(media_type=manifest.media_type, digest=manifest.digest, size=manifest.size, annotations=notes)
@@ -228,25 +228,25 @@ def index_entry(manifest: Named, tag: str | None = None) -> bytes:
 
 
 def tag_index_entries(tags: Iterable[StoredTag]) -> Iterator[bytes]:
-    """What the index says of tags: what readers get by them."""
+    """Return the lines of tags in the index: the manifests that readers get."""
     return (index_entry(each.manifest, each.name) for each in tags if each.manifest is not None)
 
 
 def tag_key(name: str) -> IndexKey:
-    """The key of a tag in the index."""
+    """Return the key of a tag in the index."""
     return (False, name)
 
 
 def loose_key(digest: str) -> IndexKey:
-    """The key of a manifest without a tag there."""
+    """Return the key of a manifest without a tag in the index."""
     return (True, digest)
 
 
 def read_index_entry(entry: bytes) -> IndexEntry:
     """
-    An entry of the index.
+    Parse a line of the index.
 
-    :raises Invalid: it is none
+    :raises Invalid: it is not valid
     """
     try:
         return _DECODER.decode(entry)

@@ -1,9 +1,8 @@
 """
-Images with more in them than should be read at once, in the readable layout: shown part by part.
+Updates the directories of images that are too large to be read at once.
 
-The first time that an image is met after the start it is compared as a whole, a page after the other. From then on its
-directory is known to show what the events told, and only what later ones name is touched. A crash, or a failure,
-forgets that it is known.
+The first time after the start an image is compared as a whole, page by page. From then on its directory is known to be
+up to date, and only the files that later events affect are written. After a failure the whole image is compared again.
 """
 
 from __future__ import annotations
@@ -16,36 +15,36 @@ from pkgrepo.errors import BlobMissing, Invalid
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.repositories.layout.line_documents import Form, K, LineWriter, open_document
 from pkgrepo.repositories.layout.writer import Plan
-from pkgrepo.storage.catalog.images import contents as image_contents
+from pkgrepo.storage.catalog.images import contents
 from pkgrepo.storage.catalog.images.contents import Named, StoredTag
 from pkgrepo.storage.layout_folder import Draft, LayoutFolder
 from pkgrepo.storage.pools import Pools
 
-from .changes import Changed, ImageChanges, read_before, read_changed, widen
-from .directory import INDEX_FORM, MARKED, ImageLayoutWriter, index_entry, loose_key, tag_index_entries, tag_key
+from .changes import Changed, ImageChanges, read_before, read_changed, resolve_changes
+from .directory import INDEX_FORM, LAYOUT_CONTENT, ImageLayoutWriter, index_entry, loose_key, tag_index_entries, tag_key
 from .sidecars import tag_entry, tags_form
 
 PAGE = 100  # manifests at a time, with their blobs; some 20 ms of a fast disk
-LINES = 1000  # tags and names at a time, of which nothing but a line is made
-MOST_KNOWN = 10_000  # images that are known to be shown; one that is forgotten is compared again
+LINES = 1000  # tags, loose manifests or file names at a time
+MAX_KNOWN = 10_000  # images that are remembered as up to date; others are compared again
 
-_Known = tuple[int, str, str]  # catalog key and name of the repository, and the image
+_Known = tuple[int, str, str]  # id and name of the repository, and name of the image
 
 
 class LargeImages:
-    """Shows images that are not read at once, or are gone."""
+    """Shows large images, and removes the directories of images that do not exist any more."""
 
     def __init__(self, catalog: ICatalog, pools: Pools) -> None:
         self._catalog = catalog
         self._pools = pools
         self._known: dict[_Known, None] = {}
-        self.written = 0  # bytes of documents so far
+        self.written = 0  # bytes of documents written so far
 
     async def show(self, writer: ImageLayoutWriter, image: str, changes: ImageChanges) -> None:
         """
-        Make an image's directory show it, which showed it before these changes.
+        Make an image's directory show it; ``changes`` are those since the directory was up to date.
 
-        :raises OSError: it cannot be written; :raises BlobMissing: something of it is not there
+        :raises OSError: it cannot be written; :raises BlobMissing: a blob of the image is missing
         """
         known = _known(writer, image)
         if known in self._known:
@@ -56,23 +55,23 @@ class LargeImages:
         async with aclosing(self.differences(writer, image)) as plans:
             async for plan in plans:
                 await self._pools.disk(writer.apply, plan)
-        if len(self._known) >= MOST_KNOWN:
+        if len(self._known) >= MAX_KNOWN:
             del self._known[next(iter(self._known))]
         self._known[known] = None
 
     def forget(self, writer: ImageLayoutWriter, image: str) -> None:
-        """Compare an image as a whole when it comes next."""
+        """Compare an image as a whole the next time."""
         self._known.pop(_known(writer, image), None)
 
     def forget_all(self) -> None:
-        """The same with every image."""
+        """Compare every image as a whole the next time."""
         self._known.clear()
 
     async def differences(self, writer: ImageLayoutWriter, image: str) -> AsyncGenerator[Plan, None]:
         """
-        What it would take to make an image's directory show it, in plans to carry out one after the other or not.
+        Compare a whole image with its directory, and yield plans of the changes that would make it up to date.
 
-        Close it (C{aclosing}) when it is not read to its end.
+        The plans may be applied or not. Close the generator (C{aclosing}) if it is not read to its end.
         """
         after = ""
         while page := await self._catalog.scan(writer.read_manifests, image, after, PAGE):
@@ -85,14 +84,14 @@ class LargeImages:
         present = await self._pools.disk(_present, writer, image, gone=not after)
         while some := await self._pools.disk(_some, present, LINES):
             wanted = await self._catalog.scan(_parts, writer, image, sorted({digest for digest, _ in some}))
-            doomed = tuple(place for digest, place in some if digest not in wanted)
-            if doomed:
-                yield Plan(doomed=doomed)
+            removals = tuple(place for digest, place in some if digest not in wanted)
+            if removals:
+                yield Plan(removals=removals)
 
     async def _documents(self, writer: ImageLayoutWriter, image: str) -> AsyncGenerator[Plan, None]:
-        """The documents about the whole image, written anew to be compared."""
+        """Write the index and the tags of the whole image into temporary files, and compare these."""
         places = writer.places(image)
-        yield await self._pools.disk(writer.plan_documents, {places.mark: MARKED})
+        yield await self._pools.disk(writer.plan_documents, {places.layout_file: LAYOUT_CONTENT})
         drafts = await self._pools.disk(_Drafts, writer, image)
         try:
             after = ""
@@ -108,12 +107,12 @@ class LargeImages:
             self.written += await self._pools.disk(drafts.discard)
 
     async def _show_changes(self, writer: ImageLayoutWriter, image: str, changes: ImageChanges) -> bool:
-        """Touch no more than what changed; False when that cannot be."""
-        wider = await self._catalog.scan(widen, writer, image, changes)
-        if wider is None:
+        """Write only the files that the changes affect. Returns False if the whole image must be compared."""
+        resolved = await self._catalog.scan(resolve_changes, writer, image, changes)
+        if resolved is None:
             return False
-        before = await self._pools.disk(read_before, writer, image, wider)
-        changed = await self._catalog.scan(read_changed, writer, image, wider, before)
+        before = await self._pools.disk(read_before, writer, image, resolved)
+        changed = await self._catalog.scan(read_changed, writer, image, resolved, before)
         if changed is None:
             return False
         self.written += await self._pools.disk(_show_changed, writer, image, changed)
@@ -121,7 +120,7 @@ class LargeImages:
 
 
 class _Drafts:
-    """The index and the sidecar of an image while they are written."""
+    """The index and the sidecar of an image in temporary files."""
 
     def __init__(self, writer: ImageLayoutWriter, image: str) -> None:
         self._layout = writer.layout
@@ -143,7 +142,7 @@ class _Drafts:
         self._index_lines.add([index_entry(each) for each in loose])
 
     def end(self) -> tuple[tuple[str, str], ...]:
-        """Those that differ from what is shown, with their places."""
+        """Complete the files. Returns those that differ from the present ones, with their places."""
         self._index_lines.end()
         self._sidecar_lines.end()
         self._index.close()
@@ -152,14 +151,14 @@ class _Drafts:
         return tuple((draft, place) for draft, place in both if self._layout.differs(draft, place))
 
     def discard(self) -> int:
-        """Forget what was not put in its place; how many bytes were written."""
+        """Remove the temporary files that are left. Returns the number of bytes written."""
         self._index.discard()
         self._sidecar.discard()
         return self._index.size + self._sidecar.size
 
 
 def _show_changed(writer: ImageLayoutWriter, image: str, changed: Changed) -> int:
-    """Touch what changed; how many bytes of documents were written for it."""
+    """Write the files that changed. Returns the number of bytes of documents."""
     layout, places = writer.layout, writer.places(image)
     tags = {name: None if tag is None else tag_entry(tag) for name, tag in changed.tags.items()}
     index = {
@@ -179,7 +178,7 @@ def _show_changed(writer: ImageLayoutWriter, image: str, changed: Changed) -> in
                 links=parts.links,
                 documents=parts.documents,
                 drafts=tuple((draft.path, place) for draft, place in drafts),
-                doomed=(
+                removals=(
                     *(places.sidecar_of(digest) for digest in changed.gone),
                     *(places.bytes_of(digest) for digest in changed.superfluous),
                 ),
@@ -191,7 +190,7 @@ def _show_changed(writer: ImageLayoutWriter, image: str, changed: Changed) -> in
 def _change(
     stack: ExitStack, layout: LayoutFolder, form: Form[K], place: str, changes: Mapping[K, bytes | None]
 ) -> Iterator[tuple[Draft, str]]:
-    """A document with some entries changed, as a draft that is forgotten with the stack; none where nothing differs."""
+    """Yield a changed copy of a document as a draft, which the stack removes; nothing if no entry differs."""
     with open_document(form, layout.file(place)) as document:
         draft = layout.draft()
         stack.callback(draft.discard)
@@ -203,12 +202,12 @@ def _change(
 
 def _present(writer: ImageLayoutWriter, image: str, *, gone: bool) -> Iterator[tuple[str, str]]:
     """
-    Every file of an image with the digest that it stands for; of one that is gone all files.
+    Iterate over the files of an image as (digest, place); with ``gone`` over all files of its directory.
 
-    What stands for none comes first: an index must not outlive what it names.
+    Files without a digest come first, because an index must not stay longer than the files that it refers to.
     """
     places = writer.places(image)
-    kept = () if gone else (places.mark, places.index, places.sidecar)
+    kept = () if gone else (places.layout_file, places.index, places.sidecar)
     for name in writer.layout.names(places.top):
         place = f"{places.top}/{name}"
         if place not in kept:
@@ -226,17 +225,17 @@ def _parts(reader: Reader, writer: ImageLayoutWriter, image: str, digests: Seque
     package_id = writer.package_id(reader, image)
     if package_id is None:
         return set()
-    return image_contents.find_parts(reader, writer.repository.storage_id, package_id, digests)
+    return contents.find_parts(reader, writer.repository.storage_id, package_id, digests)
 
 
 def _tags(reader: Reader, writer: ImageLayoutWriter, image: str, after: str) -> list[StoredTag]:
     package_id = writer.package_id(reader, image)
-    return [] if package_id is None else image_contents.tags_after(reader, package_id, after, LINES)
+    return [] if package_id is None else contents.tags_after(reader, package_id, after, LINES)
 
 
 def _loose(reader: Reader, writer: ImageLayoutWriter, image: str, after: str) -> list[Named]:
     package_id = writer.package_id(reader, image)
-    return [] if package_id is None else image_contents.loose_after(reader, package_id, after, LINES)
+    return [] if package_id is None else contents.loose_after(reader, package_id, after, LINES)
 
 
 def _known(writer: ImageLayoutWriter, image: str) -> _Known:

@@ -1,4 +1,4 @@
-"""Building images again from their directories in the readable layout."""
+"""Restores images in the catalog from their directories in the readable layout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pkgrepo.storage.catalog.packages import packages, tags
 
 from .sidecars import ManifestSidecar, TagEntry
 
-BATCH = 50  # blobs, manifests or tags that are taken in by one transaction
+BATCH = 50  # blobs, manifests or tags per transaction
 
 
 async def restore_manifests(
@@ -28,10 +28,10 @@ async def restore_manifests(
     now_ms: int,
 ) -> int:
     """
-    Take manifests of one image in, with their times; how many were not in the catalog, which keeps what it has.
+    Add those manifests of one image that the catalog does not have, with their times. Returns their number.
 
-    ``blobs`` are durable bytes by digest, of blobs and of manifests; what is not among them is left out, and so are
-    the manifests that need it.
+    ``blobs`` are the durable blobs and manifests by digest. Blobs that are not among them are left out, and so are
+    manifests whose own bytes are not.
     """
     if not sidecars:
         return 0
@@ -51,9 +51,9 @@ async def restore_tags(
     catalog: ICatalog, repository: Repository, image: str, entries: Sequence[TagEntry], now_ms: int, lost: list[str]
 ) -> int:
     """
-    Set those tags of an image that it does not have, to manifests that it has; how many.
+    Add those tags that an image does not have. Returns their number.
 
-    ``lost`` gets the names of those whose manifest it does not have.
+    The names of tags whose manifest does not exist are appended to ``lost``.
     """
     fresh = 0
     for start in range(0, len(entries), BATCH):
@@ -122,7 +122,7 @@ def _put_tags(
 def _put_tag(
     tx: Transaction, repository: Repository, image: str, entry: TagEntry, digest: str, quarantine: Quarantine | None
 ) -> bool:
-    """Set a tag to a manifest of its image; whether that is there."""
+    """Set a tag to a manifest of its image. Returns whether the manifest exists."""
     found = manifests.find_manifest(tx, repository.storage_id, repository.id, image, digest)
     if found is None or not found.locator:
         return False
@@ -135,7 +135,7 @@ def _put_tag(
 
 
 def _wait(repository: Repository, waiting: bool, now_ms: int) -> Quarantine | None:
-    """What waits for its signature does so for a whole window again."""
+    """A manifest that waits for its signature gets a whole quarantine window again."""
     return Quarantine((), now_ms + window_ms(repository)) if waiting else None
 
 

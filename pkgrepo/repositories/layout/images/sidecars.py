@@ -1,6 +1,6 @@
 """
-The documents beside an image's OCI layout, with what that format has no room for: one of its tags, and one of each
-manifest.
+The documents beside an image's OCI layout, with data that the OCI format has no fields for: one document with the
+image's tags, and one for each manifest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MANIFESTS = ".manifests"
 
 
 class BlobEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A blob by the name by which a manifest refers to it."""
+    """A blob of a manifest; ``digest`` is the one in the manifest."""
 
     digest: str
     sha256: str
@@ -28,9 +28,9 @@ class BlobEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
-    A manifest of an image, with the blobs of its own; ``references`` are digest and kind.
+    A manifest of an image, with its blobs; ``references`` are (digest, kind).
 
-    ``waiting`` says that it waits for its signature.
+    ``waiting`` says that it is in quarantine until it is signed.
     """
 
     image: str
@@ -50,7 +50,7 @@ class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     @classmethod
     def of(cls, image: str, manifest: StoredManifest) -> ManifestSidecar:
-        """The sidecar of a manifest."""
+        """Make the sidecar of a manifest."""
         return cls(
             image=image,
             digest=manifest.digest,
@@ -73,7 +73,7 @@ class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class TagEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tag, and who set it when: what readers get by it, if anything, and what waits for its signature."""
+    """A tag: ``digest`` is the manifest that readers get, if any; ``waiting`` the one that is not signed yet."""
 
     name: str
     digest: str | None
@@ -83,7 +83,7 @@ class TagEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def of(cls, tag: StoredTag) -> TagEntry:
-        """The entry of a tag."""
+        """Make the entry of a tag."""
         return cls(
             name=tag.name,
             digest=None if tag.manifest is None else tag.manifest.digest,
@@ -101,12 +101,12 @@ class ImageSidecar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tags_form(key: str) -> Form[str]:
-    """How the sidecar of an image is written."""
+    """Return the form of the sidecar of an image."""
     return Form(b'{"key":%b,"tags":[' % msgspec.json.encode(key), _name)
 
 
 def tag_entry(tag: StoredTag) -> bytes:
-    """A tag in the sidecar of its image."""
+    """Return a tag as a line of the sidecar of its image."""
     return msgspec.json.encode(TagEntry.of(tag))
 
 

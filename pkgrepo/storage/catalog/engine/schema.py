@@ -17,7 +17,6 @@ another program's file   refused
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from importlib.resources import files
@@ -27,6 +26,7 @@ import apsw
 from attrs import frozen
 from twisted.logger import Logger
 
+from pkgrepo.storage.durable_file import fsync_path
 from pkgrepo.storage.private_files import ensure_private
 
 from .connections import CatalogUnusable
@@ -88,11 +88,11 @@ def keep_copy(connection: apsw.Connection, path: Path, version: int) -> Path:
     try:
         ensure_private(unfinished)  # VACUUM INTO takes an empty file
         connection.execute("VACUUM INTO ?", (str(unfinished),))
-        _sync(unfinished)
+        fsync_path(unfinished)
         unfinished.replace(copy)
     finally:
         unfinished.unlink(missing_ok=True)  # left when the disk was full
-    _sync(path.parent)
+    fsync_path(path.parent)
     return copy
 
 
@@ -122,11 +122,3 @@ def _run(connection: apsw.Connection, migration: Migration) -> None:
                 connection.execute("ROLLBACK")
     finally:
         connection.execute("PRAGMA foreign_keys = ON")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Names of deleted files that nobody may have again are kept in the readable layout, and come back from it."""
+"""Burned names of deleted files are in the readable layout and are restored from it."""
 
 import pytest
 import pytest_twisted
@@ -41,7 +41,7 @@ def burned(world):
 
 @pytest.mark.parametrize("others", [False, True])
 @pytest_twisted.ensureDeferred
-async def test_a_burned_name_outlives_the_package_and_the_catalog(world, tmp_path, pools, others):
+async def test_a_burned_name_survives_the_removal_of_the_package_and_a_reindex(world, tmp_path, pools, others):
     await world.publish(*WHEEL)
     if others:
         await world.publish(*SDIST)
@@ -62,7 +62,7 @@ async def test_a_burned_name_outlives_the_package_and_the_catalog(world, tmp_pat
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_name_that_may_be_used_again_leaves_nothing(world):
+async def test_a_name_that_is_not_burned_leaves_no_sidecar(world):
     await world.publish(*WHEEL)
     await remove(world, "1", burn=False)
     await world.follow()
@@ -70,7 +70,7 @@ async def test_a_name_that_may_be_used_again_leaves_nothing(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_came_back_under_its_name_is_burned_no_more(world):
+async def test_a_name_that_was_published_again_is_not_burned(world):
     await world.publish(*WHEEL)
     await remove(world, "1")
     await world.follow()
@@ -82,7 +82,7 @@ async def test_what_came_back_under_its_name_is_burned_no_more(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_verify_mends_what_tells_of_burned_names(world):
+async def test_verify_repairs_the_sidecar_of_burned_names(world):
     await world.publish(*WHEEL)
     await remove(world, "1")
     await world.follow()
@@ -96,7 +96,7 @@ async def test_verify_mends_what_tells_of_burned_names(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_told_of_a_package_is_written_once_however_many_versions_go(world, monkeypatch):
+async def test_the_package_sidecar_is_written_once_for_many_removed_versions(world, monkeypatch):
     for number in range(5):
         await world.publish(*make_sdist("demo", f"{number}.0"))
     await world.follow()

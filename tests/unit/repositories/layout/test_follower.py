@@ -1,4 +1,4 @@
-"""The readable layout follows what happens, shows what is there, and nothing else."""
+"""The follower keeps the readable layout equal to the catalog."""
 
 import errno
 import os
@@ -33,7 +33,7 @@ async def remove(world, paths=None):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_version_shows_its_files_and_what_is_known_of_it(world):
+async def test_a_version_shows_its_files_and_sidecars(world):
     await world.publish(*WHEEL)
     await world.follow()
     assert world.shown() == [
@@ -73,7 +73,7 @@ async def test_changes_are_followed(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_deleted_goes_with_the_directories_that_it_leaves_empty(world):
+async def test_deleted_files_are_removed_with_empty_directories(world):
     await world.publish(*WHEEL)
     await world.publish(*make_sdist("Demo.Pkg", "1.0+x"))
     await world.follow()
@@ -92,7 +92,7 @@ async def test_what_is_deleted_goes_with_the_directories_that_it_leaves_empty(wo
 
 
 @pytest_twisted.ensureDeferred
-async def test_events_may_be_followed_twice_and_after_their_time(world):
+async def test_events_may_be_handled_twice_and_late(world):
     await world.publish(*WHEEL)
     await remove(world)
     await world.publish(*WHEEL)
@@ -114,7 +114,7 @@ async def test_nothing_is_written_when_nothing_happened(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_lost_copy_is_told_and_the_rest_is_shown(world):
+async def test_a_missing_blob_is_logged_and_the_rest_is_shown(world):
     await world.publish(*WHEEL)
     for path in world.copies():
         (world.root / "blobs" / path).unlink()
@@ -128,7 +128,7 @@ async def test_a_lost_copy_is_told_and_the_rest_is_shown(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_cannot_be_shown_for_want_of_descriptors_is_shown_when_there_are_some(world, monkeypatch):
+async def test_entries_that_failed_for_lack_of_descriptors_are_retried(world, monkeypatch):
     show, refusals = FileLayoutWriter.show, [OSError(errno.EMFILE, "too many open files")] * 3
 
     def starving(*args):
@@ -146,7 +146,7 @@ async def test_what_cannot_be_shown_for_want_of_descriptors_is_shown_when_there_
 
 
 @pytest_twisted.ensureDeferred
-async def test_changes_that_gathered_are_shown_by_one_call_in_a_thread(world, monkeypatch):
+async def test_accumulated_changes_are_shown_by_one_call_in_a_thread(world, monkeypatch):
     for number in range(5):
         await world.publish(*make_wheel("demo", f"1.{number}"))
         await world.publish(*make_wheel("other", f"1.{number}"))
@@ -165,7 +165,7 @@ async def test_changes_that_gathered_are_shown_by_one_call_in_a_thread(world, mo
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_comes_while_something_is_followed_is_followed_too(world):
+async def test_events_that_arrive_while_a_batch_runs_are_handled(world):
     await world.publish(*WHEEL)
     world.follower.startService()
     await world.publish(*make_wheel("other", "1.0"))
@@ -185,20 +185,20 @@ async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
     assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
 
 
-def test_what_takes_long_to_show_rests_longer():
+def test_the_pause_grows_with_the_duration_of_a_round():
     assert follower.pause_after(0.001) == follower.PAUSE_S
     assert follower.pause_after(1.0) == follower.PAUSE_FACTOR
     assert follower.pause_after(3600) == follower.MAX_PAUSE_S
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_repository_whose_storage_goes_at_this_moment_has_no_writer(world):
+async def test_a_repository_whose_storage_was_just_removed_has_no_writer(world):
     gone = evolve(world.repository, storage_id=world.repository.storage_id + 1)
     assert await open_writer(world.context, gone) is None
 
 
 @pytest_twisted.ensureDeferred
-async def test_files_with_the_longest_names_are_shown_and_taken_in_again(world):
+async def test_files_with_the_longest_names_are_shown_and_restored(world):
     """The companions of a file whose name is as long as names may be have longer names."""
     name = "n" * (255 - len("-1.0-py3-none-any.whl"))
     await world.publish(*make_wheel(name, "1.0"))

@@ -1,4 +1,4 @@
-"""Documents with an entry to a line: found by bisection, changed by copying the rest."""
+"""Documents with one entry per line: binary search, and changes by copying the rest."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def change(data: bytes, changes: Mapping[str, int | None]) -> bytes | None:
         return sink.getvalue() if written else None
 
 
-def test_a_document_is_json_with_an_entry_to_a_line() -> None:
+def test_a_document_is_json_with_one_entry_per_line() -> None:
     data = render({"b": 1, "a": 2})
     assert json.loads(data) == {"key": "app", "entries": [{"n": "a", "v": 2}, {"n": "b", "v": 1}]}
     assert data.splitlines()[1:3] == [b'{"n":"a","v":2},', b'{"n":"b","v":1}']
@@ -51,7 +51,7 @@ def test_a_document_is_json_with_an_entry_to_a_line() -> None:
 
 
 @given(ENTRIES, CHANGES)
-def test_any_changes_make_what_would_be_rendered_anew(entries: dict[str, int], changes: dict[str, int | None]) -> None:
+def test_a_changed_document_equals_a_rendered_one(entries: dict[str, int], changes: dict[str, int | None]) -> None:
     after = {name: value for name, value in (entries | changes).items() if value is not None}
     assert change(render(entries), changes) == (None if after == entries else render(after))
 
@@ -68,7 +68,7 @@ def test_every_entry_is_found_and_nothing_else(entries: dict[str, int], other: s
 
 
 @given(ENTRIES, st.integers(1, 4))
-def test_pages_make_the_same_document(entries: dict[str, int], size: int) -> None:
+def test_a_document_written_in_pages_is_the_same(entries: dict[str, int], size: int) -> None:
     sink = io.BytesIO()
     writer = LineWriter(FORM, sink)
     names = sorted(entries)
@@ -79,7 +79,7 @@ def test_pages_make_the_same_document(entries: dict[str, int], size: int) -> Non
     assert sink.getvalue() == render(entries)
 
 
-def test_what_is_copied_is_copied_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copied_ranges_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_documents, "_PIECE", 7)
     entries = {f"{number:03}": number for number in range(100)}
     assert change(render(entries), {"050": 1, "100": 2}) == render({**entries, "050": 1, "100": 2})
@@ -95,11 +95,11 @@ def test_what_is_copied_is_copied_in_pieces(monkeypatch: pytest.MonkeyPatch) -> 
         json.dumps(json.loads(render({"a": 1})), indent=1).encode(),
     ],
 )
-def test_what_was_not_written_so_is_refused(data: bytes) -> None:
+def test_a_document_of_another_form_is_refused(data: bytes) -> None:
     with pytest.raises(Invalid):
         change(data, {"a": 2})
 
 
-def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_document_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Invalid), open_document(FORM, tmp_path / "none"):
         pass

@@ -1,4 +1,4 @@
-"""What the readable layout could not show is kept, told, tried again, and shown in the end."""
+"""Entries that could not be shown in the readable layout are stored as pending, logged and retried."""
 
 import errno
 import os
@@ -76,7 +76,7 @@ def is_shown(world, wheel):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_found_no_room_is_shown_when_there_is_some(world, disk, clock):
+async def test_entries_that_failed_on_a_full_disk_are_retried_until_shown(world, disk, clock):
     await world.publish(*FIRST)
     await follow(world, clock)
     disk.full = True
@@ -95,7 +95,7 @@ async def test_what_found_no_room_is_shown_when_there_is_some(world, disk, clock
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_next_start_tries_again(world, disk, clock):
+async def test_the_next_start_retries_pending_entries(world, disk, clock):
     disk.full = True
     await world.publish(*FIRST)
     assert (await follow(world, clock)).failed == {world.storage.id: 3}  # the repository's own document, too
@@ -107,7 +107,7 @@ async def test_the_next_start_tries_again(world, disk, clock):
 
 
 @pytest_twisted.ensureDeferred
-async def test_attempts_become_rarer_and_come_soon_after_something_had_room(world, disk, clock):
+async def test_retries_back_off_and_are_hastened_when_the_disk_has_room_again(world, disk, clock):
     await follow(world, clock)
     disk.full = True
     await world.publish(*FIRST)
@@ -125,7 +125,7 @@ async def test_attempts_become_rarer_and_come_soon_after_something_had_room(worl
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_can_never_be_shown_does_not_keep_the_rest_back(world, clock, monkeypatch):
+async def test_entries_that_always_fail_do_not_block_others(world, clock, monkeypatch):
     monkeypatch.setattr(retries, "PAGE", 1)
     await world.publish(*FIRST)
     for path in world.copies():
@@ -139,7 +139,7 @@ async def test_what_can_never_be_shown_does_not_keep_the_rest_back(world, clock,
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_cursor_stays_while_failures_cannot_be_noted(world, disk, clock, monkeypatch):
+async def test_the_cursor_stays_while_failures_cannot_be_recorded(world, disk, clock, monkeypatch):
     await follow(world, clock)
     disk.full = True
     await world.publish(*FIRST)
@@ -158,7 +158,7 @@ async def refuse(*_):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_storage_that_cannot_be_opened_keeps_only_its_own_back(world, clock, monkeypatch):
+async def test_a_storage_that_cannot_be_opened_blocks_only_its_own_entries(world, clock, monkeypatch):
     await world.publish(*FIRST)
 
     async def fail(_storage):
@@ -173,7 +173,7 @@ async def test_a_storage_that_cannot_be_opened_keeps_only_its_own_back(world, cl
 
 
 @pytest_twisted.ensureDeferred
-async def test_packages_that_are_to_be_compared_as_a_whole_are_mended(world, clock):
+async def test_packages_marked_for_comparison_are_repaired(world, clock):
     for each in (FIRST, SECOND, make_sdist("second", "2.0")):
         await world.publish(*each)
     await follow(world, clock)
@@ -188,9 +188,7 @@ async def test_packages_that_are_to_be_compared_as_a_whole_are_mended(world, clo
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_folder_that_could_not_be_taken_away_goes_later_and_the_next_of_its_name_is_whole(
-    world, clock, monkeypatch
-):
+async def test_a_folder_that_could_not_be_removed_is_retried_and_its_successor_is_complete(world, clock, monkeypatch):
     await world.publish(*FIRST)
     await follow(world, clock)
     await world.catalog.write(

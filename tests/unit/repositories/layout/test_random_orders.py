@@ -1,4 +1,4 @@
-"""Any order of uploads, yanks, deletions and marks: every document and the layout are what the catalog says."""
+"""After any order of uploads, yanks, deletions and state changes, documents and layout equal the catalog."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What a removed repository leaves in the readable layout: nothing, or an index built again would bring it back."""
+"""The folder of a removed repository is removed, because a reindex would restore it."""
 
 import os
 
@@ -33,7 +33,7 @@ async def purge(world, removed):
 
 @pytest.mark.parametrize("purged", [False, True])
 @pytest_twisted.ensureDeferred
-async def test_a_removed_repository_is_shown_no_more(world, purged):
+async def test_the_folder_of_a_removed_repository_is_removed(world, purged):
     await world.publish(*OLD)
     await world.add_repository("other")
     await world.follow()
@@ -46,7 +46,7 @@ async def test_a_removed_repository_is_shown_no_more(world, purged):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_was_removed_before_it_was_ever_shown_leaves_no_trace(world):
+async def test_a_repository_removed_before_it_was_shown_leaves_no_folder(world):
     await world.publish(*OLD)
     await remove(world)
     await world.follow()
@@ -54,7 +54,7 @@ async def test_what_was_removed_before_it_was_ever_shown_leaves_no_trace(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_repository_that_took_the_name_meanwhile_is_shown_and_nothing_of_the_old_one(world):
+async def test_only_the_successor_with_the_same_name_is_shown(world):
     await world.publish(*OLD)
     await world.follow()
     await purge(world, await remove(world))
@@ -69,7 +69,7 @@ async def test_a_repository_that_took_the_name_meanwhile_is_shown_and_nothing_of
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_upload_that_ends_after_the_removal_shows_nothing(world):
+async def test_an_upload_that_ends_after_the_removal_is_not_shown(world):
     await world.publish(*OLD)
     await world.follow()
     repository = world.repository
@@ -83,7 +83,7 @@ async def test_an_upload_that_ends_after_the_removal_shows_nothing(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_removal_that_a_stop_came_before_is_followed_by_the_next_start(world):
+async def test_a_removal_before_a_stop_is_handled_by_the_next_start(world):
     await world.publish(*OLD)
     await world.follow()
     assert world.follower.stopService() is None
@@ -94,7 +94,7 @@ async def test_a_removal_that_a_stop_came_before_is_followed_by_the_next_start(w
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_folder_that_belongs_to_nobody_known_is_left_alone(world):
+async def test_a_folder_of_an_unknown_repository_is_kept(world):
     await world.publish(*OLD)
     await world.follow()
     await remove(world)
@@ -105,7 +105,7 @@ async def test_a_folder_that_belongs_to_nobody_known_is_left_alone(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_folder_that_cannot_be_taken_away_is_told_and_verify_finds_it(world, monkeypatch):
+async def test_a_folder_that_cannot_be_removed_is_logged_and_found_by_verify(world, monkeypatch):
     await world.publish(*OLD)
     await world.add_repository("other")
     await world.follow()

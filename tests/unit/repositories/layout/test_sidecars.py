@@ -1,4 +1,4 @@
-"""Sidecars: what is written is what is read, by people and by programs."""
+"""Sidecars are read as they were written."""
 
 import json
 from datetime import UTC, datetime
@@ -84,7 +84,7 @@ def test_a_version_with_its_file_keeps_what_a_rebuilt_catalog_needs(file):
     assert (entry["path"], entry["sha256"], entry["size"]) == (file.path, file.sha256, file.size)
 
 
-def test_the_same_is_written_the_same_on_lines_of_its_own(repository):
+def test_equal_sidecars_are_written_alike_and_indented(repository):
     data = encode(RepositorySidecar.of(repository))
     assert data == encode(RepositorySidecar.of(repository))
     assert data.endswith(b"}\n")
@@ -92,11 +92,11 @@ def test_the_same_is_written_the_same_on_lines_of_its_own(repository):
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"key": 1, "name": "x", "meta": {}}', b"\xff"])
-def test_what_is_no_sidecar_is_refused_by_its_place(data):
+def test_an_invalid_sidecar_is_refused_with_its_place(data):
     with pytest.raises(Invalid, match=r"py/demo/\.package\.json"):
         decode(data, PackageSidecar, "py/demo/.package.json")
 
 
-def test_what_later_versions_add_is_passed_over():
+def test_unknown_fields_are_ignored():
     data = encode(PackageSidecar.of(PACKAGE, TAGS)).replace(b'"key"', b'"of_tomorrow": [1],\n "key"')
     assert decode(data, PackageSidecar, "here") == PackageSidecar.of(PACKAGE, TAGS)

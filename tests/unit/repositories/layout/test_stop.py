@@ -1,4 +1,4 @@
-"""A stop finishes the readable layout, and marks it, so that who builds a catalog again knows what may be missing."""
+"""A stop completes the readable layout and writes its marker, which reindex reads."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.repositories.layout import follower, retries
-from pkgrepo.repositories.layout.marker import MARK, CatalogStatus, LayoutMarker, read_marker
+from pkgrepo.repositories.layout.marker import MARKER, CatalogStatus, LayoutMarker, read_marker
 from pkgrepo.repositories.layout.sidecars import encode
 from pkgrepo.storage.catalog.server import layout_pending, settings
 from tests.support.pyprojects import make_sdist, make_wheel
@@ -36,7 +36,7 @@ async def lose_catalog(world, *, stopped=False):
     return again, await again.reindex(stopped=stopped)
 
 
-async def statement(world):
+async def status(world):
     mark = read_marker(world.layout)
     return mark.catalogs[world.catalog.peek(settings.server_uid)]
 
@@ -46,7 +46,7 @@ def shown(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_stop_finishes_what_is_not_shown_yet(world, batches):
+async def test_a_stop_handles_the_remaining_events(world, batches):
     await world.follower.mark_open()
     await world.follow()
     world.follower.stopService()
@@ -54,7 +54,7 @@ async def test_a_stop_finishes_what_is_not_shown_yet(world, batches):
     assert shown(world) == 0
     await world.follower.catch_up_and_mark_closed(GRACE_S)
     assert shown(world) == len(WHEELS)
-    assert (await statement(world)).missing == 0
+    assert (await status(world)).missing == 0
     again, restored = await lose_catalog(world)
     assert (restored.versions, restored.problems, restored.notes) == (len(WHEELS), [], [])
     again.follower.stopService()
@@ -72,12 +72,12 @@ async def test_a_stop_makes_no_pauses(world, batches, monkeypatch):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_stop_whose_time_is_over_leaves_the_rest_to_the_next_start_and_says_so(world, batches):
+async def test_a_stop_after_its_timeout_leaves_the_rest_to_the_next_start_and_logs_it(world, batches):
     await publish(world)
     await world.follower.catch_up_and_mark_closed(0)
     missing = len(WHEELS) - shown(world)
     assert missing > 0
-    assert (await statement(world)).missing >= missing
+    assert (await status(world)).missing >= missing
     again, restored = await lose_catalog(world)
     assert any("were not in the readable layout when a server stopped" in each for each in restored.problems)
     # Two blobs of each, the wheel and its metadata.
@@ -88,7 +88,7 @@ async def test_a_stop_whose_time_is_over_leaves_the_rest_to_the_next_start_and_s
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_server_that_did_not_stop_cleanly_is_told_of(world):
+async def test_reindex_reports_a_server_that_did_not_stop_cleanly(world):
     await world.follower.mark_open()
     await publish(world)
     again, restored = await lose_catalog(world)
@@ -99,7 +99,7 @@ async def test_a_server_that_did_not_stop_cleanly_is_told_of(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_bytes_of_what_was_deleted_are_no_problem_after_a_clean_stop(world):
+async def test_blobs_of_deleted_files_are_no_problem_after_a_clean_stop(world):
     await publish(world)
     stray = world.root / "blobs" / "00" / ("0" * 64 + "." + "1" * 16)
     stray.write_bytes(b"stray")
@@ -111,7 +111,7 @@ async def test_bytes_of_what_was_deleted_are_no_problem_after_a_clean_stop(world
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_layout_without_a_mark_may_lack_something(world):
+async def test_reindex_reports_a_layout_without_a_marker(world):
     await publish(world)
     await world.follow()
     again, restored = await lose_catalog(world)
@@ -121,7 +121,7 @@ async def test_a_layout_without_a_mark_may_lack_something(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_server_that_served_meanwhile_speaks_for_itself_alone(world):
+async def test_a_status_is_about_its_own_catalog_only(world):
     """Somebody starts a server on the storage of a lost catalog, and stops it."""
     await world.follower.mark_open()
     await world.follow()  # shows the repository
@@ -136,35 +136,35 @@ async def test_a_server_that_served_meanwhile_speaks_for_itself_alone(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_process_that_stops_leaves_the_mark_of_one_that_began_since(world):
+async def test_a_process_that_stops_keeps_the_open_status_of_a_later_one(world):
     """As when a new server is started before the old one is stopped."""
     newer = World(world.root, world.pools, world.catalog)
     await world.follower.mark_open()
     await newer.follower.mark_open()
     await world.follower.catch_up_and_mark_closed(GRACE_S)
-    assert (await statement(world)).missing is None
+    assert (await status(world)).missing is None
     await newer.follower.catch_up_and_mark_closed(GRACE_S)
-    assert (await statement(world)).missing == 0
+    assert (await status(world)).missing == 0
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_catalog_that_knows_every_folder_speaks_for_the_layout(world):
+async def test_a_catalog_that_knows_all_folders_replaces_the_statuses_of_others(world):
     await publish(world)
     await world.follow()
     lost = CatalogStatus(at=datetime.now(UTC))
-    world.layout.write(MARK, encode(LayoutMarker(catalogs={"lost": lost})))
+    world.layout.write(MARKER, encode(LayoutMarker(catalogs={"lost": lost})))
     await world.follower.catch_up_and_mark_closed(GRACE_S)
     assert len(read_marker(world.layout).catalogs) == 1
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_layout_that_cannot_be_marked_has_no_mark(world, monkeypatch):
+async def test_the_marker_is_removed_when_it_cannot_be_written_at_the_start(world, monkeypatch):
     await world.follower.catch_up_and_mark_closed(GRACE_S)
-    assert (await statement(world)).missing == 0
+    assert (await status(world)).missing == 0
     replace = os.replace
 
     def full(source, target):
-        if str(target).endswith(MARK):
+        if str(target).endswith(MARKER):
             raise OSError(errno.ENOSPC, "No space left on device")
         replace(source, target)
 
@@ -174,7 +174,7 @@ async def test_a_layout_that_cannot_be_marked_has_no_mark(world, monkeypatch):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_was_deleted_is_not_known_to_be_missing(world):
+async def test_a_deleted_repository_counts_as_possibly_missing(world):
     """Bytes that another copy has are not missing."""
     await world.publish(*make_sdist("demo", "1.0"))
     (copy,) = world.copies()

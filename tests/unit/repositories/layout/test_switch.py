@@ -1,9 +1,9 @@
-"""A storage can do without the readable layout, and have one again."""
+"""The readable layout of a storage can be switched off and on."""
 
 import pytest
 import pytest_twisted
 
-from pkgrepo.repositories.layout.marker import MARK, read_marker
+from pkgrepo.repositories.layout.marker import MARKER, read_marker
 from pkgrepo.storage.catalog.server import storages
 from tests.support.pyprojects import make_wheel
 from tests.support.repositories import World
@@ -23,7 +23,7 @@ def again(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_nothing_is_shown_and_everything_is_kept(world):
+async def test_a_storage_without_a_layout_keeps_all_blobs(world):
     await switch(world, on=False)
     await world.publish(*WHEELS[0])
     await world.follow()
@@ -35,7 +35,7 @@ async def test_nothing_is_shown_and_everything_is_kept(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_layout_goes_when_it_is_switched_off_and_comes_back(world):
+async def test_a_layout_is_removed_when_switched_off_and_written_again_when_switched_on(world):
     for each in WHEELS:
         await world.publish(*each)
     await world.follow()
@@ -48,13 +48,13 @@ async def test_a_layout_goes_when_it_is_switched_off_and_comes_back(world):
     await switch(world, on=True)
     await world.follow()
     assert world.shown() == shown
-    assert not (world.layout.root / MARK).exists()  # nothing is known of it before the next stop
+    assert not (world.layout.root / MARKER).exists()  # nothing is known of it before the next stop
     await world.follower.catch_up_and_mark_closed(60)
     assert read_marker(world.layout).kept
 
 
 @pytest_twisted.ensureDeferred
-async def test_folders_that_the_catalog_does_not_know_stay(world, again):
+async def test_folders_of_unknown_repositories_stay(world, again):
     """They are what a lost catalog can be built from."""
     await world.publish(*WHEELS[0])
     await world.follow()
@@ -68,7 +68,7 @@ async def test_folders_that_the_catalog_does_not_know_stay(world, again):
 
 
 @pytest_twisted.ensureDeferred
-async def test_reindex_says_that_nothing_can_come_back(world, again):
+async def test_reindex_reports_that_a_storage_without_a_layout_cannot_be_restored(world, again):
     await switch(world, on=False)
     await world.publish(*WHEELS[0])
     await world.follow()

@@ -1,4 +1,4 @@
-"""Publishing: whole or not at all, the same again for nothing, and no copy left that nothing names."""
+"""Publishing is atomic and idempotent, and leaves no unreferenced copies."""
 
 import pytest
 import pytest_twisted
@@ -40,7 +40,7 @@ def stored(world, path="packages/demo/1.0/demo-1.0-py3-none-any.whl"):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_release_is_there_with_everything_that_belongs_to_it(world):
+async def test_a_publish_writes_version_file_fragment_event_and_usage(world):
     published = await world.publish(*WHEEL)
     assert published.changed
     assert [file.path for file in published.files] == [stored(world).path, stored(world).path + ".metadata"]
@@ -67,7 +67,7 @@ async def test_the_log_names_package_user_and_request_of_a_publish(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_same_again_changes_nothing_and_leaves_no_copy(world):
+async def test_publishing_the_same_bytes_again_changes_nothing_and_leaves_no_copy(world):
     first = await world.publish(*WHEEL)
     events = world.count("event")
     world.poked.clear()
@@ -81,7 +81,7 @@ async def test_the_same_again_changes_nothing_and_leaves_no_copy(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_same_bytes_elsewhere_share_one_copy(world):
+async def test_the_same_bytes_in_two_files_share_one_copy(world):
     await world.publish(*WHEEL)
     other = await world.add_repository("other")
     published = await world.publish(*WHEEL, where=other)
@@ -91,7 +91,7 @@ async def test_the_same_bytes_elsewhere_share_one_copy(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_other_content_is_refused_and_nothing_of_it_stays(world):
+async def test_other_content_under_a_published_name_is_refused_and_removed(world):
     await world.publish(*WHEEL)
     before = (world.copies(), stored(world), world.count("event"))
     with pytest.raises(FileExists) as raised:
@@ -140,7 +140,7 @@ async def test_a_guard_is_asked_in_the_transaction_before_anything_is_written(wo
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_replacement_takes_the_place_and_the_old_companions(world):
+async def test_a_replacement_removes_the_old_file_and_its_companions(world):
     await world.publish(*WHEEL)
     path = stored(world).path
     before = stored(world)
@@ -153,7 +153,7 @@ async def test_a_replacement_takes_the_place_and_the_old_companions(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_burned_name_comes_back_only_where_names_are_reused(world):
+async def test_a_burned_name_is_accepted_only_with_reuse(world):
     await world.publish(*WHEEL)
     await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True)
     for wheel in (OTHER, WHEEL):
@@ -165,7 +165,7 @@ async def test_a_burned_name_comes_back_only_where_names_are_reused(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_not_published_is_removed(world):
+async def test_staged_blobs_that_are_not_published_are_removed(world):
     async with world.publisher.stage(world.repository) as staged:
         await staged.receive(chunks(b"x" * 1000))
         await staged.receive(chunks(bytes(1_000_000)))
@@ -183,7 +183,7 @@ async def put(store, data):
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_files_of_a_release_are_durable_before_its_transaction_by_one_call(world, monkeypatch):
+async def test_all_files_of_a_release_are_committed_by_one_call_before_the_transaction(world, monkeypatch):
     store, calls = world.store, []
     commit, write = store.commit_together, world.catalog.write
 
@@ -215,7 +215,7 @@ async def test_bytes_that_cannot_be_made_durable_are_not_published(world, monkey
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_client_that_leaves_while_its_bytes_are_made_durable_has_published(world, monkeypatch):
+async def test_a_publish_is_finished_when_the_client_disconnects_during_the_commit(world, monkeypatch):
     commit, arrived, gate = world.store.commit_together, Deferred(), Deferred()
 
     async def committing(uploads):
@@ -236,7 +236,7 @@ async def test_a_client_that_leaves_while_its_bytes_are_made_durable_has_publish
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_not_published_is_removed_after_an_error_too(world):
+async def test_staged_blobs_are_removed_after_an_error(world):
     async def fail():
         async with world.publisher.stage(world.repository) as staged:
             await staged.store(b"y")
@@ -264,7 +264,7 @@ async def test_a_body_that_is_refused_leaves_nothing(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_client_that_leaves_while_its_bytes_come_leaves_nothing(world):
+async def test_a_client_that_disconnects_during_the_upload_leaves_nothing(world):
     coming = Deferred()
 
     async def body():
@@ -285,7 +285,7 @@ async def test_a_client_that_leaves_while_its_bytes_come_leaves_nothing(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_client_that_leaves_while_its_release_is_published_has_published(world):
+async def test_a_publish_is_finished_when_the_client_disconnects_during_the_transaction(world):
     gate = Gate(world.catalog)
     running = Deferred.fromCoroutine(world.publish(*WHEEL))
     await gate.arrived
@@ -301,7 +301,7 @@ async def test_a_client_that_leaves_while_its_release_is_published_has_published
 
 
 @pytest_twisted.ensureDeferred
-async def test_of_two_at_a_time_with_other_content_one_wins(world):
+async def test_of_two_concurrent_publishes_with_different_content_one_succeeds(world):
     gate = Gate(world.catalog)
     slow = Deferred.fromCoroutine(world.publish(*WHEEL))
     await gate.arrived
@@ -313,7 +313,7 @@ async def test_of_two_at_a_time_with_other_content_one_wins(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_of_two_at_a_time_with_the_same_content_both_win(world):
+async def test_two_concurrent_publishes_with_the_same_content_both_succeed(world):
     gate = Gate(world.catalog)
     slow = Deferred.fromCoroutine(world.publish(*WHEEL))
     await gate.arrived
@@ -325,7 +325,7 @@ async def test_of_two_at_a_time_with_the_same_content_both_win(world):
 
 @pytest.mark.parametrize("error", [StorageFull("catalog"), StorageFailed("catalog")])
 @pytest_twisted.ensureDeferred
-async def test_copies_stay_when_nobody_knows_whether_the_transaction_will_be_there(world, error):
+async def test_copies_stay_when_the_outcome_of_the_transaction_is_unknown(world, error):
     async def fail(*_args, **_kwargs):
         raise error
 
@@ -347,7 +347,7 @@ async def test_a_copy_that_cannot_be_removed_does_not_undo_the_release(world, mo
 
 
 @pytest_twisted.ensureDeferred
-async def test_bytes_that_are_being_collected_are_not_relied_on(world):
+async def test_a_publish_does_not_reuse_bytes_that_garbage_collection_is_deleting(world):
     await world.publish(*WHEEL)
     old = stored(world)
     await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
@@ -363,7 +363,7 @@ async def test_bytes_that_are_being_collected_are_not_relied_on(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_upload_heals_bytes_that_were_found_damaged(world):
+async def test_an_upload_replaces_bytes_that_were_marked_as_suspect(world):
     await world.publish(*WHEEL)
     old = stored(world)
     await world.catalog.write(blobs.mark_suspect, world.storage.id, old.sha256, old.locator)
@@ -374,7 +374,7 @@ async def test_an_upload_heals_bytes_that_were_found_damaged(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_change_of_what_is_not_there_is_refused_and_tells_nobody(world):
+async def test_a_change_of_a_missing_package_is_refused_without_notification(world):
     with pytest.raises(NotFound):
         await world.publisher.change(
             remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True
@@ -383,7 +383,7 @@ async def test_a_change_of_what_is_not_there_is_refused_and_tells_nobody(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_publishing_is_told_in_the_log_without_more_than_names(world):
+async def test_the_log_line_of_a_publish_has_names_only(world):
     events = []
     globalLogPublisher.addObserver(events.append)
     await world.publish(*WHEEL)

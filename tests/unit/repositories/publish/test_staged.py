@@ -1,4 +1,4 @@
-"""Blobs on their way to the catalog: looked into while they are made durable, and gone when nobody takes them."""
+"""Staged blobs: committed while they are inspected, and removed if nobody claims them."""
 
 import os
 import threading
@@ -52,7 +52,7 @@ def is_open(descriptor):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_comes_alone_is_made_durable_while_it_is_looked_into(world, content):
+async def test_a_single_file_is_committed_while_it_is_inspected(world, content):
     look = Look()
     async with world.publisher.stage(world.repository) as staged:
         info = await staged.receive(chunks(content))
@@ -67,7 +67,7 @@ async def test_what_comes_alone_is_made_durable_while_it_is_looked_into(world, c
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_small_waits_for_what_comes_with_it(world, monkeypatch):
+async def test_a_small_file_is_committed_together_with_its_companions(world, monkeypatch):
     together = []
     commit = world.store.commit_together
 
@@ -86,7 +86,7 @@ async def test_what_is_small_waits_for_what_comes_with_it(world, monkeypatch):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_large_one_is_on_its_way_before_what_comes_with_it(world):
+async def test_the_commit_of_a_large_file_begins_before_its_companions_arrive(world):
     async with world.publisher.stage(world.repository) as staged:
         first = await staged.receive(chunks(LARGE))
         assert await staged.inspect(world.pools.cpu, first, read) == LARGE
@@ -97,7 +97,7 @@ async def test_a_large_one_is_on_its_way_before_what_comes_with_it(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_of_what_is_refused_nothing_stays(world, content):
+async def test_a_blob_that_is_refused_is_removed(world, content):
     look = Look(Invalid("it is nothing"))
     look.enough.set()
 
@@ -113,7 +113,7 @@ async def test_of_what_is_refused_nothing_stays(world, content):
 
 
 @pytest_twisted.ensureDeferred
-async def test_of_what_is_refused_once_it_is_durable_nothing_stays(world, content):
+async def test_a_blob_that_is_refused_after_its_commit_is_removed(world, content):
     async with world.publisher.stage(world.repository) as staged:
         staged.commit_early(await staged.receive(chunks(content)))
         await until(world.copies)
@@ -121,7 +121,7 @@ async def test_of_what_is_refused_once_it_is_durable_nothing_stays(world, conten
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_client_that_leaves_meanwhile_leaves_nothing(world, content):
+async def test_a_client_that_disconnects_during_the_inspection_leaves_nothing(world, content):
     look = Look()
 
     async def request():
@@ -143,7 +143,7 @@ async def test_a_client_that_leaves_meanwhile_leaves_nothing(world, content):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_cannot_be_made_durable_takes_the_others_with_it(world, monkeypatch):
+async def test_one_failed_commit_removes_all_files_of_the_release(world, monkeypatch):
     commit = world.store.commit_together
 
     async def committing(uploads):
@@ -164,7 +164,7 @@ async def test_what_cannot_be_made_durable_takes_the_others_with_it(world, monke
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_failure_that_nobody_asks_for_is_no_news(world, monkeypatch):
+async def test_an_unclaimed_failed_commit_is_not_logged(world, monkeypatch):
     async def fail(_uploads):
         raise StorageFailed("main")
 

@@ -1,4 +1,4 @@
-"""What the in-memory index finds, in which order, and how much it does for that."""
+"""The in-memory search index: matches, order and cost."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_the_name_counts_most_and_the_description_least() -> None:
     assert names(index, "pad") == ["@scope/pad", "pad", "@scope/padding", "notepad", "worded", "other"]
 
 
-def test_downloads_decide_among_equals_and_deprecated_ones_come_late() -> None:
+def test_equal_scores_are_ordered_by_downloads_and_deprecated_packages_come_last() -> None:
     index = make(entry("pad-a"), entry("pad-b", downloads=5), entry("pad-c", downloads=9, deprecated=True))
     assert names(index, "pad") == ["pad-b", "pad-a", "pad-c"]
     assert names(index) == ["pad-b", "pad-a", "pad-c"]
 
 
-def test_of_very_many_the_best_still_come_first() -> None:
+def test_the_best_matches_come_first_among_very_many() -> None:
     index = make(*MANY, entry("@x/many"), entry("many"), entry("many-more"), entry("x", "many"))
     found = index.find(Query(("many",)), 0, 4)
     assert [key for key, _ in found.keys] == ["@x/many", "many", "many-more", "0000-of-many"]
@@ -61,7 +61,7 @@ def test_of_very_many_the_best_still_come_first() -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("many",), ("many", "one"), ("n",), ("numbered",)])
-def test_pages_hold_everything_once(words: tuple[str, ...]) -> None:
+def test_pages_have_every_match_once(words: tuple[str, ...]) -> None:
     index = make(*MANY, entry("late-many", "the one that is numbered last", deprecated=True))
     pages = [names(index, *words, start=start, size=250) for start in range(0, 2250, 250)]
     found = [key for page in pages for key in page]
@@ -69,10 +69,10 @@ def test_pages_hold_everything_once(words: tuple[str, ...]) -> None:
     assert names(index, *words) == found
 
 
-def test_no_more_is_scored_than_that_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_scored_packages_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     scored: list[str] = []
-    fits = module._fits
-    monkeypatch.setattr(module, "_fits", lambda words, text: scored.append(text) or fits(words, text))
+    fits = module._score
+    monkeypatch.setattr(module, "_score", lambda words, text: scored.append(text) or fits(words, text))
     make(*MANY).find(Query(("n",)), 0, 20)
     assert len(scored) == module.SCORED
 
@@ -88,7 +88,7 @@ def test_facets_and_patterns_narrow_down() -> None:
     assert index.keys(Query(patterns=(facet_with("author", "tag:x"),))) == []
 
 
-def test_a_changed_package_is_found_by_what_it_says_now() -> None:
+def test_a_changed_package_is_found_by_its_new_text() -> None:
     index = make(entry("a", "first"), *MANY)
     assert names(index, "first") == ["a"]
     index.put(entry("a", "second"))
@@ -99,7 +99,7 @@ def test_a_changed_package_is_found_by_what_it_says_now() -> None:
     assert len(names(index)) == len(index) == len(MANY)
 
 
-def test_room_of_removed_packages_is_used_again() -> None:
+def test_slots_of_removed_packages_are_reused() -> None:
     index = SearchIndex()
     for n in range(100):
         index.put(entry(f"p{n}", "ä" * 100))
@@ -107,18 +107,18 @@ def test_room_of_removed_packages_is_used_again() -> None:
     assert (index.size, len(index), len(index._texts)) == (0, 0, 1)
 
 
-def test_texts_are_bounded() -> None:
+def test_texts_and_facets_are_truncated() -> None:
     index = make(Entry("a", join_text("a", ["k" * 9999] * 50, "d"), facet("k", "v" * 9999), deprecated=False))
-    assert index.size < module.LONGEST_TEXT + module.LONGEST_FACET + 500
+    assert index.size < module.MAX_TEXT + module.MAX_FACET + 500
 
 
-def test_who_may_see_some_gets_a_page_of_those() -> None:
+def test_a_page_can_be_restricted_to_visible_packages() -> None:
     index = make(entry("pad"), entry("padding"), entry("notepad"))
     found = index.page(Query(("pad",)), ["notepad", "gone", "pad"], 0, 1)
     assert ([key for key, _ in found.keys], found.total) == (["pad"], 2)
 
 
-def test_what_was_answered_is_kept_until_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_cached_until_the_index_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     index = make(entry("a"), entry("b"))
     assert names(index, "a") == ["a"]
     monkeypatch.setattr(index, "_matching", None)
@@ -133,7 +133,7 @@ TEXTS = st.lists(st.tuples(st.text(st.sampled_from("abc"), min_size=1, max_size=
 
 
 @given(TEXTS, st.lists(WORDS, max_size=3), st.integers(0, 5), st.randoms(use_true_random=False))
-def test_whatever_is_put_and_removed_what_is_there_is_found(
+def test_any_order_of_puts_and_removals_finds_the_present_packages(
     texts: list[tuple[str, str, str]], words: list[str], scored: int, rng: random.Random
 ) -> None:
     index, there = SearchIndex(), dict[str, str]()
@@ -153,7 +153,7 @@ def test_whatever_is_put_and_removed_what_is_there_is_found(
             assert found.total == len(expected)
 
 
-def test_a_page_names_what_its_caller_may_see_though_slots_are_given_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_has_only_visible_packages_even_if_slots_are_reused(monkeypatch: pytest.MonkeyPatch) -> None:
     index = make(entry("open"), entry("other"))
     rank = index._rank
 
@@ -167,7 +167,7 @@ def test_a_page_names_what_its_caller_may_see_though_slots_are_given_out_again(m
 
 
 @given(st.lists(st.text("ab/", max_size=5), min_size=1), st.text("ab", min_size=1, max_size=2))
-def test_lines_are_found_as_one_by_one(names: list[str], word: str) -> None:
+def test_lines_are_found_as_by_a_search_line_by_line(names: list[str], word: str) -> None:
     joined = "\n".join(["", *names, ""])
     for before, behind in (("\n", "\n"), ("/", "\n"), ("\n", ""), ("/", ""), ("", "")):
         wanted = f"{before}{word}{behind}"

@@ -1,4 +1,4 @@
-"""Search indexes over a catalog that this process and others change."""
+"""The cache of search indexes, while this process and others change the catalog."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def world() -> World:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_was_committed_is_found_by_the_next_search(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_finds_everything_committed_before_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PAGE", 3)
     for n in range(10):
         world.publish(f"p{n}", "old")
@@ -110,13 +110,13 @@ async def test_only_packages_that_changed_are_read_again(world: World, monkeypat
     assert world.read == []
     for _ in range(3):
         world.publish("p3", "new")
-    monkeypatch.setattr(module, "MOST_EVENTS", 2)
+    monkeypatch.setattr(module, "MAX_EVENTS", 2)
     assert await world.find("new") == ["p3"]
     assert world.read == ["p3", "p3"]
 
 
 @pytest_twisted.ensureDeferred
-async def test_repositories_do_not_show_in_each_other(world: World) -> None:
+async def test_a_search_finds_packages_of_its_repository_only(world: World) -> None:
     other = world.catalog.do(add_repository, "other")
     world.publish("mine", "text")
     world.publish("theirs", "text", other)
@@ -129,7 +129,7 @@ async def test_repositories_do_not_show_in_each_other(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_old_index_is_built_anew_while_it_goes_on(world: World) -> None:
+async def test_an_old_index_is_rebuilt_in_the_background(world: World) -> None:
     world.publish("p", "text")
     before = await world.index()
     world.clock.ms += module.REBUILD_S * 1000 + 1
@@ -139,20 +139,20 @@ async def test_an_old_index_is_built_anew_while_it_goes_on(world: World) -> None
 
 
 @pytest_twisted.ensureDeferred
-async def test_indexes_that_nobody_uses_go_when_there_is_no_room(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_least_recently_used_index_is_evicted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     other = world.catalog.do(add_repository, "other")
     for where in (world.repository, other):
         world.publish("p", "text", where)
-    monkeypatch.setattr(module, "MOST_BYTES", 500)
+    monkeypatch.setattr(module, "MAX_BYTES", 500)
     before = await world.index()
     await world.index(other)
-    assert len(world.indexes._kept) == 1
+    assert len(world.indexes._cached) == 1
     assert await world.index() is not before
 
 
 @pytest_twisted.ensureDeferred
-async def test_more_packages_than_there_may_be_are_not_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_PACKAGES", 2)
+async def test_packages_beyond_the_limit_are_not_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PACKAGES", 2)
     monkeypatch.setattr(module, "PAGE", 1)
     for n in range(4):
         world.publish(f"p{n}", "text")

@@ -1,4 +1,4 @@
-"""Storages of a lost catalog are taken in where they are, and told of where they are not."""
+"""Storages of a lost catalog are added where they are found, and reported otherwise."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def know(folders, *known):
         StoragesFile(folders.data).add(each)
 
 
-def test_what_is_where_it_was_comes_back(catalog, folders, tmp_path):
+def test_listed_storages_are_added_again(catalog, folders, tmp_path):
     know(
         folders,
         StorageEntry(uid="id-a", name="a", path=str(make_store(tmp_path / "a", "id-a"))),
@@ -54,7 +54,7 @@ def test_what_is_where_it_was_comes_back(catalog, folders, tmp_path):
         assert listed(catalog) == [("id-a", "a", str(tmp_path / "a")), ("id-d", "d", "d")]
 
 
-def test_a_name_that_was_taken_since_is_told(catalog, folders, tmp_path):
+def test_a_listed_name_that_is_in_use_is_reported(catalog, folders, tmp_path):
     know(folders, StorageEntry(uid="id-a", name="A", path=str(make_store(tmp_path / "a", "id-a"))))
     catalog.do(storages.add_storage, name="a", kind="Local", settings={"path": "/"}, now_ms=NOW, uid="new")
     (problem,) = catalog.do(adopt_listed, folders, NOW)
@@ -64,7 +64,7 @@ def test_a_name_that_was_taken_since_is_told(catalog, folders, tmp_path):
     assert [uid for uid, _, _ in listed(catalog)] == ["new", "id-a"]
 
 
-def test_a_folder_that_is_named_is_taken_in_once(catalog, folders, tmp_path):
+def test_a_named_folder_is_added_once(catalog, folders, tmp_path):
     folder = make_store(tmp_path / "a", "id-a")
     for _ in range(2):
         catalog.do(adopt_named, folders, {"a": folder}, NOW)
@@ -77,7 +77,7 @@ def test_a_folder_that_is_named_is_taken_in_once(catalog, folders, tmp_path):
         catalog.do(adopt_named, folders, {"c": tmp_path / "nothing"}, NOW)
 
 
-def test_what_a_living_catalog_has_is_not_taken_in(catalog, folders, tmp_path):
+def test_a_storage_of_an_existing_catalog_is_not_added(catalog, folders, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "pkgrepo.db").touch()
@@ -106,7 +106,7 @@ def test_a_storage_is_adopted_where_it_is(catalog, folders, tmp_path):
         catalog.do(adopt_storage, folders, "far", None)
 
 
-def test_a_storage_that_a_server_works_in_stays(catalog, folders, tmp_path):
+def test_a_storage_that_a_server_uses_is_not_moved(catalog, folders, tmp_path):
     far = make_store(tmp_path / "far", "id-far")
     moved = make_store(tmp_path / "moved", "id-far")
     catalog.do(adopt_named, folders, {"far": far}, NOW)

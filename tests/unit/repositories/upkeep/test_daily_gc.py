@@ -1,4 +1,4 @@
-"""The daily collection: once a day on each storage, whatever restarts there are, and with a grace time of a day."""
+"""The daily collection runs once a day on each storage, with a grace period of a day."""
 
 import pytest
 import pytest_twisted
@@ -34,7 +34,7 @@ def make(world, clock, jobs):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_day_passes_between_two_collections_also_over_restarts(world, make, jobs, clock):
+async def test_collections_are_a_day_apart_also_after_restarts(world, make, jobs, clock):
     await add_blob(world, b"loose")
     await make().run_once()
     clock.ms += DAY_MS - 1
@@ -54,7 +54,7 @@ async def test_a_day_passes_between_two_collections_also_over_restarts(world, ma
 
 
 @pytest_twisted.ensureDeferred
-async def test_one_that_finds_another_at_work_comes_again(world, make, jobs, clock):
+async def test_a_collection_that_finds_another_one_running_is_retried(world, make, jobs, clock):
     await make().run_once()
     clock.ms += DAY_MS
     held = Deferred()
@@ -73,7 +73,7 @@ async def test_one_that_finds_another_at_work_comes_again(world, make, jobs, clo
 
 
 @pytest_twisted.ensureDeferred
-async def test_one_that_fails_is_told_and_comes_again(world, make, jobs, clock, monkeypatch):
+async def test_a_failed_collection_is_logged_and_retried(world, make, jobs, clock, monkeypatch):
     from pkgrepo.errors import StorageFailed
 
     daily = make()
@@ -92,7 +92,7 @@ async def test_one_that_fails_is_told_and_comes_again(world, make, jobs, clock, 
 
 
 @pytest_twisted.ensureDeferred
-async def test_it_looks_every_hour_and_ends_with_the_service(make, monkeypatch):
+async def test_the_check_runs_every_hour_until_the_service_stops(make, monkeypatch):
     reactor = ReactorClock()
     runs = []
 

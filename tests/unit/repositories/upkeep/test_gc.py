@@ -1,4 +1,4 @@
-"""The grace time of garbage collection to the millisecond, what disks that resist leave, and what crashes left."""
+"""Garbage collection: grace period, disk errors, and leftovers of crashes."""
 
 import pytest
 import pytest_twisted
@@ -47,7 +47,7 @@ def run(collector, world, **options):
 
 @pytest.mark.parametrize("dry_run", [True, False])
 @pytest_twisted.ensureDeferred
-async def test_the_grace_time_ends_to_the_millisecond(world, collector, clock, dry_run):
+async def test_the_grace_period_ends_to_the_millisecond(world, collector, clock, dry_run):
     info = await add_blob(world, b"loose")
     clock.ms = NOW + GRACE_S * 1000
     kept = await run(collector, world, dry_run=dry_run)
@@ -59,7 +59,7 @@ async def test_the_grace_time_ends_to_the_millisecond(world, collector, clock, d
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_blob_that_was_touched_since_stays(world, collector, clock):
+async def test_a_blob_that_was_used_since_stays(world, collector, clock):
     info = await add_blob(world, b"loose")
     clock.ms = NOW + GRACE_S * 1000 + 1
     assert await world.catalog.write(blobs.touch_blob, world.storage.id, info.sha256, clock.ms)
@@ -68,7 +68,7 @@ async def test_a_blob_that_was_touched_since_stays(world, collector, clock):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_files_refer_to_stays_whatever_its_age(world, collector, clock):
+async def test_blobs_that_files_refer_to_stay(world, collector, clock):
     await world.publish(*make_wheel("demo", "1.0"))
     before = world.copies()
     clock.ms = 2 * NOW
@@ -77,7 +77,7 @@ async def test_what_files_refer_to_stays_whatever_its_age(world, collector, cloc
 
 
 @pytest_twisted.ensureDeferred
-async def test_bytes_that_resist_are_told_and_go_in_the_next_run(world, collector, clock, monkeypatch):
+async def test_bytes_that_cannot_be_removed_are_left_to_the_next_run(world, collector, clock, monkeypatch):
     infos = [await add_blob(world, data) for data in (b"one", b"two")]
     clock.ms = 2 * NOW
     delete, asked = world.store.delete, []
@@ -104,7 +104,7 @@ async def test_bytes_that_resist_are_told_and_go_in_the_next_run(world, collecto
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_dry_run_leaves_alone_what_a_crash_left(world, collector, clock):
+async def test_a_dry_run_removes_no_leftovers_of_a_crash(world, collector, clock):
     info = await add_blob(world, b"loose")
     await world.catalog.write(gc.mark_deleting, world.storage.id, [info.sha256], NOW + 1)
     assert (await run(collector, world, dry_run=True)).blobs == 0

@@ -1,4 +1,4 @@
-"""Jobs end in the catalog however they end, and a stop comes in between nothing."""
+"""The end of every job is recorded in the catalog, also at a stop."""
 
 import pytest
 import pytest_twisted
@@ -44,14 +44,14 @@ def ended(jobs):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_stop_breaks_off_what_works(jobs):
+async def test_a_stop_cancels_running_jobs(jobs):
     await begin(jobs, Work())
     await jobs.stopService()
     assert ended(jobs) == ("failed", {"errors": ["the server was stopped"]})
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_stop_waits_for_an_end_that_is_being_noted(jobs, catalog):
+async def test_a_stop_waits_until_the_end_of_a_job_is_recorded(jobs, catalog):
     work = Work()
     await begin(jobs, work)
     catalog.holds = True
@@ -64,7 +64,7 @@ async def test_a_stop_waits_for_an_end_that_is_being_noted(jobs, catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_caller_that_leaves_at_once_has_begun_the_job(jobs, catalog):
+async def test_a_job_starts_although_its_caller_is_cancelled(jobs, catalog):
     work, catalog.holds = Work(), True
     caller = begin(jobs, work)
     caller.cancel()
@@ -76,7 +76,7 @@ async def test_a_caller_that_leaves_at_once_has_begun_the_job(jobs, catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_job_that_begins_during_the_stop_is_broken_off(jobs, catalog):
+async def test_a_job_that_begins_during_the_stop_is_cancelled(jobs, catalog):
     catalog.holds = True
     caller = begin(jobs, Work())
     await jobs.stopService()

@@ -1,4 +1,4 @@
-"""What a catalog that is built again from the readable layout has, and what it must not take in."""
+"""Reindex: what is restored from the readable layout, and what must not be."""
 
 import errno
 import os
@@ -55,7 +55,7 @@ def detach(world, place):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_copy_that_was_cut_is_not_taken_for_whole(world, again):
+async def test_a_truncated_copy_is_not_restored(world, again):
     await world.publish(*SDIST)
     await world.publish(*make_wheel("other", "1.0"))
     await world.follow()
@@ -67,7 +67,7 @@ async def test_a_copy_that_was_cut_is_not_taken_for_whole(world, again):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_copy_that_was_cut_is_replaced_where_the_layout_has_the_bytes(world, again):
+async def test_a_truncated_copy_is_replaced_by_the_bytes_in_the_layout(world, again):
     await world.publish(*SDIST)
     await world.follow()
     detach(world, f"{PLACE}/{SDIST[0]}")
@@ -79,7 +79,7 @@ async def test_a_copy_that_was_cut_is_replaced_where_the_layout_has_the_bytes(wo
 
 @pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"x", lambda data: b"x" + data[1:]])
 @pytest_twisted.ensureDeferred
-async def test_bytes_of_the_layout_are_taken_for_what_they_are(world, again, change):
+async def test_bytes_of_the_layout_are_checked_by_digest(world, again, change):
     await world.publish(*SDIST)
     await world.follow()
     path = world.layout.file(f"{PLACE}/{SDIST[0]}")
@@ -92,7 +92,7 @@ async def test_bytes_of_the_layout_are_taken_for_what_they_are(world, again, cha
 
 
 @pytest_twisted.ensureDeferred
-async def test_everything_about_a_version_comes_back(world, again):
+async def test_all_fields_of_a_version_are_restored(world, again):
     await world.publish(*WHEEL, actor=Actor(name="ada"))
     await world.publish(*SDIST, actor=Actor(name="bob"))
     await world.publish(*make_sdist("Demo.Pkg", "2.0"), actor=Actor(name="bob"))
@@ -126,7 +126,7 @@ async def test_everything_about_a_version_comes_back(world, again):
 
 
 @pytest_twisted.ensureDeferred
-async def test_everything_about_a_repository_comes_back(world, again):
+async def test_all_fields_of_a_repository_are_restored(world, again):
     values = {
         "visibility": "hidden",
         "active": False,
@@ -147,7 +147,7 @@ async def test_everything_about_a_repository_comes_back(world, again):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_the_catalog_has_stays_as_it_is(world):
+async def test_objects_in_the_catalog_are_not_changed(world):
     await world.publish(*WHEEL)
     await world.follow()
     await world.catalog.write(
@@ -163,7 +163,7 @@ async def test_what_the_catalog_has_stays_as_it_is(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_makes_no_sense_is_told_and_the_rest_is_taken_in(world, again):
+async def test_invalid_sidecars_are_reported_and_the_rest_is_restored(world, again):
     await world.publish(*WHEEL)
     await world.publish(*make_wheel("other", "1.0"))
     await world.add_repository("strange")
@@ -189,7 +189,7 @@ async def test_what_makes_no_sense_is_told_and_the_rest_is_taken_in(world, again
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_storage_that_cannot_be_opened_does_not_keep_the_others_back(world, again, monkeypatch):
+async def test_a_storage_that_cannot_be_opened_does_not_block_others(world, again, monkeypatch):
     await world.publish(*WHEEL)
     await world.follow()
     await again.start(repository=False)
@@ -209,7 +209,7 @@ async def test_a_storage_that_cannot_be_opened_does_not_keep_the_others_back(wor
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_the_disk_cannot_read_is_told_and_the_rest_is_taken_in(world, again, monkeypatch):
+async def test_unreadable_sidecars_are_reported_and_the_rest_is_restored(world, again, monkeypatch):
     for name in ("aaa", "bbb", "ccc"):
         await world.publish(*make_sdist(name, "1.0"))
     await world.follow()

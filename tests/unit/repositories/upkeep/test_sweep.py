@@ -1,4 +1,4 @@
-"""Leftovers go when they are old enough, and nothing else does."""
+"""The sweep removes only leftovers that are old enough."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -49,7 +49,7 @@ def unfinished(world, name, by):
 
 
 @pytest_twisted.ensureDeferred
-async def test_copies_go_by_their_age(world, sweep):
+async def test_copies_are_removed_by_age(world, sweep):
     old = await forgotten_copy(world, COPY_GRACE + SECOND, b"old")
     young = await forgotten_copy(world, COPY_GRACE - 60 * SECOND, b"young")
     swept = await sweep.run(world.storage, world.store, NOW, None)
@@ -75,7 +75,7 @@ async def test_copies_that_a_reindex_could_not_assign_are_kept_for_a_while(world
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_came_while_this_process_was_alone_stays(world, sweep):
+async def test_files_written_since_exclusive_use_stay(world, sweep):
     await forgotten_copy(world, SECOND)
     unfinished(world, "a", SECOND)
     swept = await sweep.run(world.storage, world.store, NOW, NOW - 2 * SECOND)
@@ -85,7 +85,7 @@ async def test_what_came_while_this_process_was_alone_stays(world, sweep):
 
 
 @pytest_twisted.ensureDeferred
-async def test_uploads_go_by_their_age_unless_somebody_may_come_back_to_them(world, sweep):
+async def test_uploads_are_removed_by_age_unless_they_can_be_resumed(world, sweep):
     old, young, claimed = (unfinished(world, *each) for each in (
         ("a", UPLOAD_GRACE + SECOND), ("b", UPLOAD_GRACE - 60 * SECOND), ("c", 2 * UPLOAD_GRACE)
     ))  # fmt: skip
@@ -122,7 +122,7 @@ async def test_named_copies_and_those_that_the_layout_shows_stay(world, sweep):
 
 
 @pytest_twisted.ensureDeferred
-async def test_temporaries_of_the_layout_go(world, sweep):
+async def test_temporaries_of_the_layout_are_removed(world, sweep):
     world.layout.write("py/x/1.0/x.json", b"{}")
     folder = world.layout.root / ".tmp"
     (folder / "half").write_bytes(b"half")
@@ -134,7 +134,7 @@ async def test_temporaries_of_the_layout_go(world, sweep):
 
 
 @pytest_twisted.ensureDeferred
-async def test_housekeeping_goes_over_every_storage_at_the_start_and_hourly(world, sweep):
+async def test_housekeeping_sweeps_every_storage_at_the_start_and_hourly(world, sweep):
     clock = Clock()
     rounds = []
 

@@ -1,4 +1,4 @@
-"""Checking stored bytes and the readable layout: each finding is told with what it concerns, or mended."""
+"""Verify: blobs and readable layout are checked, problems reported or repaired."""
 
 import errno
 import os
@@ -46,7 +46,7 @@ def digest_of(path):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_sound_storage_is_found_sound(world):
+async def test_an_intact_storage_has_no_problems(world):
     await publish(world, "demo")
     report = await world.verify()
     assert (report.blobs, report.size > 0, report.problems) == (1, True, [])
@@ -56,7 +56,7 @@ async def test_a_sound_storage_is_found_sound(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_missing_copy_and_a_damaged_one_are_told_with_their_packages(world):
+async def test_missing_and_damaged_blobs_are_reported_with_their_packages(world):
     lost, _ = await publish(world, "lost")
     wrong, _ = await publish(world, "wrong", "2.0")
     (world.layout.file("py/lost/1.0/lost-1.0.tar.gz")).unlink()
@@ -74,7 +74,7 @@ async def test_a_missing_copy_and_a_damaged_one_are_told_with_their_packages(wor
 
 @pytest.mark.parametrize("removed", [True, False])
 @pytest_twisted.ensureDeferred
-async def test_a_copy_that_goes_while_it_is_looked_at_is_no_finding(world, monkeypatch, removed):
+async def test_a_copy_that_is_removed_during_the_check_is_no_problem(world, monkeypatch, removed):
     """The garbage collection has removed the blob, or an upload has put a copy of its own in the place of a bad one."""
     path, _ = await publish(world, "demo")
     sha256 = digest_of(path)
@@ -96,7 +96,7 @@ async def test_a_copy_that_goes_while_it_is_looked_at_is_no_finding(world, monke
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EMFILE])
 @pytest_twisted.ensureDeferred
-async def test_files_that_this_process_cannot_open_are_told_and_stay_live(world, monkeypatch, code):
+async def test_files_that_this_process_cannot_open_are_reported_and_stay_live(world, monkeypatch, code):
     path, _ = await publish(world, "demo")
     real = os.open
 
@@ -126,7 +126,7 @@ async def test_a_long_list_ends_with_a_number(world):
 
 @pytest.mark.parametrize("copied", [False, True])
 @pytest_twisted.ensureDeferred
-async def test_lost_bytes_come_back_from_the_layout(world, copied):
+async def test_lost_bytes_are_restored_from_the_layout(world, copied):
     path, data = await publish(world, "demo")
     shown = world.layout.file("py/demo/1.0/demo-1.0.tar.gz")
     if copied:  # where links were refused, and the blob was damaged in place
@@ -144,7 +144,7 @@ async def test_lost_bytes_come_back_from_the_layout(world, copied):
 
 
 @pytest_twisted.ensureDeferred
-async def test_lost_bytes_come_back_from_another_copy_of_the_storage(world):
+async def test_lost_bytes_are_restored_from_another_copy_of_the_storage(world):
     path, data = await publish(world, "demo")
     shutil.copyfile(path, path.with_name(digest_of(path) + "." + "0" * 16))
     world.layout.file("py/demo/1.0/demo-1.0.tar.gz").unlink()
@@ -154,7 +154,7 @@ async def test_lost_bytes_come_back_from_another_copy_of_the_storage(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_wrong_file_in_the_layout_is_not_taken(world):
+async def test_a_wrong_file_in_the_layout_is_not_used(world):
     path, _ = await publish(world, "demo")
     path.unlink()
     damage(world.layout.file("py/demo/1.0/demo-1.0.tar.gz"))
@@ -165,7 +165,7 @@ async def test_a_wrong_file_in_the_layout_is_not_taken(world):
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_image_gets_its_layer_back(registry):
+async def test_a_lost_layer_of_an_image_is_restored(registry):
     image = make_image("demo")
     await registry.push(image, "v1")
     await registry.catch_up()
@@ -184,7 +184,7 @@ async def test_an_image_gets_its_layer_back(registry):
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_rest_is_checked_after_whatever_cannot_be(world, monkeypatch):
+async def test_the_check_goes_on_after_parts_that_fail(world, monkeypatch):
     lost, _ = await publish(world, "lost")
     await publish(world, "other")
     lost.unlink()
@@ -228,7 +228,7 @@ async def test_a_storage_that_cannot_be_opened_does_not_end_the_check(world, mon
 
 
 @pytest_twisted.ensureDeferred
-async def test_lost_bytes_come_back_from_another_storage(registry):
+async def test_lost_bytes_are_restored_from_another_storage(registry):
     stack = registry.stack
     image = make_image("demo")
     await stack.ok("POST", "/storage", {"name": "second"})

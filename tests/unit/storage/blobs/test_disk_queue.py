@@ -33,7 +33,7 @@ async def test_calls_run_in_order_and_never_two_at_a_time(pool):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_failing_call_does_not_stop_those_behind_it(pool):
+async def test_a_failing_call_does_not_stop_the_following_ones(pool):
     queue = DiskQueue(pool)
     failing, good = queue.run(divmod, 1, 0), queue.run(divmod, 7, 2)
     with pytest.raises(ZeroDivisionError):
@@ -42,7 +42,7 @@ async def test_a_failing_call_does_not_stop_those_behind_it(pool):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_cancelled_call_runs_all_the_same(pool):
+async def test_a_cancelled_call_still_runs(pool):
     queue, gate, ran = DiskQueue(pool), threading.Event(), []
     first = queue.run(gate.wait, PATIENCE_S)
     second = queue.run(ran.append, 1)
@@ -55,7 +55,7 @@ async def test_a_cancelled_call_runs_all_the_same(pool):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_stopped_pool_fails_what_waits(pool):
+async def test_a_stopped_pool_fails_queued_calls(pool):
     other = Pool(reactor, "other", 1)
     queue = DiskQueue(other)
     with pytest.raises(RuntimeError, match="other"):

@@ -73,7 +73,7 @@ def test_the_free_space_is_asked_for_once_a_second(tmp_path, monkeypatch):
 
 
 @pytest_twisted.ensureDeferred
-async def test_start_tells_its_id_and_refuses_anothers(tmp_path, pools):
+async def test_start_sets_the_id_and_refuses_another_one(tmp_path, pools):
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools, uid="one")
     await store.start()
     again = FilesystemBlobStore(tmp_path, name="main", pools=pools)
@@ -139,7 +139,7 @@ async def test_a_descriptor_is_the_callers_and_outlives_the_blob(tmp_path, pools
 
 
 @pytest_twisted.ensureDeferred
-async def test_only_so_many_hash_states_are_kept(tmp_path, pools, monkeypatch):
+async def test_the_number_of_cached_digesters_is_limited(tmp_path, pools, monkeypatch):
     monkeypatch.setattr(filesystem, "CACHED_DIGESTERS", 3)
     store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
     await store.start()
@@ -170,7 +170,7 @@ async def test_an_upload_that_stays_in_its_process_is_not_read_again(tmp_path, p
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_upload_that_moved_and_gets_nothing_more_is_not_read_again(tmp_path, pools, monkeypatch):
+async def test_an_upload_that_moved_is_not_read_again_without_further_bytes(tmp_path, pools, monkeypatch):
     stores = [FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0) for _ in range(2)]
     for store in stores:
         await store.start()
@@ -196,7 +196,7 @@ async def test_an_upload_whose_file_lost_bytes_is_gone(tmp_path, pools):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_disk_that_does_not_tell_its_free_space_is_a_failed_storage(tmp_path, monkeypatch):
+async def test_an_error_of_statvfs_is_a_failed_storage(tmp_path, monkeypatch):
     store = FilesystemBlobStore(tmp_path / "nowhere", name="main", pools=Pools(reactor))
     with pytest.raises(StorageFailed):
         store.begin()

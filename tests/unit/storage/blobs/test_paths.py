@@ -43,7 +43,7 @@ def test_a_folder_of_other_things_is_refused_untouched(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["passwd"]
 
 
-def test_what_a_file_system_has_of_its_own_is_no_hindrance(tmp_path):
+def test_files_that_the_file_system_makes_are_allowed(tmp_path):
     (tmp_path / "lost+found").mkdir()
     (tmp_path / ".snapshots").mkdir()
     assert StorePaths(tmp_path).prepare(DURABILITY, None)
@@ -78,7 +78,7 @@ def test_folders_on_two_file_systems_are_refused(tmp_path):
         StorePaths(tmp_path).prepare(DURABILITY, None)
 
 
-def test_a_file_system_without_nameless_files_is_recognised(tmp_path, monkeypatch):
+def test_a_file_system_without_unnamed_files_is_recognised(tmp_path, monkeypatch):
     paths = StorePaths(tmp_path)
     paths.prepare(DURABILITY, None)
     monkeypatch.setattr("pkgrepo.storage.blobs.paths.link_descriptor", raise_error)

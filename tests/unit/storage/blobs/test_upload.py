@@ -1,4 +1,4 @@
-"""Uploads that are aborted while the disk is busy with them, and the order in which what they wrote becomes durable."""
+"""Uploads aborted during disk calls, and the order in which files and names become durable."""
 
 import threading
 from pathlib import Path
@@ -88,7 +88,7 @@ async def test_an_upload_that_is_aborted_during_the_fsync_was_not_stored(store, 
 
 
 @pytest_twisted.ensureDeferred
-async def test_of_several_one_that_is_aborted_during_the_fsync_takes_the_others_along(store, tmp_path):
+async def test_an_upload_that_is_aborted_during_the_fsync_aborts_all_of_the_commit(store, tmp_path):
     uploads = [store.begin() for _ in range(3)]
     for number, upload in enumerate(uploads):
         upload.write(bytes([number]) * 1000)
@@ -118,7 +118,7 @@ async def test_a_suspended_upload_is_durable_with_its_names(store, kind):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_blob_is_durable_before_it_has_its_name_and_its_name_before_it_is_told(store, kind):
+async def test_a_blob_is_durable_before_its_name_and_its_name_before_the_answer(store, kind):
     upload = store.begin()
     upload.write(b"data")
     info = await upload.commit()
@@ -127,7 +127,7 @@ async def test_a_blob_is_durable_before_it_has_its_name_and_its_name_before_it_i
 
 
 @pytest_twisted.ensureDeferred
-async def test_of_several_all_are_durable_before_one_has_its_name(store):
+async def test_all_files_of_a_commit_are_durable_before_the_first_is_named(store):
     uploads = [store.begin() for _ in range(3)]
     for number, upload in enumerate(uploads):
         upload.write(bytes([number]) * 1000)

@@ -1,4 +1,4 @@
-"""Images in the readable layout: what client programs read, what verify says, and what reindex brings back."""
+"""Directories of images in the readable layout: their content, verify and reindex."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.support.image_layouts import lose_catalog, reindex, tags, top, verify
 from tests.support.images import Registry, digest_of, make_artifact, make_image, make_index
 
 
-@pytest.fixture(autouse=True, params=[image_layout.MOST_AT_ONCE, 0], ids=["at once", "part by part"])
+@pytest.fixture(autouse=True, params=[image_layout.MAX_AT_ONCE, 0], ids=["at once", "part by part"])
 def _how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_layout, "MOST_AT_ONCE", request.param)
+    monkeypatch.setattr(image_layout, "MAX_AT_ONCE", request.param)
 
 
 @pytest_twisted.ensureDeferred
@@ -40,7 +40,7 @@ async def test_an_image_is_an_oci_layout_of_links(registry: Registry) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_only_what_nothing_else_names_stands_in_the_index_without_a_tag(registry: Registry) -> None:
+async def test_the_index_has_manifests_without_a_tag_only_if_nothing_refers_to_them(registry: Registry) -> None:
     children = [make_image("one"), make_image("two")]
     signature = make_artifact(children[0], "application/x.signature")
     index = make_index(children)
@@ -54,7 +54,7 @@ async def test_only_what_nothing_else_names_stands_in_the_index_without_a_tag(re
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_deleted_leaves_the_layout_and_then_the_disk(registry: Registry) -> None:
+async def test_a_deleted_image_is_removed_from_the_layout_and_then_its_blobs_from_the_disk(registry: Registry) -> None:
     gone, kept = make_image("gone"), make_image("kept")
     await registry.push(gone, "v1")
     await registry.push(kept, "v2")
@@ -79,12 +79,12 @@ async def test_what_is_deleted_leaves_the_layout_and_then_the_disk(registry: Reg
         ("oci-layout", "oci-layout~"),
     ],
 )
-def test_names_that_a_layout_uses_itself_are_marked(name: str, directory: str) -> None:
+def test_name_parts_that_the_oci_layout_uses_get_a_tilde(name: str, directory: str) -> None:
     assert image_directory(name) == directory
 
 
 @pytest_twisted.ensureDeferred
-async def test_images_live_below_images(registry: Registry) -> None:
+async def test_the_directory_of_an_image_can_be_inside_that_of_another(registry: Registry) -> None:
     names = ("app", "app/blobs", "app/index.json/x", "app/deep")
     for name in names:
         await registry.push(make_image(name), "v1", name=f"main/images/{name}")
@@ -110,7 +110,7 @@ async def test_images_live_below_images(registry: Registry) -> None:
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_verify_finds_and_mends_differences(registry: Registry, damage: Callable[[Path], object]) -> None:
+async def test_verify_finds_and_repairs_differences(registry: Registry, damage: Callable[[Path], object]) -> None:
     await registry.push(make_image(), "v1")
     await registry.catch_up()
     before = {path.relative_to(top(registry)): path.is_file() for path in top(registry).rglob("*")}
@@ -123,7 +123,7 @@ async def test_verify_finds_and_mends_differences(registry: Registry, damage: Ca
 
 
 @pytest_twisted.ensureDeferred
-async def test_reindex_brings_images_and_tags_back(make_registry: Any, tmp_path: Path) -> None:
+async def test_reindex_restores_images_and_tags(make_registry: Any, tmp_path: Path) -> None:
     registry = await make_registry()
     children = [make_image("one"), make_image("two")]
     index = make_index(children)
@@ -155,7 +155,7 @@ async def test_reindex_brings_images_and_tags_back(make_registry: Any, tmp_path:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_blob_that_comes_after_its_manifest_is_shown_too(make_registry: Any) -> None:
+async def test_a_blob_uploaded_after_its_manifest_is_shown(make_registry: Any) -> None:
     registry = await make_registry(allow_sparse=True)
     image = make_image()
     assert (await registry.put(image, "v1")).status == 201
@@ -186,7 +186,7 @@ def write_first_form(registry: Registry) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_images_in_the_form_of_the_first_releases_are_written_anew(make_registry: Any, tmp_path: Path) -> None:
+async def test_image_directories_of_the_first_releases_are_rewritten(make_registry: Any, tmp_path: Path) -> None:
     registry = await make_registry()
     await registry.push(make_image(), "v1")
     await registry.catch_up()
@@ -203,7 +203,7 @@ async def test_images_in_the_form_of_the_first_releases_are_written_anew(make_re
 
 
 @pytest_twisted.ensureDeferred
-async def test_tags_without_their_manifest_are_told(make_registry: Any, tmp_path: Path) -> None:
+async def test_reindex_reports_tags_without_a_manifest(make_registry: Any, tmp_path: Path) -> None:
     registry = await make_registry()
     for number in range(3):
         await registry.push(make_image(), f"v{number}")

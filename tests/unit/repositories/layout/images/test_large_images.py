@@ -1,4 +1,4 @@
-"""Big images in the readable layout: compared as a whole once, and touched where something changed from then on."""
+"""Large images in the readable layout: compared as a whole once, then updated by changes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest_twisted
 
 from pkgrepo.repositories.layout import follower
 from pkgrepo.repositories.layout.images import (
-    changes as image_changes,
+    changes,
+    large_images,
 )
 from pkgrepo.repositories.layout.images import (
     directory as image_layout,
 )
-from pkgrepo.repositories.layout.images import large_images as image_parts
 from pkgrepo.repositories.layout.images.large_images import LargeImages
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.image_layouts import lose_catalog, reindex, tags, top, untagged, verify
@@ -29,9 +29,9 @@ from tests.support.signing import Signer, sign_simply, signature_tag
 @pytest.fixture(autouse=True)
 def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Takes every image for a big one, in small pages; the names of those that the follower compared as a whole."""
-    monkeypatch.setattr(image_layout, "MOST_AT_ONCE", 0)
-    monkeypatch.setattr(image_parts, "PAGE", 3)
-    monkeypatch.setattr(image_parts, "LINES", 4)
+    monkeypatch.setattr(image_layout, "MAX_AT_ONCE", 0)
+    monkeypatch.setattr(large_images, "PAGE", 3)
+    monkeypatch.setattr(large_images, "LINES", 4)
     names: list[str] = []
     differences = LargeImages.differences
 
@@ -101,7 +101,7 @@ def variants(count: int) -> list[Image]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_only_what_changed_is_touched(
+async def test_only_affected_files_are_written(
     registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, *images = variants(10)
@@ -164,7 +164,7 @@ class Play:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest_twisted.ensureDeferred
-async def test_any_order_of_changes_shows_what_is_there(registry: Registry, compared: list[str], seed: int) -> None:
+async def test_any_order_of_changes_ends_correctly(registry: Registry, compared: list[str], seed: int) -> None:
     play = Play(registry, seed)
     await registry.push(make_image("stays"))
     await registry.catch_up()
@@ -176,7 +176,7 @@ async def test_any_order_of_changes_shows_what_is_there(registry: Registry, comp
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_new_follower_compares_once_and_mends_what_a_crash_left(
+async def test_a_new_follower_compares_once_and_repairs_differences_after_a_crash(
     make_registry: Any, compared: list[str]
 ) -> None:
     registry = await make_registry()
@@ -195,7 +195,7 @@ async def test_a_new_follower_compares_once_and_mends_what_a_crash_left(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_change_that_was_half_shown_is_made_up_for(
+async def test_a_half_written_change_is_completed(
     registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await registry.push(make_image("one"), "v1")
@@ -210,7 +210,7 @@ async def test_a_change_that_was_half_shown_is_made_up_for(
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_cannot_be_shown_is_told_and_shown_with_the_next_change(
+async def test_an_image_that_cannot_be_shown_is_reported_and_shown_with_the_next_change(
     make_registry: Any, compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry = await make_registry()
@@ -240,7 +240,7 @@ async def test_what_cannot_be_shown_is_told_and_shown_with_the_next_change(
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_documents_that_somebody_changed_are_written_anew(
+async def test_documents_changed_by_hand_are_rewritten(
     registry: Registry, compared: list[str], damage: Callable[[Path], object]
 ) -> None:
     await registry.push(make_image("one"), "v1")
@@ -252,10 +252,10 @@ async def test_documents_that_somebody_changed_are_written_anew(
 
 
 @pytest_twisted.ensureDeferred
-async def test_many_changes_at_once_are_a_comparison(
+async def test_many_changes_at_once_cause_a_comparison_of_the_whole_image(
     registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image_changes, "MOST", 3)
+    monkeypatch.setattr(changes, "MAX_CHANGES", 3)
     await registry.push(make_image("one"), "v1")
     await registry.catch_up()
     query = "&".join(f"tag=w{number}" for number in range(4))
@@ -265,10 +265,10 @@ async def test_many_changes_at_once_are_a_comparison(
 
 
 @pytest_twisted.ensureDeferred
-async def test_no_more_images_are_known_than_there_is_room_for(
+async def test_the_number_of_remembered_images_is_limited(
     registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image_parts, "MOST_KNOWN", 1)
+    monkeypatch.setattr(large_images, "MAX_KNOWN", 1)
     counts = []
     for tag, name in enumerate(["one", "one", "two", "two", "one"]):
         await registry.push(make_image(), f"v{tag}", name=f"main/images/{name}")
@@ -278,7 +278,7 @@ async def test_no_more_images_are_known_than_there_is_room_for(
 
 
 @pytest_twisted.ensureDeferred
-async def test_tags_that_wait_for_a_signature_show_what_readers_get(make_registry: Any, compared: list[str]) -> None:
+async def test_tags_in_quarantine_show_the_manifest_that_readers_get(make_registry: Any, compared: list[str]) -> None:
     registry = await make_registry()
     key = Signer()
     first, second, third = (make_image(name) for name in ("first", "second", "third"))
@@ -315,7 +315,7 @@ async def test_tags_that_wait_for_a_signature_show_what_readers_get(make_registr
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_a_rule_held_back_is_shown_when_it_is_taken_back(make_registry: Any, compared: list[str]) -> None:
+async def test_quarantined_manifests_are_shown_without_the_rule(make_registry: Any, compared: list[str]) -> None:
     from pkgrepo.repositories.images.quarantine import end_quarantine
 
     registry = await make_registry()
@@ -334,7 +334,7 @@ async def test_what_a_rule_held_back_is_shown_when_it_is_taken_back(make_registr
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_blob_that_comes_late_is_shown_below_every_name(make_registry: Any, compared: list[str]) -> None:
+async def test_a_late_blob_is_shown_under_all_its_digests(make_registry: Any, compared: list[str]) -> None:
     registry = await make_registry(allow_sparse=True)
     image = make_image()
     assert (await registry.put(image, "v1")).status == 201
@@ -347,7 +347,7 @@ async def test_a_blob_that_comes_late_is_shown_below_every_name(make_registry: A
 
 
 @pytest_twisted.ensureDeferred
-async def test_reindex_brings_every_page_back(make_registry: Any, compared: list[str], tmp_path: Path) -> None:
+async def test_reindex_restores_every_page(make_registry: Any, compared: list[str], tmp_path: Path) -> None:
     registry = await make_registry()
     images = variants(9)
     for number, each in enumerate(images):
@@ -364,7 +364,7 @@ async def test_reindex_brings_every_page_back(make_registry: Any, compared: list
 
 
 @pytest_twisted.ensureDeferred
-async def test_documents_that_cannot_be_begun_leave_no_temporary(
+async def test_documents_that_cannot_be_created_leave_no_temporary(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draft, made = LayoutFolder.draft, []

@@ -14,7 +14,7 @@ def test_a_library_that_can_corrupt_the_file_is_refused(version):
 
 
 @pytest.mark.parametrize("version", ["3.51.3", "3.52.0", "4.0.0", None])
-def test_a_sound_library_is_taken(version):
+def test_a_recent_library_is_accepted(version):
     check_library(version)
 
 
@@ -40,7 +40,7 @@ def test_a_reader_cannot_write(tmp_path):
         open_reader(tmp_path / "x.db").execute("INSERT INTO t VALUES (1)")
 
 
-def test_a_file_is_looked_up_without_planning_the_query_again(tmp_path):
+def test_queries_are_not_planned_again(tmp_path):
     path = tmp_path / "x.db"
     upgrade(open_writer(path), path, load_migrations())
     reader, planned = open_reader(path), []

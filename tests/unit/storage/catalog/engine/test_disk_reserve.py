@@ -1,10 +1,10 @@
-"""Room set aside beside the database."""
+"""The reserve file beside the database."""
 
 from pkgrepo.storage.catalog.engine import disk_reserve as module
 from pkgrepo.storage.catalog.engine.disk_reserve import SIZE, DiskReserve
 
 
-def test_room_is_kept_and_given_back_once(tmp_path):
+def test_the_reserve_is_allocated_and_released_once(tmp_path):
     reserve = DiskReserve(tmp_path / "pkgrepo.db")
     reserve.allocate()
     reserve.allocate()
@@ -16,7 +16,7 @@ def test_room_is_kept_and_given_back_once(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_there_is_no_room_nothing_stays_behind(tmp_path, monkeypatch):
+def test_a_reserve_that_does_not_fit_leaves_no_file(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(28, "no space")
 

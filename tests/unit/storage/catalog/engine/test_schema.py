@@ -7,7 +7,6 @@ import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import ensureDeferred, gatherResults
 
-from pkgrepo.storage.catalog.engine import schema
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.schema import APPLICATION_ID, Migration, load_migrations
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
@@ -80,13 +79,13 @@ async def test_an_upgrade_keeps_the_rows_and_a_copy_of_the_older_catalog(path):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_copy_that_finds_no_room_gives_back_what_it_took(path, monkeypatch):
+async def test_a_backup_copy_that_does_not_fit_is_removed(path, monkeypatch):
     await run(path, FIRST)
 
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(schema.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(CatalogUnusable, match="No space left"):
         await run(path, (*FIRST, SECOND))
     assert not list(path.parent.glob("*.unfinished"))
@@ -108,7 +107,7 @@ async def test_neither_the_catalog_nor_its_copy_is_read_by_others(path):
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_an_earlier_release_left_open_to_all_is_closed(path):
+async def test_files_of_an_earlier_release_lose_the_rights_of_others(path):
     await run(path, ALL)
     kept = path.with_name("pkgrepo.db.v1")
     kept.touch()
@@ -119,7 +118,7 @@ async def test_what_an_earlier_release_left_open_to_all_is_closed(path):
 
 
 @pytest_twisted.ensureDeferred
-async def test_packages_from_before_are_told_as_changed_after_their_last_second(path):
+async def test_packages_from_before_a_migration_are_modified_after_their_last_second(path):
     """Nobody was told a date of theirs, and some clients make one of the time of the last change."""
 
     def add_package(tx):

@@ -147,7 +147,7 @@ async def test_an_error_of_sql_is_the_commands_own(case, catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_log_is_copied_back_when_it_is_long(case, catalog):
+async def test_a_long_log_is_checkpointed(case, catalog):
     log = case.path.with_name("pkgrepo.db-wal")
     for n in range(CHECKPOINT_BUSY // 100 + 20):
         # Pages whose bytes do not change are not written, so no two values may be alike.

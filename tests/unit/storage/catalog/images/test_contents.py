@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.storage.catalog.images import contents as image_contents
+from pkgrepo.storage.catalog.images import contents
 from tests.support.catalog import MemoryCatalog
 
 
@@ -29,14 +29,14 @@ class Plans:
 @pytest.mark.parametrize(
     "look",
     [
-        lambda reader: image_contents.find_loose(reader, 1, ["sha256:aa"]),
-        lambda reader: image_contents.loose_after(reader, 1, "", 10),
-        lambda reader: image_contents.find_tags(reader, 1, ["v1"]),
-        lambda reader: image_contents.tags_of(reader, 1, "sha256:aa", 10),
-        lambda reader: image_contents.find_manifests(reader, 1, 1, ["sha256:aa"]),
-        lambda reader: image_contents.find_parts(reader, 1, 1, ["sha256:" + "a" * 64]),
-        lambda reader: image_contents.manifests_naming(reader, 1, ["sha256:aa"], 10),
-        lambda reader: image_contents.children_of(reader, 1, "sha256:aa"),
+        lambda reader: contents.find_loose(reader, 1, ["sha256:aa"]),
+        lambda reader: contents.loose_after(reader, 1, "", 10),
+        lambda reader: contents.find_tags(reader, 1, ["v1"]),
+        lambda reader: contents.tags_of(reader, 1, "sha256:aa", 10),
+        lambda reader: contents.find_manifests(reader, 1, 1, ["sha256:aa"]),
+        lambda reader: contents.find_parts(reader, 1, 1, ["sha256:" + "a" * 64]),
+        lambda reader: contents.manifests_naming(reader, 1, ["sha256:aa"], 10),
+        lambda reader: contents.children_of(reader, 1, "sha256:aa"),
     ],
 )
 def test_nothing_is_looked_for_through_the_whole_image(look: Any) -> None:
