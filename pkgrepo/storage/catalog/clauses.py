@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from pkgrepo.interfaces import Reader, Value
+from pkgrepo.interfaces import Value
 
 T = TypeVar("T")
 
@@ -30,13 +30,6 @@ def narrowed(conditions: Sequence[str], values: Sequence[Value]) -> str:
 def given(values: Sequence[Value]) -> list[Value]:
     """The parameters for ``narrowed``."""
     return [value for value in values if value is not None]
-
-
-def number(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> int:
-    """The number in the only row of a query, such as a count; 0 where that is NULL, as the largest of nothing is."""
-    row = r.one(sql, parameters)
-    assert row is not None
-    return int(row[0] or 0)
 
 
 def pieces(values: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -24,10 +24,14 @@ from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import BlobInfo
 from pkgrepo.storage.catalog.clauses import marks
 from pkgrepo.storage.catalog.columns import dump, load
+from pkgrepo.storage.catalog.rows import column, every, find
 
 TOUCH_MS = 600_000  # a row touched that recently is not written again; far less than any grace of the gc
 
 _DIGEST = re.compile("[0-9a-f]{64}")
+
+# Where the bytes of a blob ``b`` are: nowhere when they are known to be damaged, and no store opens an empty locator.
+LOCATOR = "CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END"
 
 _BLOB = "SELECT sha256, size, locator, digests FROM blob"
 
@@ -39,10 +43,12 @@ def digests(sha256: str, others: str) -> Mapping[str, str]:
 
 def find_blob(r: Reader, storage_id: int, sha256: str) -> BlobInfo | None:
     """The blob with these bytes unless it is being deleted, or None."""
-    row = r.one(
-        f"{_BLOB} WHERE storage_id = ? AND sha256 = ? AND state <> 'deleting'", (storage_id, bytes.fromhex(sha256))
+    return find(
+        r,
+        to_info,
+        f"{_BLOB} WHERE storage_id = ? AND sha256 = ? AND state <> 'deleting'",
+        (storage_id, bytes.fromhex(sha256)),
     )
-    return None if row is None else to_info(row)
 
 
 def claim_blob(tx: Transaction, storage_id: int, info: BlobInfo, now_ms: int) -> BlobInfo:
@@ -127,11 +133,12 @@ def count_blobs(r: Reader, storage_id: int) -> int:
 
 def list_blobs(r: Reader, storage_id: int, after: bytes = b"", limit: int = 500) -> list[BlobInfo]:
     """Blobs ordered by sha256, from after the raw digest ``after``; those being deleted are left out."""
-    rows = r.all(
+    return every(
+        r,
+        to_info,
         f"{_BLOB} WHERE storage_id = ? AND sha256 > ? AND state <> 'deleting' ORDER BY sha256 LIMIT ?",
         (storage_id, after, limit),
     )
-    return [to_info(row) for row in rows]
 
 
 def unnamed(r: Reader, storage_id: int, locators: Sequence[str]) -> list[str]:
@@ -166,7 +173,7 @@ def _named(r: Reader, storage_id: int, column: str, values: Sequence[str | bytes
 
 def claimed_uploads(r: Reader, storage_id: int) -> list[str]:
     """The names of unfinished uploads that somebody may come back to."""
-    return [row[0] for row in r.all("SELECT uid FROM upload WHERE storage_id = ?", (storage_id,))]
+    return column(r, "SELECT uid FROM upload WHERE storage_id = ?", (storage_id,))
 
 
 def to_info(row: Row) -> BlobInfo:

@@ -14,28 +14,27 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import BlobInfo
+from pkgrepo.storage.catalog.rows import every, number
 
 from .blobs import to_info
 
-# What keeps a blob ``b`` alive. The subqueries are scalar, since joins would be begun at the end with few rows: the
-# repositories, of which every one would be looked at for each blob.
-_REFERENCED = """
-    (
-        EXISTS (SELECT 1 FROM file f WHERE f.sha256 = b.sha256 AND f.storage_id = b.storage_id)
-        OR EXISTS (SELECT 1 FROM blob_ref x WHERE x.storage_id = b.storage_id AND x.sha256 = b.sha256)
-        OR EXISTS (
-            SELECT 1 FROM package_blob x
-            WHERE x.sha256 = b.sha256 AND b.storage_id = (
-                SELECT r.storage_id FROM package p JOIN repository r ON r.id = p.repository_id WHERE p.id = x.package_id
-            )
-        )
-        OR EXISTS (
-            SELECT 1 FROM manifest m
-            WHERE m.sha256 = b.sha256
-            AND b.storage_id = (SELECT r.storage_id FROM repository r WHERE r.id = m.repository_id)
-        )
+# The rows that keep a blob ``b`` alive. The subqueries are scalar, since joins would be begun at the end with few rows:
+# the repositories, of which every one would be looked at for each blob.
+_USERS = (
+    "file f WHERE f.sha256 = b.sha256 AND f.storage_id = b.storage_id",
+    "blob_ref x WHERE x.storage_id = b.storage_id AND x.sha256 = b.sha256",
+    """
+    package_blob x WHERE x.sha256 = b.sha256 AND b.storage_id = (
+        SELECT r.storage_id FROM package p JOIN repository r ON r.id = p.repository_id WHERE p.id = x.package_id
     )
-"""
+    """,
+    """
+    manifest m WHERE m.sha256 = b.sha256
+    AND b.storage_id = (SELECT r.storage_id FROM repository r WHERE r.id = m.repository_id)
+    """,
+)
+_REFERENCED = "({})".format(" OR ".join(f"EXISTS (SELECT 1 FROM {each})" for each in _USERS))
+_REFERENCES = " + ".join(f"(SELECT COUNT(*) FROM {each})" for each in _USERS)
 
 
 @frozen
@@ -87,11 +86,12 @@ def mark_deleting(tx: Transaction, storage_id: int, sha256s: Iterable[str], befo
 
 def list_deleting(r: Reader, storage_id: int, limit: int = 500) -> list[BlobInfo]:
     """Condemned blobs whose row is still there: what a crash interrupted."""
-    rows = r.all(
+    return every(
+        r,
+        to_info,
         "SELECT sha256, size, locator, digests FROM blob WHERE storage_id = ? AND state = 'deleting' LIMIT ?",
         (storage_id, limit),
     )
-    return [to_info(row) for row in rows]
 
 
 def forget_blob(tx: Transaction, storage_id: int, sha256: str, locator: str) -> bool:
@@ -112,16 +112,8 @@ def freed_with(r: Reader, storage_id: int, going: Mapping[str, int], before_ms: 
     freed = []
     for sha256, count in going.items():
         row = r.one(
-            """
-            SELECT b.sha256, b.size, b.locator, b.digests,
-                (SELECT COUNT(*) FROM file f WHERE f.sha256 = b.sha256 AND f.storage_id = b.storage_id)
-                + (SELECT COUNT(*) FROM blob_ref x WHERE x.storage_id = b.storage_id AND x.sha256 = b.sha256)
-                + (SELECT COUNT(*) FROM package_blob x
-                   WHERE x.sha256 = b.sha256 AND b.storage_id = (SELECT r.storage_id FROM package p
-                       JOIN repository r ON r.id = p.repository_id WHERE p.id = x.package_id))
-                + (SELECT COUNT(*) FROM manifest m
-                   WHERE m.sha256 = b.sha256
-                   AND b.storage_id = (SELECT r.storage_id FROM repository r WHERE r.id = m.repository_id))
+            f"""
+            SELECT b.sha256, b.size, b.locator, b.digests, {_REFERENCES}
             FROM blob b WHERE b.storage_id = ? AND b.sha256 = ? AND b.state = 'live' AND b.touched_at < ?
             """,
             (storage_id, bytes.fromhex(sha256), before_ms),
@@ -161,12 +153,11 @@ def remove_expired_uploads(tx: Transaction, repository_id: int, before_ms: int, 
 
 def count_expired_uploads(r: Reader, repository_id: int, before_ms: int, now_ms: int) -> int:
     """How many uploads ``remove_expired_uploads`` would end in all."""
-    row = r.one(
+    return number(
+        r,
         """
         SELECT COUNT(*) FROM upload WHERE repository_id = ? AND touched_at < ?
         AND (lease_until IS NULL OR lease_until < ?)
         """,
         (repository_id, before_ms, now_ms),
     )
-    assert row is not None
-    return int(row[0])

@@ -13,10 +13,13 @@ from datetime import datetime
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row
+from pkgrepo.storage.catalog.blobs.blobs import LOCATOR
 from pkgrepo.storage.catalog.clauses import marks
 from pkgrepo.storage.catalog.columns import at, load
+from pkgrepo.storage.catalog.rows import column, every
 
 from .linked_blobs import ALGORITHMS, find_in_package
+from .manifests import has_manifest
 
 
 @frozen
@@ -77,8 +80,8 @@ class StoredTag:
     waiting: str | None
 
 
-_MANIFEST = """
-    SELECT m.id, m.digest, m.sha256, m.media_type, m.size, CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END,
+_MANIFEST = f"""
+    SELECT m.id, m.digest, m.sha256, m.media_type, m.size, {LOCATOR},
         m.subject, m.artifact_type, m.annotations, m.created_at, m.evidence, m.expires_at
     FROM manifest m JOIN blob b ON b.storage_id = ? AND b.sha256 = m.sha256
 """
@@ -136,8 +139,9 @@ def find_manifests(r: Reader, storage_id: int, package_id: int, digests: Iterabl
 
 def tags_after(r: Reader, package_id: int, after: str, limit: int) -> list[StoredTag]:
     """Tags of an image by name, from after one."""
-    rows = r.all(f"{_TAG} WHERE t.package_id = ? AND t.name > ? ORDER BY t.name LIMIT ?", (package_id, after, limit))
-    return [_tag(row) for row in rows]
+    return every(
+        r, _tag, f"{_TAG} WHERE t.package_id = ? AND t.name > ? ORDER BY t.name LIMIT ?", (package_id, after, limit)
+    )
 
 
 def find_tags(r: Reader, package_id: int, names: Iterable[str]) -> list[StoredTag]:
@@ -165,14 +169,14 @@ def find_parts(r: Reader, storage_id: int, package_id: int, digests: Iterable[st
 
 def manifests_naming(r: Reader, package_id: int, digests: Collection[str], limit: int) -> list[str]:
     """Digests of manifests that refer to one of these, no more than so many."""
-    rows = r.all(
+    return column(
+        r,
         f"""
         SELECT DISTINCT m.digest FROM manifest_ref f JOIN manifest m ON m.id = f.manifest_id
         WHERE f.package_id = ? AND f.digest IN ({marks(len(digests))}) ORDER BY m.digest LIMIT ?
         """,
         (package_id, *digests, limit),
     )
-    return [row[0] for row in rows]
 
 
 def names_of_blob(r: Reader, package_id: int, digest: str) -> list[str]:
@@ -184,20 +188,19 @@ def names_of_blob(r: Reader, package_id: int, digest: str) -> list[str]:
 
 def tags_of(r: Reader, package_id: int, digest: str, limit: int) -> list[str]:
     """Names of tags that stand for a manifest, or will when it is trusted, no more than so many."""
-    rows = r.all("SELECT name FROM tag WHERE package_id = ? AND digest = ? LIMIT ?", (package_id, digest, limit))
-    return [row[0] for row in rows]
+    return column(r, "SELECT name FROM tag WHERE package_id = ? AND digest = ? LIMIT ?", (package_id, digest, limit))
 
 
 def children_of(r: Reader, package_id: int, digest: str) -> list[str]:
     """The digests of the manifests that a manifest lists."""
-    rows = r.all(
+    return column(
+        r,
         """
         SELECT f.digest FROM manifest m JOIN manifest_ref f ON f.manifest_id = m.id
         WHERE m.package_id = ? AND m.digest = ? AND f.kind = 'manifest'
         """,
         (package_id, digest),
     )
-    return [row[0] for row in rows]
 
 
 def content_digests(r: Reader, package_id: int) -> tuple[list[str], list[str]]:
@@ -239,7 +242,7 @@ def _find_blob(r: Reader, storage_id: int, package_id: int, digest: str) -> Stor
 
 
 def _is_part(r: Reader, storage_id: int, package_id: int, digest: str) -> bool:
-    if r.one("SELECT 1 FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest)) is not None:
+    if has_manifest(r, package_id, digest):
         return True
     named = r.one("SELECT 1 FROM manifest_ref WHERE package_id = ? AND digest = ? LIMIT 1", (package_id, digest))
     return named is not None and _find_blob(r, storage_id, package_id, digest) is not None

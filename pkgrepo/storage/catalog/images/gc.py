@@ -20,6 +20,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Transaction
 
 from .linked_blobs import is_needed
+from .manifests import has_manifest
 from .promises import is_promised, list_promised
 
 
@@ -120,7 +121,7 @@ def still_doomed(
     if any(parent not in doomed for (parent,) in parents):
         return False
     subject = row[0]
-    return subject is None or subject in doomed or not _has(tx, package_id, subject)
+    return subject is None or subject in doomed or not has_manifest(tx, package_id, subject)
 
 
 def loose_blob(tx: Transaction, package_id: int, sha256: str, before_ms: int, now_ms: int) -> bool:
@@ -203,7 +204,3 @@ def _is_tagged(r: Reader, package_id: int, digest: str) -> bool:
     """Whether a tag stands for a manifest, or did for readers until its successor is trusted."""
     row = r.one("SELECT 1 FROM tag WHERE package_id = ? AND ? IN (digest, served) LIMIT 1", (package_id, digest))
     return row is not None
-
-
-def _has(r: Reader, package_id: int, digest: str) -> bool:
-    return r.one("SELECT 1 FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest)) is not None

@@ -10,7 +10,8 @@ from __future__ import annotations
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
+from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, TOUCH_MS
+from pkgrepo.storage.catalog.rows import exists, find
 
 ALGORITHMS = ("sha256", "sha512")
 MOST_SOURCES = 100  # images that are looked at for one that has a blob and may be read
@@ -31,8 +32,8 @@ class LinkedBlob:
     touched_ms: int
 
 
-_LINKED = """
-    SELECT x.package_id, x.sha256, b.size, CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END, x.touched_at
+_LINKED = f"""
+    SELECT x.package_id, x.sha256, b.size, {LOCATOR}, x.touched_at
     FROM package_blob x JOIN blob b ON b.storage_id = ? AND b.sha256 = x.sha256
 """
 _LINKED_BY = {each: f"{_LINKED} WHERE x.package_id = ? AND x.{each} = ?" for each in ALGORITHMS}
@@ -54,8 +55,7 @@ def find_linked(r: Reader, storage_id: int, repository_id: int, package_key: str
 def find_in_package(r: Reader, storage_id: int, package_id: int, digest: str) -> LinkedBlob | None:
     """The same, for an image that is known by its catalog key."""
     algorithm, value = split_digest(digest)
-    row = r.one(_LINKED_BY[algorithm], (storage_id, package_id, value))
-    return None if row is None else _linked(row)
+    return find(r, _linked, _LINKED_BY[algorithm], (storage_id, package_id, value))
 
 
 def images_with(r: Reader, digest: str) -> list[tuple[int, str]]:
@@ -105,7 +105,7 @@ def unlink_blob(tx: Transaction, package_id: int, sha256: str) -> bool:
 
 def has_links(r: Reader, package_id: int) -> bool:
     """Whether an image has any blob."""
-    return r.one("SELECT 1 FROM package_blob WHERE package_id = ? LIMIT 1", (package_id,)) is not None
+    return exists(r, "SELECT 1 FROM package_blob WHERE package_id = ? LIMIT 1", (package_id,))
 
 
 def is_needed(r: Reader, package_id: int, sha256: str) -> bool:

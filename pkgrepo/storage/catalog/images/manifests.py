@@ -8,8 +8,10 @@ from datetime import datetime
 from attrs import Factory, frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.storage.catalog.blobs.blobs import LOCATOR
 from pkgrepo.storage.catalog.clauses import marks
 from pkgrepo.storage.catalog.columns import at, dump, load
+from pkgrepo.storage.catalog.rows import column, every, exists, find
 
 from .trust import Keys, shown
 
@@ -55,9 +57,9 @@ class NewManifest:
     evidence: bool = False
 
 
-_COLUMNS = """
+_COLUMNS = f"""
     m.id, m.package_id, m.digest, m.sha256, m.media_type, m.size, m.subject, m.artifact_type, m.annotations,
-    m.created_at, m.touched_at, CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END
+    m.created_at, m.touched_at, {LOCATOR}
 """
 _STORED = f"SELECT {_COLUMNS} FROM manifest m JOIN blob b ON b.storage_id = ? AND b.sha256 = m.sha256"
 _PACKAGE = "SELECT id FROM package WHERE repository_id = ? AND key = ?"
@@ -67,11 +69,12 @@ def find_manifest(
     r: Reader, storage_id: int, repository_id: int, package_key: str, digest: str, keys: Keys = None
 ) -> Manifest | None:
     """The manifest of this digest in an image, or None; with ``keys`` only what readers who trust those may see."""
-    row = r.one(
+    return find(
+        r,
+        _manifest,
         f"{_STORED} WHERE m.package_id = ({_PACKAGE}) AND m.digest = ?{shown(keys)}",
         (storage_id, repository_id, package_key, digest, *(keys or ())),
     )
-    return None if row is None else _manifest(row)
 
 
 def find_tagged(
@@ -84,7 +87,9 @@ def find_tagged(
     before.
     """
     standing = "m.digest = t.digest" if keys is None else "m.digest IN (t.digest, t.served)"
-    row = r.one(
+    return find(
+        r,
+        _manifest,
         f"""
         SELECT {_COLUMNS} FROM tag t
         JOIN manifest m ON m.package_id = t.package_id AND {standing}
@@ -94,7 +99,6 @@ def find_tagged(
         """,
         (storage_id, repository_id, package_key, tag, *(keys or ())),
     )
-    return None if row is None else _manifest(row)
 
 
 def manifest_size(r: Reader, package_id: int, digest: str) -> int | None:
@@ -106,12 +110,17 @@ def manifest_size(r: Reader, package_id: int, digest: str) -> int | None:
 def is_part(r: Reader, package_id: int, digest: str) -> bool:
     """Whether another manifest of the image names this one, as an index does."""
     sql = "SELECT 1 FROM manifest_ref WHERE package_id = ? AND digest = ? AND kind = 'manifest' LIMIT 1"
-    return r.one(sql, (package_id, digest)) is not None
+    return exists(r, sql, (package_id, digest))
+
+
+def has_manifest(r: Reader, package_id: int, digest: str) -> bool:
+    """Whether an image has the manifest of this digest."""
+    return exists(r, "SELECT 1 FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
 
 
 def has_manifests(r: Reader, package_id: int) -> bool:
     """Whether an image has any manifest."""
-    return r.one("SELECT 1 FROM manifest WHERE package_id = ? LIMIT 1", (package_id,)) is not None
+    return exists(r, "SELECT 1 FROM manifest WHERE package_id = ? LIMIT 1", (package_id,))
 
 
 def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: NewManifest, now_ms: int) -> bool:
@@ -223,12 +232,13 @@ def list_referrers(
     """
     wanted = tuple(artifact_types)
     narrowed = f" AND m.artifact_type IN ({marks(len(wanted))})" if wanted else ""
-    rows = r.all(
+    return every(
+        r,
+        _manifest,
         f"{_STORED} WHERE m.package_id = ? AND m.subject = ? AND m.digest > ?{narrowed}{shown(keys)} "
         "ORDER BY m.digest LIMIT ?",
         (storage_id, package_id, subject, after, *wanted, *(keys or ()), limit),
     )
-    return [_manifest(row) for row in rows]
 
 
 def list_images(
@@ -240,7 +250,8 @@ def list_images(
     With ``alone`` only those that were pushed last by their names alone, or only the others.
     """
     only = "" if alone is None else " AND alone = ?"
-    rows = r.all(
+    return column(
+        r,
         f"""
         SELECT key FROM package p
         WHERE repository_id = ? AND key > ? AND EXISTS (SELECT 1 FROM manifest m WHERE m.package_id = p.id){only}
@@ -248,7 +259,6 @@ def list_images(
         """,
         (repository_id, after, *([] if alone is None else [int(alone)]), limit),
     )
-    return [row[0] for row in rows]
 
 
 def _manifest(row: Row) -> Manifest:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.rows import exists
 
 LASTS_MS = 15 * 60_000
 FRESH_MS = 60_000  # a promise made so recently is not written anew
@@ -27,7 +28,7 @@ def since(now_ms: int) -> int:
 def is_fresh(r: Reader, package_id: int, digest: str, client: str, now_ms: int) -> bool:
     """Whether a promise need not be written anew."""
     sql = "SELECT 1 FROM promise WHERE package_id = ? AND digest = ? AND client IN (?, ?) AND made_at >= ?"
-    return r.one(sql, (package_id, digest, client, ANYBODY, now_ms - FRESH_MS)) is not None
+    return exists(r, sql, (package_id, digest, client, ANYBODY, now_ms - FRESH_MS))
 
 
 def promise(tx: Transaction, package_id: int, digest: str, client: str, now_ms: int) -> None:
@@ -69,7 +70,7 @@ def list_promised(r: Reader, package_id: int, now_ms: int) -> dict[str, int]:
 def is_promised(r: Reader, package_id: int, digest: str, now_ms: int) -> bool:
     """Whether a blob or manifest of an image is promised to anybody."""
     sql = "SELECT 1 FROM promise WHERE package_id = ? AND digest = ? AND made_at >= ? LIMIT 1"
-    return r.one(sql, (package_id, digest, since(now_ms))) is not None
+    return exists(r, sql, (package_id, digest, since(now_ms)))
 
 
 def forget_promises(tx: Transaction, now_ms: int, limit: int) -> int:

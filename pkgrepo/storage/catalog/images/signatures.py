@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.rows import column
 
 from .trust import settle
 
@@ -85,7 +86,8 @@ def note_signature(tx: Transaction, package_id: int, manifest: str, subject: str
 
 def depending_on(r: Reader, package_id: int, digest: str) -> list[str]:
     """The digests of manifests whose trust may follow from a manifest: what it signs, and what it names if trusted."""
-    rows = r.all(
+    return column(
+        r,
         """
         SELECT s.subject FROM signature s JOIN manifest m ON m.id = s.manifest_id
         WHERE m.package_id = ? AND m.digest = ?
@@ -96,7 +98,6 @@ def depending_on(r: Reader, package_id: int, digest: str) -> list[str]:
         """,
         (package_id, digest, package_id, digest),
     )
-    return [row[0] for row in rows]
 
 
 def derive_trust(tx: Transaction, package_id: int, digest: str, trusted: Collection[str]) -> TrustChange:
@@ -164,13 +165,13 @@ def mark_unverified(tx: Transaction, package_id: int, key_set: str | None = None
 
 
 def _borne(r: Reader, manifest_id: int) -> frozenset[str]:
-    rows = r.all("SELECT key_id FROM manifest_trust WHERE manifest_id = ?", (manifest_id,))
-    return frozenset(row[0] for row in rows)
+    return frozenset(column(r, "SELECT key_id FROM manifest_trust WHERE manifest_id = ?", (manifest_id,)))
 
 
 def _deserved(r: Reader, package_id: int, digest: str) -> frozenset[str]:
     """The keys of the signatures in place for a manifest, and those that the indexes bear which name it."""
-    rows = r.all(
+    found = column(
+        r,
         """
         SELECT s.key_id FROM signature s JOIN manifest m ON m.id = s.manifest_id
         WHERE s.package_id = ? AND s.subject = ? AND (
@@ -183,7 +184,7 @@ def _deserved(r: Reader, package_id: int, digest: str) -> frozenset[str]:
         """,
         (package_id, digest, BUNDLE, f"{digest.replace(':', '-')}.sig", package_id, digest),
     )
-    return frozenset(row[0] for row in rows)
+    return frozenset(found)
 
 
 def _family(r: Reader, package_id: int, digest: str) -> list[tuple[int, str]]:

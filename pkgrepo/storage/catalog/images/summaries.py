@@ -9,6 +9,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.storage.catalog.columns import at, load
+from pkgrepo.storage.catalog.rows import column, every, find, number
 
 from .linked_blobs import find_in_package
 from .trust import Keys, shown
@@ -67,14 +68,12 @@ def list_image_versions(
     """
     below = "" if before is None else "WHERE (pushed, name) < (?, ?)"
     sql = f"SELECT * FROM ({_every(keys)}) x {below} ORDER BY pushed DESC, name DESC LIMIT ?"
-    return [_version(row) for row in r.all(sql, (*_twice(package_id, keys), *(before or ()), limit))]
+    return every(r, _version, sql, (*_twice(package_id, keys), *(before or ()), limit))
 
 
 def count_image_versions(r: Reader, package_id: int, keys: Keys = None) -> int:
     """How many there are."""
-    row = r.one(f"SELECT COUNT(*) FROM ({_every(keys)}) x", _twice(package_id, keys))
-    assert row is not None
-    return int(row[0])
+    return number(r, f"SELECT COUNT(*) FROM ({_every(keys)}) x", _twice(package_id, keys))
 
 
 def find_image_version(r: Reader, package_id: int, name: str, keys: Keys = None) -> ImageVersion | None:
@@ -83,14 +82,12 @@ def find_image_version(r: Reader, package_id: int, name: str, keys: Keys = None)
         sql = f"SELECT m.digest, m.created_at, '', {_COLUMNS} FROM manifest m WHERE m.package_id = ? AND m.digest = ?"
     else:
         sql = f"{_tags(keys)} AND t.name = ?"
-    row = r.one(f"{sql}{shown(keys)}", (package_id, name, *(keys or ())))
-    return None if row is None else _version(row)
+    return find(r, _version, f"{sql}{shown(keys)}", (package_id, name, *(keys or ())))
 
 
 def tags_of_manifest(r: Reader, package_id: int, digest: str) -> list[str]:
     """Names of the tags that stand for a manifest, in order."""
-    rows = r.all("SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name", (package_id, digest))
-    return [row[0] for row in rows]
+    return column(r, "SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name", (package_id, digest))
 
 
 def image_parts(r: Reader, storage_id: int, package_id: int, digest: str) -> list[ImagePart]:

@@ -14,6 +14,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.clauses import marks
+from pkgrepo.storage.catalog.rows import column, exists
 
 MOST_INTEGER = 2**63 - 1  # of a column; later than any time
 
@@ -46,7 +47,8 @@ def shown(keys: Keys) -> str:
 
 def list_shown_tags(r: Reader, package_id: int, keys: Sequence[str], *, after: str, limit: int) -> list[str]:
     """Names of the tags by which readers get something, bytewise ordered, from after ``after``."""
-    rows = r.all(
+    return column(
+        r,
         f"""
         SELECT t.name FROM tag t WHERE t.package_id = ? AND t.name > ? AND EXISTS (
             SELECT 1 FROM manifest m
@@ -56,12 +58,12 @@ def list_shown_tags(r: Reader, package_id: int, keys: Sequence[str], *, after: s
         """,
         (package_id, after, *keys, limit),
     )
-    return [row[0] for row in rows]
 
 
 def shown_images(r: Reader, repository_id: int, keys: Sequence[str], first: str, last: str) -> list[str]:
     """Keys of the images from ``first`` to ``last`` that hold something trusted; evidence alone is no image."""
-    rows = r.all(
+    return column(
+        r,
         f"""
         SELECT p.key FROM package p WHERE p.repository_id = ? AND p.key BETWEEN ? AND ? AND EXISTS (
             SELECT 1 FROM manifest m WHERE m.package_id = p.id AND m.evidence = 0{shown(keys)}
@@ -69,7 +71,6 @@ def shown_images(r: Reader, repository_id: int, keys: Sequence[str], first: str,
         """,
         (repository_id, first, last, *keys),
     )
-    return [row[0] for row in rows]
 
 
 def find_shown_digest(r: Reader, package_id: int, tag: str, keys: Sequence[str]) -> str | None:
@@ -89,7 +90,7 @@ def find_shown_digest(r: Reader, package_id: int, tag: str, keys: Sequence[str])
 def is_shown(r: Reader, package_id: int, digest: str, keys: Sequence[str]) -> bool:
     """Whether readers see the manifest of this digest."""
     query = f"SELECT 1 FROM manifest m WHERE m.package_id = ? AND m.digest = ?{shown(keys)}"
-    return r.one(query, (package_id, digest, *keys)) is not None
+    return exists(r, query, (package_id, digest, *keys))
 
 
 def await_signature(tx: Transaction, package_id: int, digest: str, expires_ms: int, *, new: bool) -> None:
@@ -142,7 +143,8 @@ def expired_manifests(r: Reader, repository_id: int, now_ms: int, limit: int) ->
 
 def waiting_images(r: Reader, repository_id: int, until_ms: int = MOST_INTEGER) -> list[str]:
     """Keys of the images of a repository in which a manifest or a tag waits until ``until_ms`` at the longest."""
-    rows = r.all(
+    found = column(
+        r,
         """
         SELECT p.key FROM tag t JOIN package p ON p.id = t.package_id
         WHERE t.expires_at <= ? AND p.repository_id = ?
@@ -152,7 +154,7 @@ def waiting_images(r: Reader, repository_id: int, until_ms: int = MOST_INTEGER) 
         """,
         (until_ms, repository_id, until_ms, repository_id),
     )
-    return sorted(row[0] for row in rows)
+    return sorted(found)
 
 
 def release_tag(tx: Transaction, package_id: int, name: str) -> bool:
@@ -170,14 +172,15 @@ def release_tag(tx: Transaction, package_id: int, name: str) -> bool:
 
 def waiting_repositories(r: Reader) -> list[int]:
     """Catalog keys of the repositories in which anything waits for a signature."""
-    rows = r.all(
+    found = column(
+        r,
         """
         SELECT repository_id FROM manifest WHERE expires_at IS NOT NULL
         UNION
         SELECT p.repository_id FROM tag t JOIN package p ON p.id = t.package_id WHERE t.expires_at IS NOT NULL
-        """
+        """,
     )
-    return sorted(row[0] for row in rows)
+    return sorted(found)
 
 
 def wait_until(tx: Transaction, repository_id: int, expires_ms: int) -> None:

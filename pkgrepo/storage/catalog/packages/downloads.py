@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.rows import number
 
 DAY_MS = 86_400_000
 
@@ -88,6 +89,4 @@ def downloads_by_package(r: Reader, repository_id: int) -> list[tuple[str, int]]
 
 def downloads_of_package(r: Reader, package_id: int) -> int:
     """How often files of a package were sent, ever."""
-    row = r.one("SELECT COALESCE(SUM(count), 0) FROM download_count WHERE package_id = ?", (package_id,))
-    assert row is not None
-    return int(row[0])
+    return number(r, "SELECT COALESCE(SUM(count), 0) FROM download_count WHERE package_id = ?", (package_id,))

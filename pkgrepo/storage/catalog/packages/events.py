@@ -11,6 +11,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor
 from pkgrepo.storage.catalog.columns import at, dump, load
+from pkgrepo.storage.catalog.rows import every, find, number
 
 REPOSITORY_REMOVED = "repository_removed"  # its data are the uid, storage_id and name of the repository
 
@@ -73,14 +74,12 @@ def append_event(
 
 def last_seq(r: Reader) -> int:
     """The sequence number of the latest event, 0 before the first."""
-    row = r.one("SELECT MAX(seq) FROM event")
-    return 0 if row is None else row[0] or 0
+    return number(r, "SELECT MAX(seq) FROM event")
 
 
 def last_seq_of(r: Reader, repository_id: int) -> int:
     """The same of one repository."""
-    row = r.one("SELECT MAX(seq) FROM event WHERE repository_id = ?", (repository_id,))
-    return 0 if row is None else row[0] or 0
+    return number(r, "SELECT MAX(seq) FROM event WHERE repository_id = ?", (repository_id,))
 
 
 def changed_packages(r: Reader, repository_id: int, seq: int, limit: int) -> tuple[list[str], int]:
@@ -95,16 +94,14 @@ def changed_packages(r: Reader, repository_id: int, seq: int, limit: int) -> tup
 def events_after(r: Reader, seq: int, limit: int, repository_id: int | None = None) -> list[Event]:
     """Events from after ``seq``, oldest first; of one repository, or of all."""
     if repository_id is None:
-        rows = r.all(f"{_EVENT} WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit))
-    else:
-        rows = r.all(f"{_EVENT} WHERE repository_id = ? AND seq > ? ORDER BY seq LIMIT ?", (repository_id, seq, limit))
-    return [_event(row) for row in rows]
+        return every(r, _event, f"{_EVENT} WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit))
+    sql = f"{_EVENT} WHERE repository_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+    return every(r, _event, sql, (repository_id, seq, limit))
 
 
 def removal_of(r: Reader, repository_id: int) -> Event | None:
     """The event that tells of the removal of a repository, or None; reads through the events of that one."""
-    row = r.one(f"{_EVENT} WHERE repository_id = ? AND kind = ?", (repository_id, REPOSITORY_REMOVED))
-    return None if row is None else _event(row)
+    return find(r, _event, f"{_EVENT} WHERE repository_id = ? AND kind = ?", (repository_id, REPOSITORY_REMOVED))
 
 
 def removed_uids(r: Reader) -> set[str]:

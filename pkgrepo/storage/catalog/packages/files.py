@@ -5,22 +5,18 @@ from __future__ import annotations
 from pkgrepo.errors import FileBurned, FileExists
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, File, NewFile
-from pkgrepo.storage.catalog.blobs.blobs import digests
+from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, digests
 from pkgrepo.storage.catalog.columns import at, dump, load
+from pkgrepo.storage.catalog.rows import every, find
 
-from .tombstones import is_burned
+from .tombstones import LATEST, is_burned
 
 FILE = """
     SELECT f.id, f.repository_id, f.storage_id, f.path, f.package_id, f.version_id, f.sha256, f.size, b.locator,
            f.media_type, b.digests, f.attrs, f.created_at
     FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
 """
-
-# Bytes that are known to be damaged have no locator here, and no store opens an empty one.
-_FIND = f"""
-    {FILE.replace("b.locator", "CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END")}
-    WHERE f.repository_id = ? AND f.path = ?
-"""
+_FIND = f"{FILE.replace('b.locator', LOCATOR)} WHERE f.repository_id = ? AND f.path = ?"
 
 
 def find_file(r: Reader, repository_id: int, path: str) -> File | None:
@@ -29,18 +25,17 @@ def find_file(r: Reader, repository_id: int, path: str) -> File | None:
 
     When its bytes were found damaged, its locator is empty: opening that raises ``BlobMissing``.
     """
-    row = r.one(_FIND, (repository_id, path))
-    return None if row is None else to_file(row)
+    return find(r, to_file, _FIND, (repository_id, path))
 
 
 def files_of_version(r: Reader, version_id: int) -> list[File]:
     """The files of a version, by path."""
-    return [to_file(row) for row in r.all(f"{FILE} WHERE f.version_id = ? ORDER BY f.path", (version_id,))]
+    return every(r, to_file, f"{FILE} WHERE f.version_id = ? ORDER BY f.path", (version_id,))
 
 
 def files_of_package(r: Reader, package_id: int) -> list[File]:
     """The files of every version of a package, and those of none, by path."""
-    return [to_file(row) for row in r.all(f"{FILE} WHERE f.package_id = ? ORDER BY f.path", (package_id,))]
+    return every(r, to_file, f"{FILE} WHERE f.package_id = ? ORDER BY f.path", (package_id,))
 
 
 def add_file(
@@ -141,12 +136,10 @@ def remove_file(tx: Transaction, file: File, *, actor: Actor, tombstone: bool, n
     tx.execute("DELETE FROM file WHERE id = ?", (file.id,))
     if tombstone:
         tx.execute(
-            """
+            f"""
             INSERT INTO tombstone (repository_id, path, package_key, sha256, deleted_at, actor)
             VALUES (?, ?, COALESCE((SELECT key FROM package WHERE id = ?), ''), ?, ?, ?)
-            ON CONFLICT (repository_id, path) DO UPDATE
-            SET package_key = excluded.package_key, sha256 = excluded.sha256, deleted_at = excluded.deleted_at,
-                actor = excluded.actor
+            {LATEST}
             """,
             (file.repository_id, file.path, file.package_id, bytes.fromhex(file.sha256), now_ms, actor.name),
         )

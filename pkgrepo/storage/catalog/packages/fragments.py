@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.rows import column
 
 
 def put_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: str, body: bytes) -> None:
@@ -35,8 +36,9 @@ def find_fragment(r: Reader, package_id: int, kind: str, sort: bytes, key: str) 
 
 def read_fragments(r: Reader, package_id: int, kind: str) -> list[bytes]:
     """The parts of one kind, in order."""
-    rows = r.all("SELECT body FROM fragment WHERE package_id = ? AND kind = ? ORDER BY sort, key", (package_id, kind))
-    return [row[0] for row in rows]
+    return column(
+        r, "SELECT body FROM fragment WHERE package_id = ? AND kind = ? ORDER BY sort, key", (package_id, kind)
+    )
 
 
 def parts_after(r: Reader, repository_id: int, kind: str, after: str, limit: int) -> list[tuple[str, bytes | None]]:

@@ -8,6 +8,7 @@ from typing import Any
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Package
 from pkgrepo.storage.catalog.columns import at, dump, load
+from pkgrepo.storage.catalog.rows import every, find, number
 
 _PACKAGE = """
 SELECT id, repository_id, key, name, latest, serial, meta, created_at, updated_at, modified_s FROM package
@@ -16,8 +17,7 @@ SELECT id, repository_id, key, name, latest, serial, meta, created_at, updated_a
 
 def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
     """The package with this key, or None."""
-    row = r.one(f"{_PACKAGE} WHERE repository_id = ? AND key = ?", (repository_id, key))
-    return None if row is None else _package(row)
+    return find(r, _package, f"{_PACKAGE} WHERE repository_id = ? AND key = ?", (repository_id, key))
 
 
 def package_serial(r: Reader, repository_id: int, key: str) -> int | None:
@@ -87,8 +87,12 @@ def remove_package(tx: Transaction, package_id: int) -> None:
 
 def list_packages(r: Reader, repository_id: int, *, after: str = "", limit: int = 50) -> list[Package]:
     """Packages ordered by key, from after the key ``after``."""
-    rows = r.all(f"{_PACKAGE} WHERE repository_id = ? AND key > ? ORDER BY key LIMIT ?", (repository_id, after, limit))
-    return [_package(row) for row in rows]
+    return every(
+        r,
+        _package,
+        f"{_PACKAGE} WHERE repository_id = ? AND key > ? ORDER BY key LIMIT ?",
+        (repository_id, after, limit),
+    )
 
 
 def package_names(r: Reader, repository_id: int) -> list[tuple[str, str]]:
@@ -98,14 +102,13 @@ def package_names(r: Reader, repository_id: int) -> list[tuple[str, str]]:
 
 def packages_with_meta(r: Reader, repository_id: int) -> list[Package]:
     """The packages that have metadata of their own, few as a rule. Reads every row: for a reader thread."""
-    return [_package(row) for row in r.all(f"{_PACKAGE} WHERE repository_id = ? AND meta <> '{{}}'", (repository_id,))]
+    return every(r, _package, f"{_PACKAGE} WHERE repository_id = ? AND meta <> '{{}}'", (repository_id,))
 
 
 def _gone_s(r: Reader, repository_id: int, key: str) -> int:
     """When a package of this name was removed that a new one must not be taken for: Unix seconds, 0 without any."""
     sql = "SELECT MAX(deleted_at) / 1000 FROM tombstone WHERE repository_id = ? AND package_key = ?"
-    row = r.one(sql, (repository_id, key))
-    return 0 if row is None else row[0] or 0
+    return number(r, sql, (repository_id, key))
 
 
 def _package(row: Row) -> Package:

@@ -9,8 +9,9 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.model import VersionState
-from pkgrepo.storage.catalog.clauses import given, marks, narrowed, number
+from pkgrepo.storage.catalog.clauses import given, marks, narrowed
 from pkgrepo.storage.catalog.columns import LIKE, at, like
+from pkgrepo.storage.catalog.rows import every, find, number
 
 
 @frozen
@@ -87,8 +88,7 @@ _VERSION = """
 
 def find_package_summary(r: Reader, repository_id: int, key: str) -> PackageSummary | None:
     """The package with this key, or None."""
-    row = r.one(f"{_PACKAGE} WHERE p.repository_id = ? AND p.key = ?", (repository_id, key))
-    return None if row is None else _package(row)
+    return find(r, _package, f"{_PACKAGE} WHERE p.repository_id = ? AND p.key = ?", (repository_id, key))
 
 
 def list_package_summaries(
@@ -100,10 +100,12 @@ def list_package_summaries(
     ``skip`` leaves out that many before, for callers that count pages; it costs what it skips.
     """
     values = (repository_id, after, like(search.lower()) if search else None)
-    rows = r.all(
-        f"{_PACKAGE} WHERE {narrowed(_FILTERS, values)} ORDER BY p.key LIMIT ? OFFSET ?", (*given(values), limit, skip)
+    return every(
+        r,
+        _package,
+        f"{_PACKAGE} WHERE {narrowed(_FILTERS, values)} ORDER BY p.key LIMIT ? OFFSET ?",
+        (*given(values), limit, skip),
     )
-    return [_package(row) for row in rows]
 
 
 def count_packages(r: Reader, repository_id: int, search: str = "") -> int:

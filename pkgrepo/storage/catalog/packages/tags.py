@@ -9,6 +9,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, Version
 from pkgrepo.storage.catalog.columns import at
+from pkgrepo.storage.catalog.rows import column, every, find
 
 from .versions import find_version
 
@@ -30,22 +31,19 @@ _TAG = "SELECT package_id, name, version_id, digest, updated_at, actor FROM tag"
 
 def find_tag(r: Reader, package_id: int, name: str) -> Tag | None:
     """The tag of this name, or None."""
-    row = r.one(f"{_TAG} WHERE package_id = ? AND name = ?", (package_id, name))
-    return None if row is None else _tag(row)
+    return find(r, _tag, f"{_TAG} WHERE package_id = ? AND name = ?", (package_id, name))
 
 
 def list_tags(r: Reader, package_id: int, *, after: str = "", limit: int = 50) -> list[Tag]:
     """Tags ordered by name, from after the name ``after``."""
-    rows = r.all(f"{_TAG} WHERE package_id = ? AND name > ? ORDER BY name LIMIT ?", (package_id, after, limit))
-    return [_tag(row) for row in rows]
+    return every(r, _tag, f"{_TAG} WHERE package_id = ? AND name > ? ORDER BY name LIMIT ?", (package_id, after, limit))
 
 
 def list_tag_names(r: Reader, package_id: int, *, after: str, limit: int) -> list[str]:
     """The same, as names alone: an image may have tens of thousands."""
-    rows = r.all(
-        "SELECT name FROM tag WHERE package_id = ? AND name > ? ORDER BY name LIMIT ?", (package_id, after, limit)
+    return column(
+        r, "SELECT name FROM tag WHERE package_id = ? AND name > ? ORDER BY name LIMIT ?", (package_id, after, limit)
     )
-    return [row[0] for row in rows]
 
 
 def tagged_versions(r: Reader, package_id: int) -> dict[str, str]:

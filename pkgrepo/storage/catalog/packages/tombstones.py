@@ -8,6 +8,14 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.columns import LAST, at
+from pkgrepo.storage.catalog.rows import column, exists
+
+# The end of an INSERT of tombstones: the latest deletion is what a path remembers.
+LATEST = """
+    ON CONFLICT (repository_id, path) DO UPDATE
+    SET package_key = excluded.package_key, sha256 = excluded.sha256, deleted_at = excluded.deleted_at,
+        actor = excluded.actor
+"""
 
 
 @frozen
@@ -23,16 +31,16 @@ class Tombstone:
 
 def is_burned(r: Reader, repository_id: int, path: str) -> bool:
     """Whether a file that was at this path was deleted, and the path is not given out again."""
-    return r.one("SELECT 1 FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, path)) is not None
+    return exists(r, "SELECT 1 FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, path))
 
 
 def burned_below(r: Reader, repository_id: int, prefix: str, limit: int) -> list[str]:
     """Burned paths that begin with a prefix, in order."""
-    rows = r.all(
+    return column(
+        r,
         "SELECT path FROM tombstone WHERE repository_id = ? AND path >= ? AND path < ? ORDER BY path LIMIT ?",
         (repository_id, prefix, prefix + LAST, limit),
     )
-    return [row[0] for row in rows]
 
 
 def tombstones_of_package(r: Reader, repository_id: int, package_key: str) -> list[Tombstone]:
@@ -49,11 +57,11 @@ def tombstones_of_package(r: Reader, repository_id: int, package_key: str) -> li
 
 def burned_packages(r: Reader, repository_id: int) -> list[str]:
     """The keys of the packages that have tombstones, in order."""
-    rows = r.all(
+    return column(
+        r,
         "SELECT DISTINCT package_key FROM tombstone WHERE repository_id = ? AND package_key <> '' ORDER BY package_key",
         (repository_id,),
     )
-    return [row[0] for row in rows]
 
 
 def restore_tombstone(tx: Transaction, repository_id: int, tombstone: Tombstone) -> bool:

@@ -17,6 +17,8 @@ from pkgrepo.model import Actor, Package, VersionState
 from pkgrepo.storage.catalog.clauses import marks, pieces
 from pkgrepo.storage.catalog.columns import dump
 
+from .tombstones import LATEST
+
 _PLACE = "(CAST(? AS BLOB), ?)"  # of rows that PostgreSQL could not tell the types of otherwise
 
 
@@ -80,9 +82,7 @@ def burn(tx: Transaction, package_key: str, rows: Iterable[VersionRow], actor: A
             f"""
             INSERT INTO tombstone (repository_id, path, package_key, sha256, deleted_at, actor)
             SELECT repository_id, path, ?, sha256, ?, ? FROM file WHERE version_id IN ({marks(len(some))})
-            ON CONFLICT (repository_id, path) DO UPDATE
-            SET package_key = excluded.package_key, sha256 = excluded.sha256, deleted_at = excluded.deleted_at,
-                actor = excluded.actor
+            {LATEST}
             """,
             (package_key, now_ms, actor.name, *some),
         )

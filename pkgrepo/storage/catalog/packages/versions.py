@@ -7,16 +7,15 @@ from typing import Any
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, Version, VersionState
-from pkgrepo.storage.catalog.clauses import number
 from pkgrepo.storage.catalog.columns import at, dump, load
+from pkgrepo.storage.catalog.rows import column, every, find, number
 
 _VERSION = "SELECT id, package_id, key, text, sort, state, reason, meta, published_at, publisher FROM version"
 
 
 def find_version(r: Reader, package_id: int, key: str) -> Version | None:
     """The version with this key, or None."""
-    row = r.one(f"{_VERSION} WHERE package_id = ? AND key = ?", (package_id, key))
-    return None if row is None else _version(row)
+    return find(r, _version, f"{_VERSION} WHERE package_id = ? AND key = ?", (package_id, key))
 
 
 def ensure_version(
@@ -49,17 +48,17 @@ def ensure_version(
 
 def list_versions(r: Reader, package_id: int) -> list[Version]:
     """Every version in the format's order; those that sort alike by key."""
-    return [_version(row) for row in r.all(f"{_VERSION} WHERE package_id = ? ORDER BY sort, key", (package_id,))]
+    return every(r, _version, f"{_VERSION} WHERE package_id = ? ORDER BY sort, key", (package_id,))
 
 
 def version_keys(r: Reader, package_id: int) -> list[str]:
     """The key of every version, in the format's order."""
-    return [row[0] for row in r.all("SELECT key FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))]
+    return column(r, "SELECT key FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))
 
 
 def version_texts(r: Reader, package_id: int) -> list[str]:
     """How every version is written, in the format's order."""
-    return [row[0] for row in r.all("SELECT text FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))]
+    return column(r, "SELECT text FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))
 
 
 def count_versions(r: Reader, package_id: int) -> int:

@@ -9,19 +9,16 @@ from pkgrepo.errors import AlreadyExists, NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Action, Grant, Group, SubjectKind, User
 from pkgrepo.storage.catalog.columns import at, dump_words, load_actions
+from pkgrepo.storage.catalog.rows import every
 
-from .identity import bump_identity_serial, find_user, name_key
+from .identity import SUBJECT, SUBJECTS, bump_identity_serial, find_user, name_key
 
 _GROUP = "SELECT id, uid, key, name, description, created_at FROM user_group"
 
 _GROUPS_OF_USER = "(SELECT group_id FROM group_member WHERE user_id = ?)"
 
-_GRANT = """
-    SELECT p.repository_id, p.subject_kind, p.subject_id, p.actions,
-           COALESCE(a.uid, g.uid, ''), COALESCE(a.username, g.name, '')
-    FROM permission p
-    LEFT JOIN account a ON p.subject_kind = 'user' AND a.id = p.subject_id
-    LEFT JOIN user_group g ON p.subject_kind = 'group' AND g.id = p.subject_id
+_GRANT = f"""
+    SELECT s.repository_id, s.subject_kind, s.subject_id, s.actions, {SUBJECT} FROM permission s {SUBJECTS}
 """
 
 
@@ -33,7 +30,7 @@ def find_group(r: Reader, uid_or_name: str) -> Group | None:
 
 def list_groups(r: Reader, *, after: str = "", limit: int = 50) -> list[Group]:
     """Groups ordered by key, from after the key ``after``."""
-    return [_group(row) for row in r.all(f"{_GROUP} WHERE key > ? ORDER BY key LIMIT ?", (after, limit))]
+    return every(r, _group, f"{_GROUP} WHERE key > ? ORDER BY key LIMIT ?", (after, limit))
 
 
 def add_group(tx: Transaction, *, name: str, now_ms: int, description: str = "") -> Group:
@@ -91,8 +88,7 @@ def list_group_members(r: Reader, group_id: int, *, after: int = 0, limit: int =
 
 def groups_of_user(r: Reader, user_id: int) -> list[Group]:
     """The groups that a user is in, by key."""
-    rows = r.all(f"{_GROUP} WHERE id IN {_GROUPS_OF_USER} ORDER BY key", (user_id,))
-    return [_group(row) for row in rows]
+    return every(r, _group, f"{_GROUP} WHERE id IN {_GROUPS_OF_USER} ORDER BY key", (user_id,))
 
 
 def set_permission(
@@ -117,15 +113,16 @@ def set_permission(
 
 def permissions_of_user(r: Reader, user_id: int) -> list[Grant]:
     """Every grant that concerns a user: their own, and those of the groups that they are in."""
-    rows = r.all(f"{_GRANT} WHERE p.subject_kind = 'user' AND p.subject_id = ?", (user_id,))
-    rows += r.all(f"{_GRANT} WHERE p.subject_kind = 'group' AND p.subject_id IN {_GROUPS_OF_USER}", (user_id,))
-    return [_grant(row) for row in rows]
+    own = every(r, _grant, f"{_GRANT} WHERE s.subject_kind = 'user' AND s.subject_id = ?", (user_id,))
+    sql = f"{_GRANT} WHERE s.subject_kind = 'group' AND s.subject_id IN {_GROUPS_OF_USER}"
+    return own + every(r, _grant, sql, (user_id,))
 
 
 def permissions_of_repository(r: Reader, repository_id: int) -> list[Grant]:
     """Every grant in a repository, users before groups."""
-    rows = r.all(f"{_GRANT} WHERE p.repository_id = ? ORDER BY p.subject_kind DESC, p.subject_id", (repository_id,))
-    return [_grant(row) for row in rows]
+    return every(
+        r, _grant, f"{_GRANT} WHERE s.repository_id = ? ORDER BY s.subject_kind DESC, s.subject_id", (repository_id,)
+    )
 
 
 def _group(row: Row) -> Group:

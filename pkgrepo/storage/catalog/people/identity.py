@@ -16,8 +16,8 @@ from attrs import evolve
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Action, TokenKind, User, UserKind
-from pkgrepo.storage.catalog.clauses import number
 from pkgrepo.storage.catalog.columns import LIKE, at, at_or_none, dump_words, like, load_actions
+from pkgrepo.storage.catalog.rows import every, exists, find, number
 from pkgrepo.storage.catalog.server import settings
 
 SERIAL = "identity_serial"
@@ -29,6 +29,13 @@ _USER = """
 """
 
 _FOUND = f"key {LIKE} OR name {LIKE} OR email {LIKE}"
+
+# Of a row ``s`` that names a user or a group: the public id and the name, and where they are from.
+SUBJECT = "COALESCE(a.uid, g.uid, ''), COALESCE(a.username, g.name, '')"
+SUBJECTS = """
+    LEFT JOIN account a ON s.subject_kind = 'user' AND a.id = s.subject_id
+    LEFT JOIN user_group g ON s.subject_kind = 'group' AND g.id = s.subject_id
+"""
 
 
 class UserChanges(TypedDict, total=False):
@@ -61,17 +68,17 @@ def name_key(name: str) -> str:
 
 def find_user(r: Reader, user_id: int) -> User | None:
     """The user with this catalog key, or None."""
-    return _user(r.one(f"{_USER} WHERE id = ?", (user_id,)))
+    return find(r, _user, f"{_USER} WHERE id = ?", (user_id,))
 
 
 def find_user_by_name(r: Reader, username: str) -> User | None:
     """The user with this name in any case, or None."""
-    return _user(r.one(f"{_USER} WHERE key = ?", (name_key(username),)))
+    return find(r, _user, f"{_USER} WHERE key = ?", (name_key(username),))
 
 
 def find_user_by_uid(r: Reader, uid: str) -> User | None:
     """The user with this public id, or None."""
-    return _user(r.one(f"{_USER} WHERE uid = ?", (uid,)))
+    return find(r, _user, f"{_USER} WHERE uid = ?", (uid,))
 
 
 def get_user(r: Reader, user_id: int) -> User:
@@ -88,14 +95,13 @@ def get_user(r: Reader, user_id: int) -> User:
 
 def has_users(r: Reader) -> bool:
     """Whether anybody was ever added and is still there."""
-    return r.one("SELECT 1 FROM account LIMIT 1") is not None
+    return exists(r, "SELECT 1 FROM account LIMIT 1")
 
 
 def list_users(r: Reader, *, after: str = "", limit: int = 50, search: str = "") -> list[User]:
     """Users ordered by key, from after the key ``after``; ``search`` is looked for in user name, name and email."""
     found = f"AND ({_FOUND})" if search else ""
-    rows = r.all(f"{_USER} WHERE key > ? {found} ORDER BY key LIMIT ?", (after, *_searched(search), limit))
-    return [user for row in rows if (user := _user(row)) is not None]
+    return every(r, _user, f"{_USER} WHERE key > ? {found} ORDER BY key LIMIT ?", (after, *_searched(search), limit))
 
 
 def count_users(r: Reader, search: str = "") -> int:
@@ -269,9 +275,7 @@ def _standing(user: User) -> tuple[bool, ...]:
     return user.active, user.admin, user.user_manager, user.system_manager
 
 
-def _user(row: Row | None) -> User | None:
-    if row is None:
-        return None
+def _user(row: Row) -> User:
     return User(
         id=row[0],
         uid=row[1],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.rows import number
 
 from .identity import name_key
 
@@ -31,8 +32,7 @@ def add_unlock(tx: Transaction, *, username: str = "", address: str = "", now_ms
 
 def newest_unlock(r: Reader) -> int:
     """The id of the newest one, 0 when there is none."""
-    row = r.one("SELECT max(id) FROM login_unlock")
-    return 0 if row is None or row[0] is None else int(row[0])
+    return number(r, "SELECT max(id) FROM login_unlock")
 
 
 def unlocks_after(r: Reader, id: int) -> list[LoginUnlock]:

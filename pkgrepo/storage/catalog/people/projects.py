@@ -13,20 +13,17 @@ from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
 from pkgrepo.storage.catalog.clauses import given, narrowed
 from pkgrepo.storage.catalog.columns import at
+from pkgrepo.storage.catalog.rows import every, find
 
-from .identity import bump_identity_serial, name_key
+from .identity import SUBJECT, SUBJECTS, bump_identity_serial, name_key
 
 _PROJECT = "SELECT id, uid, key, name, description, visibility, quota, created_at, updated_at FROM project"
 
 _BINDING = "SELECT repository_id, pattern, project_id FROM project_binding"
 _OF = ("project_id = ?", "repository_id = ?")
 
-_MEMBER = """
-    SELECT m.project_id, m.subject_kind, m.subject_id, m.role,
-           COALESCE(a.uid, g.uid, ''), COALESCE(a.username, g.name, '')
-    FROM project_member m
-    LEFT JOIN account a ON m.subject_kind = 'user' AND a.id = m.subject_id
-    LEFT JOIN user_group g ON m.subject_kind = 'group' AND g.id = m.subject_id
+_MEMBER = f"""
+    SELECT s.project_id, s.subject_kind, s.subject_id, s.role, {SUBJECT} FROM project_member s {SUBJECTS}
 """
 
 
@@ -41,9 +38,8 @@ class ProjectChanges(TypedDict, total=False):
 
 def find_project(r: Reader, uid_or_key: str) -> Project | None:
     """The project with this public id, or this key in any case, or None."""
-    return _project(
-        r.one(f"{_PROJECT} WHERE uid = ?", (uid_or_key,)) or r.one(f"{_PROJECT} WHERE key = ?", (name_key(uid_or_key),))
-    )
+    by_uid = find(r, _project, f"{_PROJECT} WHERE uid = ?", (uid_or_key,))
+    return by_uid or find(r, _project, f"{_PROJECT} WHERE key = ?", (name_key(uid_or_key),))
 
 
 def get_project(r: Reader, project_id: int) -> Project:
@@ -52,7 +48,7 @@ def get_project(r: Reader, project_id: int) -> Project:
 
     :raises NotFound: there is none
     """
-    project = _project(r.one(f"{_PROJECT} WHERE id = ?", (project_id,)))
+    project = find(r, _project, f"{_PROJECT} WHERE id = ?", (project_id,))
     if project is None:
         raise NotFound("project", str(project_id))
     return project
@@ -60,8 +56,7 @@ def get_project(r: Reader, project_id: int) -> Project:
 
 def list_projects(r: Reader, *, after: str = "", limit: int = 50) -> list[Project]:
     """Projects ordered by key, from after the key ``after``."""
-    rows = r.all(f"{_PROJECT} WHERE key > ? ORDER BY key LIMIT ?", (after, limit))
-    return [project for row in rows if (project := _project(row)) is not None]
+    return every(r, _project, f"{_PROJECT} WHERE key > ? ORDER BY key LIMIT ?", (after, limit))
 
 
 def add_project(
@@ -143,7 +138,7 @@ def set_project_member(
 
 def list_project_members(r: Reader, project_id: int) -> list[ProjectMember]:
     """A project's members, users before groups."""
-    rows = r.all(f"{_MEMBER} WHERE m.project_id = ? ORDER BY m.subject_kind DESC, m.subject_id", (project_id,))
+    rows = r.all(f"{_MEMBER} WHERE s.project_id = ? ORDER BY s.subject_kind DESC, s.subject_id", (project_id,))
     return [
         ProjectMember(
             project_id=row[0],
@@ -229,7 +224,7 @@ def owning_project(
             return get_project(r, row[0])
     if project_key is None:
         return None
-    return _project(r.one(f"{_PROJECT} WHERE key = ?", (name_key(project_key),)))
+    return find(r, _project, f"{_PROJECT} WHERE key = ?", (name_key(project_key),))
 
 
 def claim_names(
@@ -248,9 +243,7 @@ def claim_names(
     return project
 
 
-def _project(row: Row | None) -> Project | None:
-    if row is None:
-        return None
+def _project(row: Row) -> Project:
     return Project(
         id=row[0],
         uid=row[1],

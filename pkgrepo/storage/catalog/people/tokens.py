@@ -11,8 +11,8 @@ from attrs import evolve
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Action, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
-from pkgrepo.storage.catalog.clauses import number
 from pkgrepo.storage.catalog.columns import at, at_or_none, dump, dump_words, load, to_ms
+from pkgrepo.storage.catalog.rows import every, find, number
 
 from .identity import bump_generation, bump_identity_serial
 
@@ -77,17 +77,17 @@ def add_token(
 
 def find_token(r: Reader, token_id: int) -> Token | None:
     """The token with this catalog key, valid or not, or None."""
-    return _token(r.one(f"{_SELECT} WHERE id = ?", (token_id,)))
+    return find(r, _token, f"{_SELECT} WHERE id = ?", (token_id,))
 
 
 def find_token_by_uid(r: Reader, uid: str) -> Token | None:
     """The token with this public id, valid or not, or None."""
-    return _token(r.one(f"{_SELECT} WHERE uid = ?", (uid,)))
+    return find(r, _token, f"{_SELECT} WHERE uid = ?", (uid,))
 
 
 def find_token_by_hash(r: Reader, hash: bytes) -> Token | None:
     """The token whose text has this sha256, valid or not, or None."""
-    return _token(r.one(f"{_SELECT} WHERE hash = ?", (hash,)))
+    return find(r, _token, f"{_SELECT} WHERE hash = ?", (hash,))
 
 
 def get_token(r: Reader, token_id: int) -> Token:
@@ -104,8 +104,7 @@ def get_token(r: Reader, token_id: int) -> Token:
 
 def list_tokens(r: Reader, user_id: int, *, after: int = 0, limit: int = 50) -> list[Token]:
     """A user's tokens ordered by id, from after the id ``after``, revoked ones too."""
-    rows = r.all(f"{_SELECT} WHERE id > ? AND user_id = ? ORDER BY id LIMIT ?", (after, user_id, limit))
-    return [token for row in rows if (token := _token(row)) is not None]
+    return every(r, _token, f"{_SELECT} WHERE id > ? AND user_id = ? ORDER BY id LIMIT ?", (after, user_id, limit))
 
 
 def count_tokens(r: Reader, user_id: int) -> int:
@@ -194,9 +193,7 @@ def _limits(columns: Sequence[Any]) -> TokenLimits:
     )
 
 
-def _token(row: Row | None) -> Token | None:
-    if row is None:
-        return None
+def _token(row: Row) -> Token:
     return Token(
         id=row[0],
         uid=row[1],

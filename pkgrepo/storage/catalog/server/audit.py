@@ -15,6 +15,7 @@ from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, AuditEntry
 from pkgrepo.storage.catalog.clauses import given, narrowed
 from pkgrepo.storage.catalog.columns import LAST, at, dump, load
+from pkgrepo.storage.catalog.rows import every
 
 OK = "ok"
 
@@ -140,8 +141,9 @@ def list_audit(
         from_ms,
         to_ms,
     )
-    rows = r.all(f"{_ENTRY} WHERE {narrowed(_FILTERS, values)} ORDER BY seq DESC LIMIT ?", (*given(values), limit))
-    return [_entry(row) for row in rows]
+    return every(
+        r, _entry, f"{_ENTRY} WHERE {narrowed(_FILTERS, values)} ORDER BY seq DESC LIMIT ?", (*given(values), limit)
+    )
 
 
 def _entry(row: Row) -> AuditEntry:

@@ -24,6 +24,7 @@ from attrs import define, frozen
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.storage.catalog.columns import at, dump, load
+from pkgrepo.storage.catalog.rows import find
 
 KEPT_MS = 7 * 86_400_000  # an ended job can be asked for so long
 
@@ -119,8 +120,7 @@ def end_job(tx: Transaction, uid: str, holder: str, state: str, result: Mapping[
 
 def find_job(r: Reader, uid: str) -> Job | None:
     """The job of this id, or None."""
-    row = r.one(f"{_JOB} WHERE uid = ?", (uid,))
-    return None if row is None else _job(row)
+    return find(r, _job, f"{_JOB} WHERE uid = ?", (uid,))
 
 
 def get_job(r: Reader, uid: str) -> Job:
@@ -132,8 +132,7 @@ def get_job(r: Reader, uid: str) -> Job:
 
 def last_job(r: Reader, kind: str, key: str) -> Job | None:
     """The job of this kind and key that began last, or None."""
-    row = r.one(f"{_JOB} WHERE kind = ? AND key = ? ORDER BY id DESC LIMIT 1", (kind, key))
-    return None if row is None else _job(row)
+    return find(r, _job, f"{_JOB} WHERE kind = ? AND key = ? ORDER BY id DESC LIMIT 1", (kind, key))
 
 
 def _job(row: Row) -> Job:

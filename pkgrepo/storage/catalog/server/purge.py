@@ -7,43 +7,32 @@ Blobs are left to garbage collection. Events, audit lines and the download log s
 from __future__ import annotations
 
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
+from pkgrepo.storage.catalog.rows import column
 
 BATCH = 500  # rows a command; some milliseconds of the writer
 
+
+def _some(table: str, key: str, owner: str) -> str:
+    """A statement that removes rows of an owner: its parameters are the owner, and how many rows at most."""
+    return f"DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {owner} = ? LIMIT ?)"
+
+
 # Children before parents, so that no statement cascades into more rows than it counts.
 _OF_PACKAGE = (
-    "DELETE FROM file WHERE id IN (SELECT id FROM file WHERE package_id = ? LIMIT ?)",
-    "DELETE FROM manifest WHERE id IN (SELECT id FROM manifest WHERE package_id = ? LIMIT ?)",
-    "DELETE FROM version WHERE id IN (SELECT id FROM version WHERE package_id = ? LIMIT ?)",
-    """
-    DELETE FROM fragment WHERE (package_id, kind, sort, key) IN
-        (SELECT package_id, kind, sort, key FROM fragment WHERE package_id = ? LIMIT ?)
-    """,
-    """
-    DELETE FROM package_blob WHERE (package_id, sha256) IN
-        (SELECT package_id, sha256 FROM package_blob WHERE package_id = ? LIMIT ?)
-    """,
-    """
-    DELETE FROM promise WHERE (package_id, digest, client) IN
-        (SELECT package_id, digest, client FROM promise WHERE package_id = ? LIMIT ?)
-    """,
-    "DELETE FROM tag WHERE (package_id, name) IN (SELECT package_id, name FROM tag WHERE package_id = ? LIMIT ?)",
+    _some("file", "id", "package_id"),
+    _some("manifest", "id", "package_id"),
+    _some("version", "id", "package_id"),
+    _some("fragment", "package_id, kind, sort, key", "package_id"),
+    _some("package_blob", "package_id, sha256", "package_id"),
+    _some("promise", "package_id, digest, client", "package_id"),
+    _some("tag", "package_id, name", "package_id"),
 )
 _OF_REPOSITORY = (
-    """
-    DELETE FROM cache_entry WHERE (repository_id, route, path) IN
-        (SELECT repository_id, route, path FROM cache_entry WHERE repository_id = ? LIMIT ?)
-    """,
-    "DELETE FROM file WHERE id IN (SELECT id FROM file WHERE repository_id = ? LIMIT ?)",
-    """
-    DELETE FROM tombstone WHERE (repository_id, path) IN
-        (SELECT repository_id, path FROM tombstone WHERE repository_id = ? LIMIT ?)
-    """,
-    "DELETE FROM upload WHERE uid IN (SELECT uid FROM upload WHERE repository_id = ? LIMIT ?)",
-    """
-    DELETE FROM download_count WHERE (kind, item_id, day) IN
-        (SELECT kind, item_id, day FROM download_count WHERE repository_id = ? LIMIT ?)
-    """,
+    _some("cache_entry", "repository_id, route, path", "repository_id"),
+    _some("file", "id", "repository_id"),
+    _some("tombstone", "repository_id, path", "repository_id"),
+    _some("upload", "uid", "repository_id"),
+    _some("download_count", "kind, item_id, day", "repository_id"),
 )
 
 
@@ -62,11 +51,11 @@ async def purge_due(catalog: ICatalog, before_ms: int) -> int:
 
 def due_repositories(r: Reader, before_ms: int) -> list[int]:
     """Catalog keys of the repositories that were removed for good, or before ``before_ms``."""
-    rows = r.all(
+    return column(
+        r,
         "SELECT id FROM repository WHERE deleted_at IS NOT NULL AND (purge = 1 OR deleted_at < ?) ORDER BY id",
         (before_ms,),
     )
-    return [row[0] for row in rows]
 
 
 def purge_repository(tx: Transaction, repository_id: int, limit: int = BATCH) -> bool:

@@ -23,6 +23,7 @@ from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, append_event
+from pkgrepo.storage.catalog.rows import every, find, number
 
 from .settings import CONFIG_SERIAL, config_changed, get
 
@@ -57,19 +58,17 @@ def config_serial(r: Reader) -> int:
 
 def all_repositories(r: Reader) -> list[Repository]:
     """Every repository, by path."""
-    return [_repository(row) for row in r.all(f"{_REPOSITORY} ORDER BY s.key, r.key")]
+    return every(r, _repository, f"{_REPOSITORY} ORDER BY s.key, r.key")
 
 
 def find_repository(r: Reader, uid: str) -> Repository | None:
     """The repository with this public id, or None."""
-    row = r.one(f"{_REPOSITORY} AND r.uid = ?", (uid,))
-    return None if row is None else _repository(row)
+    return find(r, _repository, f"{_REPOSITORY} AND r.uid = ?", (uid,))
 
 
 def find_by_path(r: Reader, storage_key: str, key: str) -> Repository | None:
     """The repository with this key in the storage with that key, or None."""
-    row = r.one(f"{_REPOSITORY} AND s.key = ? AND r.key = ?", (storage_key, key))
-    return None if row is None else _repository(row)
+    return find(r, _repository, f"{_REPOSITORY} AND s.key = ? AND r.key = ?", (storage_key, key))
 
 
 def get_repository(r: Reader, repository_id: int) -> Repository:
@@ -214,8 +213,7 @@ def names_changed(tx: Transaction, repository_id: int) -> None:
 
 def names_serial(r: Reader, repository_id: int) -> int:
     """A number that grows whenever the set of package names changes; 0 where there is no such repository."""
-    row = r.one("SELECT names_serial FROM repository WHERE id = ?", (repository_id,))
-    return 0 if row is None else int(row[0])
+    return number(r, "SELECT names_serial FROM repository WHERE id = ?", (repository_id,))
 
 
 def add_usage(tx: Transaction, repository_id: int, bytes_delta: int, packages_delta: int) -> None:

@@ -6,6 +6,7 @@ import secrets
 import uuid
 
 from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.rows import number
 
 CONFIG_SERIAL = "config_serial"
 SERVER_UID = "server_uid"
@@ -43,7 +44,8 @@ def server_uid(r: Reader) -> str | None:
 
 def grow(tx: Transaction, key: str) -> int:
     """Add one to the serial under a key, which starts at nought; the new value."""
-    row = tx.one(
+    return number(
+        tx,
         """
         INSERT INTO setting (key, value) VALUES (?, '1')
         ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(setting.value AS BIGINT) + 1 AS TEXT)
@@ -51,8 +53,6 @@ def grow(tx: Transaction, key: str) -> int:
         """,
         (key,),
     )
-    assert row is not None
-    return int(row[0])
 
 
 def config_changed(tx: Transaction) -> None:

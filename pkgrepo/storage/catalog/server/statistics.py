@@ -11,6 +11,7 @@ from pkgrepo.storage.catalog.blobs.gc import unreferenced
 from pkgrepo.storage.catalog.blobs.uploads import unfinished_uploads
 from pkgrepo.storage.catalog.packages.downloads import DAY_MS
 from pkgrepo.storage.catalog.packages.events import last_activity
+from pkgrepo.storage.catalog.rows import number
 
 TOP = 10  # packages in a list of the largest
 
@@ -76,7 +77,7 @@ def repository_figures(r: Reader, storage_id: int, repository_id: int, now_ms: i
         manifests=_count(r, "manifest WHERE repository_id = ?", repository_id),
         blobs=blobs,
         stored=stored,
-        logical=_number(r, "SELECT bytes_used FROM repository WHERE id = ?", repository_id),
+        logical=number(r, "SELECT bytes_used FROM repository WHERE id = ?", (repository_id,)),
         shared=shared,
         unreferenced=unreferenced(r, storage_id)[1] + _loose(r, storage_id, repository_id),
         pending_uploads=unfinished_uploads(r, repository_id, now_ms)[0],
@@ -111,7 +112,8 @@ def _blobs(r: Reader, storage_id: int, repository_id: int) -> tuple[int, int, in
 
 def _loose(r: Reader, storage_id: int, repository_id: int) -> int:
     """Bytes of the blobs of images to which no manifest of theirs refers."""
-    row = r.one(
+    return number(
+        r,
         """
         SELECT COALESCE(SUM(b.size), 0) FROM package p
         JOIN package_blob x ON x.package_id = p.id
@@ -123,18 +125,16 @@ def _loose(r: Reader, storage_id: int, repository_id: int) -> int:
         """,
         (storage_id, repository_id),
     )
-    assert row is not None
-    return int(row[0])
 
 
 def _downloads(r: Reader, repository_id: int, from_day: int) -> int:
     sql = "SELECT COALESCE(SUM(count), 0) FROM download_count WHERE repository_id = ? AND day >= ?"
-    return _number(r, sql, repository_id, from_day)
+    return number(r, sql, (repository_id, from_day))
 
 
 def _uploads(r: Reader, repository_id: int, since_ms: int) -> int:
     sql = "SELECT COUNT(*) FROM event WHERE repository_id = ? AND kind = 'published' AND at >= ?"
-    return _number(r, sql, repository_id, since_ms)
+    return number(r, sql, (repository_id, since_ms))
 
 
 def _top(r: Reader, repository_id: int) -> tuple[TopPackage, ...]:
@@ -156,7 +156,7 @@ def _top(r: Reader, repository_id: int) -> tuple[TopPackage, ...]:
             name=name,
             tags=tags,
             versions=versions,
-            downloads=_number(r, "SELECT COALESCE(SUM(count), 0) FROM download_count WHERE package_id = ?", id_),
+            downloads=number(r, "SELECT COALESCE(SUM(count), 0) FROM download_count WHERE package_id = ?", (id_,)),
             size=_size(r, id_),
         )
         for name, tags, versions, id_ in rows
@@ -171,13 +171,8 @@ def _size(r: Reader, package_id: int) -> int:
                JOIN package p ON p.id = x.package_id JOIN repository r ON r.id = p.repository_id
                JOIN blob b ON b.storage_id = r.storage_id AND b.sha256 = x.sha256 WHERE x.package_id = ?)
     """
-    return _number(r, sql, package_id, package_id, package_id)
+    return number(r, sql, (package_id, package_id, package_id))
 
 
 def _count(r: Reader, rest: str, key: int) -> int:
-    return _number(r, f"SELECT COUNT(*) FROM {rest}", key)
-
-
-def _number(r: Reader, sql: str, *parameters: int) -> int:
-    row = r.one(sql, parameters)
-    return 0 if row is None else int(row[0])
+    return number(r, f"SELECT COUNT(*) FROM {rest}", (key,))

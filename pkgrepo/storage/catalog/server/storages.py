@@ -12,6 +12,7 @@ from pkgrepo.errors import AlreadyExists, Conflict, NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Storage
 from pkgrepo.storage.catalog.columns import at, dump, load
+from pkgrepo.storage.catalog.rows import column, every
 
 from . import layout_pending
 from .settings import config_changed
@@ -34,7 +35,7 @@ def storage_key(name: str) -> str:
 
 def list_storages(r: Reader) -> list[Storage]:
     """Every storage, by name."""
-    return [_storage(row) for row in r.all(f"{_STORAGE} ORDER BY key")]
+    return every(r, _storage, f"{_STORAGE} ORDER BY key")
 
 
 def find_storage(r: Reader, uid_or_name: str) -> Storage | None:
@@ -96,7 +97,7 @@ def update_storage(tx: Transaction, storage_id: int, *, now_ms: int, **changes: 
         (after.name, key, dump(after.settings), int(after.active), now_ms, storage_id),
     )
     if after.readable_layout != before.readable_layout:
-        ids = [row[0] for row in tx.all("SELECT id FROM repository WHERE storage_id = ?", (storage_id,))]
+        ids = column(tx, "SELECT id FROM repository WHERE storage_id = ?", (storage_id,))
         (layout_pending.add_packages if after.readable_layout else layout_pending.forget_packages)(tx, ids)
     config_changed(tx)
     return get_storage(tx, storage_id)
