@@ -1,9 +1,9 @@
 """
-Every SQL text that the program runs, found in its source.
+Collects every SQL statement of the program from its source.
 
 Queries and commands run SQL by the methods of a parameter that is annotated ``Reader`` or ``Transaction``, or by a
-function of the program that has a parameter ``sql``. Each such call is looked at, and its SQL is worked out without
-running what it is in:
+function of the program that has a parameter ``sql``. The SQL of each such call is evaluated, without running the
+function that it is in:
 
 =========================================  ===================================================================
 the SQL, or a part of it, is               it stands for
@@ -19,7 +19,7 @@ a parameter of the function                what every caller gives for it
 a call of another function of the program  what that returns, called with every sample of its parameters' types
 =========================================  ===================================================================
 
-Anything else cannot be worked out, and is an error: nothing is left out.
+Anything else is an error, so that no statement is left out.
 """
 
 from __future__ import annotations

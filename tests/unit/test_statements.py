@@ -1,4 +1,4 @@
-"""What finds the statements of the program leaves none out: it says so where it cannot tell one."""
+"""The collection of SQL statements is complete: where it cannot evaluate one, it reports an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tests.support.statements import find_statements, load_sources
 
 HEAD = """
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.clauses import marks, narrowed, number
+from pkgrepo.storage.catalog.clauses import marks, narrowed
+from pkgrepo.storage.catalog.rows import number
 COLUMNS = "a, b"
 BY = {"a": "SELECT 1", "b": "SELECT 2"}
 CONDITIONS = ("a = ?", "b = ?")
@@ -82,4 +83,4 @@ def test_what_callers_give_is_followed(found):
 
 def test_an_error_names_the_place(found):
     _, (error,) = found("def query(r: Reader, which):\n    r.one(which())\n")
-    assert error.startswith("pkgrepo_sample/__init__.py:8: ")
+    assert error.startswith("pkgrepo_sample/__init__.py:9: ")

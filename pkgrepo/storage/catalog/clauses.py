@@ -1,9 +1,4 @@
-"""
-Parts of statements that depend on what is asked for.
-
-A test works out every statement of the program from the source and has both engines prepare it. So SQL is put together
-from literals, constants of its module, ``if`` expressions, and calls of functions such as these.
-"""
+"""Parts of statements that depend on the arguments of a query: placeholders and optional conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What queries make of their rows: a value or none, a list of values, a column, a number."""
+"""Run a query and convert its rows: to a value or None, a list of values, a column, a number."""
 
 from __future__ import annotations
 

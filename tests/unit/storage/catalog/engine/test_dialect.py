@@ -12,7 +12,7 @@ from pkgrepo.storage.catalog.engine.dialect import schema_to_postgresql, to_post
         ("SELECT likes, CAST(? AS BLOB)", "SELECT likes, CAST($1 AS BYTEA)"),
     ],
 )
-def test_a_statement_is_said_in_postgresqls_words(sql, expected):
+def test_a_statement_is_translated(sql, expected):
     assert to_postgresql(sql) == expected
 
 
@@ -28,5 +28,5 @@ def test_a_statement_is_said_in_postgresqls_words(sql, expected):
         ("a TEXT DEFAULT 'TEXT' -- any TEXT", "a TEXT COLLATE \"C\" DEFAULT 'TEXT' -- any TEXT"),
     ],
 )
-def test_a_migration_is_said_in_postgresqls_words(sql, expected):
+def test_a_migration_is_translated(sql, expected):
     assert schema_to_postgresql(sql) == expected
