@@ -1,4 +1,4 @@
-"""Holding a server's data against what it promised, from outside."""
+"""Checks the data folder of a server from outside."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Data:
         self.layout = self.store / "repositories"
 
     def copies(self) -> dict[str, Path]:
-        """Every copy in the store, by locator."""
+        """Return all copies in the store, by locator."""
         return {p.relative_to(self.blobs).as_posix(): p for p in self.blobs.rglob("*") if p.is_file()}
 
     def damaged(self) -> list[str]:
-        """The locators of copies whose bytes are not what their name says."""
+        """Return the locators of copies whose bytes have another digest."""
         return [name for name, path in self.copies().items() if sha256_of(path) != name[3:67]]
 
     def named(self) -> set[str]:
-        """The locators that rows of the catalog name."""
+        """Return the locators in rows of the catalog."""
         return {row[0] for row in self.rows("SELECT locator FROM blob")}
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
-        """What a query of the catalog gives, beside a running server or after it."""
+        """Run a query on the catalog; a server may be running."""
         connection = apsw.Connection(str(self.folder / "pkgrepo.db"))
         try:
             return list(connection.execute(sql))
@@ -47,29 +47,29 @@ class Data:
             connection.close()
 
     def shown(self) -> set[str]:
-        """Every path of the readable layout, temporaries too, but not its mark."""
+        """Return all paths of the readable layout, with temporaries, without the marker."""
         found = {p.relative_to(self.layout).as_posix() for p in self.layout.rglob("*") if p.is_file()}
         return found - {MARKER}
 
     def is_in_step(self) -> bool:
-        """Whether the readable layout shows all that has happened."""
+        """Whether the readable layout is up to date."""
         last = self.rows("SELECT COALESCE(MAX(seq), 0) FROM event")[0][0]
         return self.rows("SELECT value FROM setting WHERE key = 'readable_layout_cursor'") == [(str(last),)]
 
     def forget_catalog(self) -> None:
-        """Lose the database."""
+        """Delete the database."""
         for path in self.folder.glob("pkgrepo.db*"):
             path.unlink()
 
 
 def wait_for(true: Callable[[], bool], server: ServerProcess) -> None:
-    """Ask the server for something until a thing is so; the test's time limit ends a vain wait."""
+    """Send requests to the server until a condition holds; the test's time limit ends the wait."""
     while not true():
         assert requests.get(server.url + "/", timeout=PATIENCE_S).status_code == 200
 
 
 def stop_in_step(server: ServerProcess, data: Data) -> int:
-    """Stop a server once its readable layout shows everything; its exit status."""
+    """Stop a server when its readable layout is up to date. Returns its exit status."""
     wait_for(data.is_in_step, server)
     return server.stop()
 
@@ -80,7 +80,7 @@ def sha256_of(path: Path) -> str:
 
 
 def tree(*folders: Path) -> dict[str, str | None]:
-    """Every folder (None) and every file (its digest) below some folders."""
+    """Return all folders (None) and files (digest) below some folders."""
     return {
         str(path): sha256_of(path) if path.is_file() else None
         for folder in folders
@@ -89,7 +89,7 @@ def tree(*folders: Path) -> dict[str, str | None]:
 
 
 def pkgrepo(data: Data, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """A run of the administrator's command on that data, its output not a terminal."""
+    """Run the administrator's command on that data, with output that is no terminal."""
     variables = {"PYTHONPATH": str(ROOT), "PKGREPO_DATA__DIR": str(data.folder), **(environ or {})}
     return subprocess.run(
         [sys.executable, "-c", "from pkgrepo.cli import main; main()", *arguments],

@@ -1,4 +1,4 @@
-"""Whether a store keeps what it promised, after whatever happened to it."""
+"""Checks that a store still has everything that it acknowledged, after a crash or a disk error."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def start_child(root: Path, kind: str, *more: str, prefix: Iterable[str] = ()) -
 
 
 def read_promises(lines: Iterable[bytes]) -> list[dict]:
-    """What a child said; a last line that the kill cut off was no promise."""
+    """Return the acknowledgements that a child printed, without an incomplete last line."""
     return [json.loads(line) for line in lines if line.endswith(b"\n")]
 
 
 async def assert_promises_kept(store, promises: Iterable[dict]) -> None:
-    """Every committed blob is whole, every suspended upload goes on, and every visible blob is what its name says."""
+    """Check that committed blobs are complete, suspended uploads resume, and blobs match their locators."""
     for promise in promises:
         if "locator" in promise:
             blob = store.open(promise["locator"])
@@ -34,12 +34,12 @@ async def assert_promises_kept(store, promises: Iterable[dict]) -> None:
             assert (len(body), hashlib.sha256(body).hexdigest()) == (promise["size"], promise["sha256"])
         elif "upload" in promise:
             async with await store.resume(promise["upload"], promise["state"].encode()) as upload:
-                upload.write(b"tail")  # so that the file is read and compared with what the state says of it
+                upload.write(b"tail")  # so that the file is read again and compared with the state
                 assert (await upload.commit()).size == promise["size"] + 4
 
 
 async def assert_visible_is_whole(store) -> int:
-    """Every copy that ``scan`` shows has the content its name says; how many there are."""
+    """Check that every listed copy matches its locator. Returns their number."""
     count, after = 0, ""
     while page := await store.scan(after):
         for locator, size, _ in page:

@@ -1,8 +1,8 @@
 """
-A process that fills a store until it is killed, and says what it was promised.
+A process that writes into a store until it is killed, and prints what was acknowledged.
 
 ``python -m tests.support.blob_child ROOT unnamed|named`` writes one JSON line to standard output for every ``commit``
-or ``suspend`` that returned, and ends by itself after as many as a third argument says.
+or ``suspend`` that returned. A third argument is the number of blobs after which it ends.
 """
 
 from __future__ import annotations

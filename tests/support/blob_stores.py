@@ -13,7 +13,7 @@ from pkgrepo.storage.pools import Pools
 
 
 class FilesystemCase:
-    """Filesystem stores over one directory, as several workers would have them; ``unnamed`` is about temporaries."""
+    """Filesystem stores over one directory, like those of several workers; ``unnamed`` allows unnamed files."""
 
     def __init__(self, root: Path, *, unnamed: bool = True) -> None:
         self.root = root
@@ -25,7 +25,7 @@ class FilesystemCase:
         return await self.another()
 
     async def another(self) -> FilesystemBlobStore:
-        """A further store object on the same storage: another worker."""
+        """Return another store object on the same storage, like that of another worker."""
         store = FilesystemBlobStore(self.root, name="main", pools=self.pools, low_water=0)
         await store.start()
         store._unnamed = store._unnamed and self.unnamed
@@ -36,8 +36,8 @@ class FilesystemCase:
 
 
 def open_descriptors() -> set[str]:
-    """What this process has open, as far as it concerns blobs."""
-    gc.collect()  # what a caught exception still refers to
+    """Return the open files of this process that belong to the store."""
+    gc.collect()  # objects that a caught exception still refers to
     found = set()
     for name in os.listdir("/proc/self/fd"):
         try:

@@ -1,4 +1,4 @@
-"""A catalog in memory, for tests of what runs over one."""
+"""A catalog in memory, for tests of code that uses one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pkgrepo.storage.catalog.engine.schema import load_migrations
 
 
 class MemoryTransaction:
-    """Both protocols over one connection."""
+    """A ``Reader`` and a ``Transaction`` over one connection."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
@@ -69,7 +69,7 @@ class MemoryCatalog:
         return self.do(command, *args, **kwargs)
 
     def do(self, command: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """``write`` for tests that set the scene without waiting."""
+        """Run a command without waiting."""
         with self.tx.connection:
             result = command(self.tx, *args, **kwargs)
         self.commits += 1
@@ -77,7 +77,7 @@ class MemoryCatalog:
 
 
 class HeldCatalog(MemoryCatalog):
-    """A catalog whose writes are done at once, but while ``holds`` is set answered only when the test says so."""
+    """A catalog that delays the answers of writes while ``holds`` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class HeldCatalog(MemoryCatalog):
         return result
 
     def let_go(self) -> None:
-        """Answer what was held, and hold nothing more."""
+        """Answer the delayed writes, and stop delaying."""
         held, self._held, self.holds = self._held, [], False
         for each in held:
             each.callback(None)
@@ -105,7 +105,7 @@ def add_repository(catalog: MemoryCatalog, repository_id: int, *, format: str = 
 
 
 def insert_repository(tx: Transaction, repository_id: int, format: str) -> None:
-    """The same as a command, for any catalog."""
+    """The same as a write command, for any catalog."""
     tx.execute(
         """
         INSERT INTO storage (id, uid, name, key, kind, created_at, updated_at)

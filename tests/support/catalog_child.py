@@ -1,5 +1,5 @@
 """
-A process that publishes into a catalog until it is killed, and says what it was promised.
+A process that publishes into a catalog until it is killed, and prints what was acknowledged.
 
 ``python -m tests.support.catalog_child ROOT NAME`` writes one JSON line to standard output for every write that was
 answered: the path of the file, or the error. With a further argument a publisher ends at its first error.
@@ -35,7 +35,7 @@ def ensure_repository(tx: Transaction) -> Repository:
 
 
 def publish_whole(tx: Transaction, repository: Repository, path: str) -> None:
-    """Rows in several tables that belong together."""
+    """Add related rows to several tables."""
     file = publish(tx, repository, path, package=path.split("/", maxsplit=1)[0], version=path)
     repositories.bump_serial(tx, repository.id)
     repositories.add_usage(tx, repository.id, file.size, 0)
@@ -76,7 +76,7 @@ async def main() -> None:
         consumeErrors=True,
     )
     say(ended=True)
-    await Deferred()  # until somebody kills the process
+    await Deferred()  # until the process is killed
 
 
 if __name__ == "__main__":

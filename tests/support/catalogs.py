@@ -1,4 +1,4 @@
-"""The catalog engines that the contract suite and the fault tests run against, and rows to begin with."""
+"""The catalog engines for the contract suite and the fault tests, and functions that add rows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NOW = 1_800_000_000_000
 
 
 class SqliteCase:
-    """SQLite catalogs over one file, as several workers would have them."""
+    """SQLite catalogs over one file, like those of several workers."""
 
     def __init__(self, root: Path) -> None:
         self.path = root / "catalog" / "pkgrepo.db"
         self.started: list[SqliteCatalog] = []
 
     async def another(self) -> Any:
-        """A started catalog on the same database: another worker."""
+        """Return another started catalog on the same database, like that of another worker."""
         catalog = SqliteCatalog(self.path, reactor=reactor)
         await catalog.start()
         self.started.append(catalog)
@@ -46,7 +46,7 @@ class DelayedCase(SqliteCase):
 
 
 def add_repository(tx: Transaction, name: str = "py", *, storage: str = "main") -> Repository:
-    """A repository in a storage, which is added if need be."""
+    """Add a repository in a storage, which is added if needed."""
     found = storages.find_storage(tx, storage)
     found = found or storages.add_storage(tx, name=storage, kind="Local", settings={}, now_ms=NOW)
     return repositories.add_repository(
@@ -62,7 +62,7 @@ def add_repository(tx: Transaction, name: str = "py", *, storage: str = "main") 
 
 
 def make_blob(content: bytes, *, copy: int = 1, **digests: str) -> BlobInfo:
-    """What a store would say of these bytes; each ``copy`` has a locator of its own."""
+    """Return the info of a blob with these bytes; each ``copy`` has its own locator."""
     sha256 = hashlib.sha256(content).hexdigest()
     return BlobInfo(
         sha256=sha256, size=len(content), locator=f"{sha256[:2]}/{sha256}.{copy}", digests={"sha256": sha256, **digests}
@@ -79,7 +79,7 @@ def publish(
     version: str = "1.0",
     now_ms: int = NOW,
 ) -> File:
-    """A file with its blob, package and version."""
+    """Add a file with its blob, package and version."""
     blob = blobs.claim_blob(tx, repository.storage_id, make_blob(content or path.encode()), now_ms)
     owner, _ = packages.ensure_package(tx, repository.id, key=package, name=package, serial=1, now_ms=now_ms)
     release, _ = versions.ensure_version(

@@ -1,4 +1,4 @@
-"""Clients that push, delete and pull images at random, and remember what they were promised."""
+"""Clients that push, delete and pull images at random, and check that acknowledged images stay complete."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ IMAGES = ("app", "base", "deep/er")
 
 
 def make_pool(seed: int, count: int = 60) -> list[bytes]:
-    """Layers of 1 to 64 KiB that all clients push over and over, so that the same bytes come and go."""
+    """Layers of 1 to 64 KiB that all clients push repeatedly, so that the same bytes are added and removed."""
     chance = random.Random(seed)
     return [chance.randbytes(chance.randrange(1024, 65536)) for _ in range(count)]
 
 
 class Churner:
     """
-    One client. ``promised`` maps image and tag to what was acknowledged for them and not taken back since.
+    One client. ``promised`` maps image and tag to the acknowledged image that was not deleted since.
 
-    Nobody else moves its tags, nor makes the same manifests; layers and images are everybody's.
+    Other clients do not change its tags or push its manifests; they share layers and images.
     """
 
     def __init__(self, url: str, auth: tuple[str, str], number: int, *, pool: Sequence[bytes], repository: str) -> None:
@@ -42,7 +42,7 @@ class Churner:
         self.counts: Counter[str] = Counter()
 
     def step(self) -> None:
-        """Do something. :raises AssertionError: a promise was broken"""
+        """Do one random step. :raises AssertionError: an acknowledged image is incomplete"""
         if not self.promised or self._chance.random() < 0.45:
             self.push()
         elif self._chance.random() < 0.75:
@@ -66,14 +66,14 @@ class Churner:
         self.counts["pushed"] += 1
 
     def delete(self) -> None:
-        """Take back a tag, or a manifest with every tag of it."""
+        """Delete a tag, or a manifest with all its tags."""
         image, tag = self._any()
         whole = self.promised[image, tag][-1]
         if self._chance.random() < 0.5:
             self.promised.pop((image, tag))
             status, _ = self._ask("DELETE", f"{image}/manifests/{tag}")
         else:
-            # every promise that has this manifest inside goes with it
+            # also forget the images that contain this manifest
             for key in [key for key, parts in self.promised.items() if key[0] == image and whole in parts]:
                 self.promised.pop(key)
             status, _ = self._ask("DELETE", f"{image}/manifests/{whole.digest}")
@@ -81,7 +81,7 @@ class Churner:
         self.counts["deleted"] += 1
 
     def pull(self, image: str, tag: str) -> None:
-        """Everything that was promised is there, byte for byte."""
+        """Check that all acknowledged images are complete."""
         parts = self.promised[image, tag]
         status, body = self._ask("GET", f"{image}/manifests/{tag}")
         assert (status, body) == (200, parts[-1].manifest), (image, tag, status, body[:300])
@@ -132,7 +132,7 @@ class Churner:
         return self._raw(method, f"/v2/{self._repository}/{path}", body, content_type)
 
     def _raw(self, method: str, path: str, body: bytes, content_type: str) -> tuple[int, bytes]:
-        """Status and body; of an answer to POST its location instead."""
+        """Return status and body; for POST the location instead of the body."""
         headers: dict[str, Any] = {"Authorization": self._authorization}
         if content_type:
             headers["Content-Type"] = content_type

@@ -41,7 +41,7 @@ NOW = 1_800_000_000_000
 
 
 class FixedClock:
-    """A clock that goes on by a second whenever it is read."""
+    """A clock that advances by a second whenever it is read."""
 
     def __init__(self, now_ms: int = NOW) -> None:
         self.ms = now_ms
@@ -149,7 +149,7 @@ class World:
             return await self.publisher.publish(repository, release, staged, actor, self.format.index)
 
     async def follow(self) -> None:
-        """Have the readable layout catch up."""
+        """Bring the readable layout up to date."""
         if not self.follower.running:
             self.follower.startService()
         else:
@@ -162,7 +162,7 @@ class World:
         return await Verifier(self.context, progress=NoProgress(), repair=repair).run()
 
     async def reindex(self, *, stopped: bool = True) -> ReindexReport:
-        """Build the catalog again; ``stopped`` as after a clean stop of the server whose catalog was lost."""
+        """Run a reindex, with ``stopped`` after a clean stop of the server whose catalog was lost."""
         if stopped:
             status = CatalogStatus(at=datetime.now(UTC), missing=0)
             self.layout.write(MARKER, encode(LayoutMarker(catalogs={"lost": status})))
@@ -191,13 +191,13 @@ class World:
 
 
 async def chunks(data: bytes, size: int = 64 * 1024) -> AsyncIterator[bytes]:
-    """Some bytes as they come from a client."""
+    """Yield bytes in chunks, like a request body."""
     for start in range(0, len(data), size):
         yield data[start : start + size]
 
 
 class InlinePool:
-    """A pool without threads: everything is done at once."""
+    """A pool without threads, which runs calls at once."""
 
     def __call__(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Deferred[Any]:
         return maybeDeferred(func, *args, **kwargs)
@@ -207,14 +207,14 @@ class InlinePool:
 
 
 class InlinePools:
-    """Pools without threads, over which whole coroutines end before they are waited for."""
+    """Pools without threads, so that coroutines never wait."""
 
     def __init__(self) -> None:
         self.disk = self.cpu = InlinePool()
 
 
 def now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine over L{InlinePools}, which never waits."""
+    """Return the result of a coroutine that never waits."""
     outcome: list[Any] = []
     Deferred.fromCoroutine(coroutine).addBoth(outcome.append)
     assert outcome, "it waits for something"
@@ -225,7 +225,7 @@ def now(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def started_pools() -> Pools:
-    """Running threads; stop them."""
+    """Return running pools; the caller stops them."""
     pools = Pools(reactor, disk_threads=2, cpu_threads=1)
     pools.start()
     return pools
