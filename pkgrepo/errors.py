@@ -21,14 +21,20 @@ class PkgrepoError(Exception):
 
 
 @define
-class Invalid(PkgrepoError):
-    """A value from outside is invalid; ``pointer`` is a JSON pointer or the name of a field."""
+class MessageError(PkgrepoError):
+    """Base class of errors that are raised with their sentence."""
 
     message: str
-    pointer: str = ""
 
     def __str__(self) -> str:
         return self.message
+
+
+@define
+class Invalid(MessageError):
+    """A value from outside is invalid; ``pointer`` is a JSON pointer or the name of a field."""
+
+    pointer: str = ""
 
 
 @define
@@ -53,14 +59,8 @@ class AlreadyExists(PkgrepoError):
         return f"{self.what} {self.name!r} already exists"
 
 
-@define
-class Conflict(PkgrepoError):
+class Conflict(MessageError):
     """The request conflicts with the current state."""
-
-    message: str
-
-    def __str__(self) -> str:
-        return self.message
 
 
 @define
@@ -95,13 +95,10 @@ class AuthenticationFailed(PkgrepoError):
 
 
 @define
-class AuthenticationRequired(PkgrepoError):
+class AuthenticationRequired(MessageError):
     """There are no credentials, and anonymous callers may not do this."""
 
     message: str = "authentication required"
-
-    def __str__(self) -> str:
-        return self.message
 
 
 @define
@@ -114,14 +111,8 @@ class TooManyAttempts(PkgrepoError):
         return f"too many failed logins; try again in {self.retry_after_s} seconds"
 
 
-@define
-class Forbidden(PkgrepoError):
+class Forbidden(MessageError):
     """The caller is authenticated and may not do this."""
-
-    message: str
-
-    def __str__(self) -> str:
-        return self.message
 
 
 @define
@@ -134,14 +125,8 @@ class RepositoryInactive(PkgrepoError):
         return f"repository {self.path} is not active"
 
 
-@define
-class ReadOnly(PkgrepoError):
+class ReadOnly(MessageError):
     """The repository takes no uploads."""
-
-    message: str
-
-    def __str__(self) -> str:
-        return self.message
 
 
 @define
