@@ -33,8 +33,7 @@ from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.paths import StorePaths, find_storage_id
 
 from .durable_file import replace_file
-from .storages_file import NAME as STORAGES_JSON
-from .storages_file import StorageEntry, StoragesFile
+from .storages_file import STORAGES_JSON, StorageEntry, StoragesFile
 
 OWNER = "owner.json"
 DATABASE = "pkgrepo.db"

@@ -16,7 +16,7 @@ import msgspec
 
 from .durable_file import replace_file
 
-NAME = "storages.json"
+STORAGES_JSON = "storages.json"
 
 
 class StorageEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class StoragesFile:
     """The file in ``folder``. Every method blocks. A file lock serialises the changes of several processes."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / NAME
+        self._path = folder / STORAGES_JSON
 
     def list(self) -> list[StorageEntry]:
         """

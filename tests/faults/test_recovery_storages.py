@@ -5,7 +5,7 @@ import shutil
 import pytest
 import requests
 
-from pkgrepo.storage.storages_file import NAME
+from pkgrepo.storage.storages_file import STORAGES_JSON
 from tests.support.audit import Data, pkgrepo
 from tests.support.index import PASSWORD, USER
 from tests.support.patience import PATIENCE_S
@@ -54,7 +54,7 @@ def test_storages_are_found_again(run, tmp_path):
     assert (found.returncode, "took in 1 repositories, 1 versions" in found.stdout) == (0, True), found.stderr
 
     data.forget_catalog()
-    (data.folder / NAME).unlink()
+    (data.folder / STORAGES_JSON).unlink()
     named = pkgrepo(data, "reindex", "--storage", f"remote={moved}")
     assert (named.returncode, "took in 1 repositories" in named.stdout) == (0, True), named.stderr
     server = run()

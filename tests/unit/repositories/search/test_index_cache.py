@@ -12,8 +12,7 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.search import index_cache as module
 from pkgrepo.repositories.search.index import Entry, Query, SearchIndex, join_text
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
-from pkgrepo.storage.catalog.packages import events, packages
-from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.packages import events, fragments, packages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
 
@@ -43,7 +42,7 @@ class World:
 
         def command(tx: Any) -> None:
             package, _ = packages.ensure_package(tx, repository_id, key=key, name=key, serial=0, now_ms=NOW)
-            documents.put_fragment(tx, package.id, KIND, b"", "", text.encode())
+            fragments.put_fragment(tx, package.id, KIND, b"", "", text.encode())
             tell(tx, repository_id, package.id, key)
 
         self.catalog.do(command)

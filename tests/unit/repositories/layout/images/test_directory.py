@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from pkgrepo.repositories.layout.images import directory as image_layout
+from pkgrepo.repositories.layout.images import directory
 from pkgrepo.repositories.layout.images.directory import image_directory
 from pkgrepo.storage.catalog.server import layout_pending
 from tests.support.image_layouts import lose_catalog, reindex, tags, top, verify
 from tests.support.images import Registry, digest_of, make_artifact, make_image, make_index
 
 
-@pytest.fixture(autouse=True, params=[image_layout.MAX_AT_ONCE, 0], ids=["at once", "part by part"])
+@pytest.fixture(autouse=True, params=[directory.MAX_AT_ONCE, 0], ids=["at once", "part by part"])
 def _how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_layout, "MAX_AT_ONCE", request.param)
+    monkeypatch.setattr(directory, "MAX_AT_ONCE", request.param)
 
 
 @pytest_twisted.ensureDeferred
@@ -70,7 +70,7 @@ async def test_a_deleted_image_is_removed_from_the_layout_and_then_its_blobs_fro
 
 
 @pytest.mark.parametrize(
-    ("name", "directory"),
+    ("name", "expected"),
     [
         ("app", "app"),
         ("a/b", "a/b"),
@@ -79,8 +79,8 @@ async def test_a_deleted_image_is_removed_from_the_layout_and_then_its_blobs_fro
         ("oci-layout", "oci-layout~"),
     ],
 )
-def test_name_parts_that_the_oci_layout_uses_get_a_tilde(name: str, directory: str) -> None:
-    assert image_directory(name) == directory
+def test_name_parts_that_the_oci_layout_uses_get_a_tilde(name: str, expected: str) -> None:
+    assert image_directory(name) == expected
 
 
 @pytest_twisted.ensureDeferred

@@ -14,10 +14,8 @@ import pytest_twisted
 from pkgrepo.repositories.layout import follower
 from pkgrepo.repositories.layout.images import (
     changes,
+    directory,
     large_images,
-)
-from pkgrepo.repositories.layout.images import (
-    directory as image_layout,
 )
 from pkgrepo.repositories.layout.images.large_images import LargeImages
 from pkgrepo.storage.layout_folder import LayoutFolder
@@ -29,7 +27,7 @@ from tests.support.signing import Signer, sign_simply, signature_tag
 @pytest.fixture(autouse=True)
 def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Takes every image for a big one, in small pages; the names of those that the follower compared as a whole."""
-    monkeypatch.setattr(image_layout, "MAX_AT_ONCE", 0)
+    monkeypatch.setattr(directory, "MAX_AT_ONCE", 0)
     monkeypatch.setattr(large_images, "PAGE", 3)
     monkeypatch.setattr(large_images, "LINES", 4)
     names: list[str] = []

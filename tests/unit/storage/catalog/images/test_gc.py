@@ -11,8 +11,7 @@ from pkgrepo.repositories.images.blobs import delete_blob, link_blob
 from pkgrepo.repositories.images.manifests import delete_manifest, put_manifest
 from pkgrepo.repositories.images.push import Push, Reference
 from pkgrepo.repositories.upkeep import gc
-from pkgrepo.storage.catalog.images import linked_blobs as package_blobs
-from pkgrepo.storage.catalog.images import manifests, promises
+from pkgrepo.storage.catalog.images import linked_blobs, manifests, promises
 from pkgrepo.storage.catalog.images.gc import ImagePlan, plan_image
 from pkgrepo.storage.catalog.images.manifests import NewManifest
 from pkgrepo.storage.catalog.packages.packages import find_package
@@ -75,7 +74,7 @@ class Scene:
         package_id, digest = self._package().id, digest_of(content.encode())
         return (
             self.catalog.peek(manifests.manifest_size, package_id, digest) is not None
-            or self.catalog.peek(package_blobs.find_in_package, self.repository.storage_id, package_id, digest)
+            or self.catalog.peek(linked_blobs.find_in_package, self.repository.storage_id, package_id, digest)
             is not None
         )
 

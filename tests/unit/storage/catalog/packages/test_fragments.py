@@ -1,7 +1,6 @@
 import pytest
 
-from pkgrepo.storage.catalog.packages import fragments as documents
-from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.packages import fragments, packages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
 
@@ -18,12 +17,12 @@ def test_fragments_are_read_in_their_order(catalog):
         packages.ensure_package, catalog.repository.id, key="demo", name="demo", serial=0, now_ms=NOW
     )
     for sort, key, body in ((b"\x02", "a", b"3"), (b"\x01", "b", b"2"), (b"\x01", "a", b"old"), (b"\xff", "z", b"4")):
-        catalog.do(documents.put_fragment, package.id, "html", sort, key, body)
-    catalog.do(documents.put_fragment, package.id, "html", b"\x01", "a", b"1")
-    catalog.do(documents.put_fragment, package.id, "json", b"\x01", "a", b"other")
-    assert catalog.peek(documents.read_fragments, package.id, "html") == [b"1", b"2", b"3", b"4"]
-    catalog.do(documents.remove_fragment, package.id, "html", b"\x01", "b")
-    catalog.do(documents.remove_fragment, package.id, "html", b"\x01", "absent")
-    assert catalog.peek(documents.read_fragments, package.id, "html") == [b"1", b"3", b"4"]
+        catalog.do(fragments.put_fragment, package.id, "html", sort, key, body)
+    catalog.do(fragments.put_fragment, package.id, "html", b"\x01", "a", b"1")
+    catalog.do(fragments.put_fragment, package.id, "json", b"\x01", "a", b"other")
+    assert catalog.peek(fragments.read_fragments, package.id, "html") == [b"1", b"2", b"3", b"4"]
+    catalog.do(fragments.remove_fragment, package.id, "html", b"\x01", "b")
+    catalog.do(fragments.remove_fragment, package.id, "html", b"\x01", "absent")
+    assert catalog.peek(fragments.read_fragments, package.id, "html") == [b"1", b"3", b"4"]
     catalog.do(packages.remove_package, package.id)
-    assert catalog.peek(documents.read_fragments, package.id, "html") == []
+    assert catalog.peek(fragments.read_fragments, package.id, "html") == []

@@ -3,8 +3,7 @@ import pytest_twisted
 
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.packages import events, files, tags
-from pkgrepo.storage.catalog.packages import fragments as documents
+from pkgrepo.storage.catalog.packages import events, files, fragments, tags
 from pkgrepo.storage.catalog.server import purge, repositories
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, publish
@@ -15,7 +14,7 @@ CONTENT = ("file", "version", "fragment", "tag", "package", "tombstone", "reposi
 def fill(tx, repository):
     for n in range(7):
         file = publish(tx, repository, f"{n}.whl", package=f"p{n % 2}", version=f"{n}")
-        documents.put_fragment(tx, file.package_id, "html", b"", f"{n}", b"x")
+        fragments.put_fragment(tx, file.package_id, "html", b"", f"{n}", b"x")
         tags.set_tag(tx, file.package_id, f"{n}", actor=SYSTEM, now_ms=NOW, version_id=file.version_id)
     files.remove_file(tx, publish(tx, repository, "gone"), actor=SYSTEM, tombstone=True, now_ms=NOW)
     events.append_event(
