@@ -1,6 +1,6 @@
 """
-Uploaded archives, looked into without unpacking them to disk, and the budgets of what clients send.
+Readers of uploaded archives that unpack nothing to disk, and refuse what is ambiguous or too large.
 
-Read ``source`` and ``limits`` first, then ``gunzip`` and ``tar``, or ``zips``. What an archive has to hold is for its
-format to say.
+Read ``source`` and ``limits`` first, then ``gunzip`` and ``tar_archive``, or ``zip_archive``. The formats check what an
+archive must contain.
 """

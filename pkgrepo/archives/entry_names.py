@@ -1,4 +1,4 @@
-"""Names of archive members that stay where they are unpacked, on every system."""
+"""Checks that names of archive members stay below the folder where they are unpacked, on every system."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from .source import Source
 
 _UNWANTED = re.compile(r"[\x00-\x1f\x7f\\]")
 _DRIVE = re.compile(r"[A-Za-z]:")
-# Parts that are empty, "." or "..": absolute, leading out, or a second spelling of another name.
+# Components that are empty, "." or "..": the path is absolute, leads out, or is a second spelling of another one.
 _BAD_PART = re.compile(r"(?:^|/)\.{0,2}(?:/|$)")
 
 
 def is_portable(text: str) -> bool:
-    """Whether a path has no control characters, nothing that is a separator elsewhere, and no drive letter."""
+    """Whether a path has no control characters, no backslash and no drive letter."""
     return not _UNWANTED.search(text) and not _DRIVE.match(text)
 
 
 def check_entry_name(source: Source, name: str) -> None:
     """
-    Let a plain relative path pass; a slash at its end is the caller's business.
+    Check that a name is a plain relative path; the caller removes a slash at its end.
 
-    :raises Invalid: it is absolute, leads out, or reads differently elsewhere
+    :raises Invalid: it is absolute, leads out, or means something else on another system
     """
     if not is_portable(name):
         raise source.refuse(f"has an entry {name!a} with a backslash, a drive letter or control characters in its name")

@@ -1,4 +1,4 @@
-"""A gzip stream (RFC 1952), unpacked piece by piece and never more than was allowed."""
+"""A reader of gzip files (RFC 1952) with a limit on the unpacked size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Gunzip:
     """
     The unpacked bytes of a gzip file, in order.
 
-    Several streams in one file are one, as gzip itself has it; zeros after the last one are padding.
+    Several streams in one file count as one, as in gzip; zeros after the last one are padding.
     """
 
     def __init__(self, source: Source) -> None:
@@ -41,7 +41,7 @@ class Gunzip:
         return b"".join(parts)
 
     def skip(self, count: int) -> int:
-        """Drop ``count`` bytes; how many there were."""
+        """Skip ``count`` bytes; returns how many there were."""
         left = count
         while left > 0 and (self._ready or self._fill()):
             taken = min(left, len(self._ready))
@@ -50,7 +50,7 @@ class Gunzip:
         return count - left
 
     def only_zeros_follow(self) -> bool:
-        """Whether the rest is padding; reads it to the end."""
+        """Whether the rest is zeros; reads to the end."""
         while self._ready or self._fill():
             if self._ready.tobytes().strip(b"\x00"):  # any() takes a thousand times as long
                 return False
@@ -81,7 +81,7 @@ class Gunzip:
                 return True
 
     def _next_stream(self) -> bool:
-        """After one stream's end: whether another one follows."""
+        """Begin the stream after the one that has ended; False if there is none."""
         while not (rest := self._packed.lstrip(b"\x00")):
             self._packed = self._more()
             if not self._packed:

@@ -1,11 +1,11 @@
 """
-Budgets of an uploaded archive: what it may be, and may become when somebody unpacks it.
+Limits of an uploaded archive: its entries, headers and names, and its size when it is unpacked.
 
-Each keeps the inspection of 1 MB of upload below one second of processor time. Where honest archives of the largest
-kind need more, the budget grows with the file: what an honest entry adds to it is never so little.
+Each limit keeps the inspection of 1 MB of upload below one second of processor time. Where large real archives need
+more, the limit grows with the size of the file.
 
 =====================  ==========================================  =================================================
-counted                budget                                      what one costs
+counted                limit                                       cost of one
 =====================  ==========================================  =================================================
 entries                20,000, or one for 16 bytes of the file;    10 us
                        100,000 at most
@@ -14,7 +14,7 @@ pax records            10 for each entry                           0.6 us
 bytes of extended      16 MiB                                      copied once
 headers
 bytes of names         16 MiB                                      12 ns
-folders on the way     1,000,000, where an archive has links       0.2 us
+folders in paths       1,000,000, where an archive has links       0.2 us
 gzip streams           1,000                                       10 us
 bytes unpacked         64 MiB, or 50 for each of the file;         2 ns
                        10 GiB at most
@@ -34,18 +34,18 @@ HEADERS_OF_ENTRY: Final = 2  # some tools write an extended header before each e
 RECORDS_OF_ENTRY: Final = 10  # pax records; bsdtar writes up to eight
 LONGEST_NAME: Final = 4096  # bytes of an entry's name; what file systems take
 NAMES_SIZE: Final = 16 * 1024 * 1024  # bytes of all names together; some 160 for each of the most entries
-MOST_FOLDERS: Final = 1_000_000  # parts of names that are held against an archive's links
+MOST_FOLDERS: Final = 1_000_000  # path components that are compared with an archive's links
 
-FREE_SIZE: Final = 64 * 1024 * 1024  # bytes; what unpacks to no more may be packed as tightly as it likes
+FREE_SIZE: Final = 64 * 1024 * 1024  # bytes; up to this size any ratio is allowed
 MOST_RATIO: Final = 50  # unpacked to packed, beyond that; real packages stay far below
 UNPACKED_SIZE: Final = 10 * 1024**3  # bytes in any case
 
 
 def entries_budget(source: Source) -> int:
-    """Entries that the file may have."""
+    """The number of entries that the file may have."""
     return min(MOST_ENTRIES, max(FREE_ENTRIES, source.size // ENTRY_SIZE))
 
 
 def unpacked_budget(source: Source) -> int:
-    """Bytes that the file may become."""
+    """The size in bytes that the file may unpack to."""
     return min(UNPACKED_SIZE, max(FREE_SIZE, source.size * MOST_RATIO))

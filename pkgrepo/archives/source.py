@@ -1,4 +1,4 @@
-"""An uploaded file, read at any place by several threads at once."""
+"""An uploaded file, which several threads can read at any offset at once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pkgrepo.errors import Invalid
 
 class Source:
     """
-    The bytes behind a file descriptor, which stays the caller's, or in memory.
+    The bytes of a file descriptor, which the caller closes, or in memory.
 
-    Reading does not move the descriptor's own position. ``name`` is for sentences.
+    Reads do not move the descriptor's position. ``name`` stands in messages.
     """
 
     def __init__(self, content: int | bytes, name: str) -> None:
@@ -23,7 +23,7 @@ class Source:
         """
         Exactly ``count`` bytes from ``start``.
 
-        :raises Invalid: the file ends before
+        :raises Invalid: the file ends earlier
         """
         if isinstance(self._content, bytes):
             if not 0 <= start <= start + count <= self.size:
@@ -41,5 +41,5 @@ class Source:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def refuse(self, why: str) -> Invalid:
-        """An error about this file; ``why`` goes on after its name."""
+        """An error about this file; ``why`` follows its name in the message."""
         return Invalid(f"{self.name} {why}", "content")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
-from pkgrepo.untrusted.json_limits import check_values
+from pkgrepo.untrusted.json_limits import check_value_count
 from pkgrepo.untrusted.strict_json import decode_json
 
 PIECE: Final = 256 * 1024  # bytes that are inflated at once
@@ -60,7 +60,7 @@ async def read_body(request: Request, limit: int = SMALL_BODY) -> bytes:
 async def read_json(request: Request, limit: int = SMALL_BODY) -> Any:
     """The value of a JSON body, None when it is empty. :raises Invalid: it is malformed, or has too many values"""
     body = await read_body(request, limit)
-    check_values(body, SMALL_VALUES, "the body")
+    check_value_count(body, SMALL_VALUES, "the body")
     return decode_json(body) if body.strip() else None
 
 

@@ -1,1 +1,1 @@
-"""The process as the operating system sees it: memory allocator, log output, messages to systemd."""
+"""The process and its environment: memory allocator, log output, messages to systemd."""

@@ -1,4 +1,4 @@
-"""Where log events go: one line each, as text or as JSON, from a level on."""
+"""Log output: one line per event, as text or JSON, from a level on."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from zope.interface import implementer
 
 from pkgrepo.diagnostics.descriptors import LOG_EVERY_S
 
-# How lines of twisted.internet.tcp._accept begin, and of the reserve that it closes to refuse a connection.
+# Beginnings of the log formats of twisted.internet.tcp._accept and of its reserve descriptor.
 ACCEPT_ERRORS = ("EMFILE ", "Re-reserving EMFILE", "Could not re-reserve", "Could not reserve", "Could not accept")
 LEVELS = {level.name: level for level in LogLevel.iterconstants()}
 
 
 @implementer(ILogFilterPredicate)
-class AcceptErrors:
+class AcceptErrorFilter:
     """
-    Lets Twisted tell once a minute that connections cannot be accepted for want of file descriptors.
+    Passes Twisted's log lines about failed accepts (no file descriptors) once a minute.
 
-    It would tell it with three lines of each, and while its reserve is gone some thousand times a second.
+    Twisted logs three lines for each, and while its reserve descriptor is gone some thousand a second.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._told_at: float | None = None
+        self._logged_at: float | None = None
 
     def __call__(self, event: LogEvent) -> Any:
-        """The verdict on one event, as Twisted's constant."""
+        """Whether to pass an event, as Twisted's constant."""
         if event.get("log_namespace") != "twisted.internet.tcp.Port":
             return PredicateResult.maybe
         if not str(event.get("log_format")).startswith(ACCEPT_ERRORS):
             return PredicateResult.maybe
         now = self._clock()
-        if self._told_at is not None and now - self._told_at < LOG_EVERY_S:
+        if self._logged_at is not None and now - self._logged_at < LOG_EVERY_S:
             return PredicateResult.no
-        self._told_at = now
+        self._logged_at = now
         return PredicateResult.maybe
 
 
@@ -88,5 +88,7 @@ class JsonLines:
 def make_observer(file: IO[str], *, style: str, level: str) -> ILogObserver:
     """An observer that writes events of ``level`` and above to the file, in the ``text`` or ``json`` style."""
     observer = JsonLines(file) if style == "json" else textFileLogObserver(file)
-    filtered: ILogObserver = FilteringLogObserver(observer, [AcceptErrors(), LogLevelFilterPredicate(LEVELS[level])])
+    filtered: ILogObserver = FilteringLogObserver(
+        observer, [AcceptErrorFilter(), LogLevelFilterPredicate(LEVELS[level])]
+    )
     return filtered

@@ -1,8 +1,8 @@
 """
-Telling systemd how the start went, by datagrams to the socket that it names (sd_notify(3)).
+Notifications to systemd (sd_notify(3)): datagrams to the socket in ``NOTIFY_SOCKET``.
 
 ``READY=1`` once the sockets are bound and the first check passed, ``STOPPING=1`` when a stop begins, and
-``WATCHDOG=1`` at half the interval that the unit asks for: sent from the reactor, so a hanging reactor is restarted.
+``WATCHDOG=1`` at half the interval that the unit sets. The reactor sends it, so systemd restarts a hanging reactor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from twisted.logger import Logger
 
 class Notifier:
     """
-    The line to the service manager that ``environ`` names; without one everything here does nothing.
+    Sends notifications to the service manager in ``environ``; without one the methods do nothing.
 
     ``clock`` times the watchdog.
     """
@@ -32,22 +32,22 @@ class Notifier:
         self._alive.clock = clock
 
     def ready(self, status: str = "") -> None:
-        """The server answers now; ``status`` is a line for ``systemctl status``. Starts the watchdog."""
+        """Report that the server answers; ``status`` is a line for ``systemctl status``. Starts the watchdog."""
         self.send("READY=1", *([f"STATUS={status}"] if status else []))
         if self._address is not None and self._watchdog_s and not self._alive.running:
             self._alive.start(self._watchdog_s / 2, now=False)
 
     def stopping(self) -> None:
-        """A stop has begun. The watchdog goes on, since waiting for transfers may take long."""
+        """Report that a stop has begun. The watchdog goes on, since transfers may take long."""
         self.send("STOPPING=1")
 
     def stopped(self) -> None:
-        """Everything has ended; the watchdog ends too."""
+        """Stop the watchdog."""
         if self._alive.running:
             self._alive.stop()
 
     def send(self, *assignments: str) -> None:
-        """One datagram with these assignments; a failure is logged, since serving goes on without the manager."""
+        """Send one datagram with these assignments; a failure is logged and otherwise ignored."""
         if self._address is None:
             return
         try:
@@ -65,7 +65,7 @@ def _address(name: str) -> bytes | None:
 
 
 def _watchdog_s(environ: Mapping[str, str]) -> float:
-    """Seconds in which the manager wants a sign of life; 0 when it wants none of this process."""
+    """The watchdog's interval in seconds; 0 if there is none for this process."""
     microseconds = environ.get("WATCHDOG_USEC", "")
     pid = environ.get("WATCHDOG_PID", "")
     if not microseconds.isdigit() or (pid and pid != str(os.getpid())):

@@ -1,4 +1,4 @@
-"""What is wrong with a JSON text, in words that do not depend on the parser or the interpreter."""
+"""Messages about malformed JSON that do not depend on the parser or the interpreter's version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 BOM = b"\xef\xbb\xbf"
 
-# What parsing raises beside ValueError, of which msgspec's and json's errors and those of Unicode are.
+# What parsers raise; the errors of msgspec, json and Unicode decoding are ValueErrors.
 ERRORS = (ValueError, RecursionError)
 
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -17,7 +17,7 @@ _BYTE = re.compile(r"\(byte (\d+)\)")
 
 def explain(text: bytes, error: Exception) -> tuple[str, int | None]:  # noqa: PLR0911 - a table
     """
-    Why a text is not JSON, or not of the wanted shape, and near which of its bytes (None: unknown).
+    Why a text is not JSON, or not of the expected type, and near which byte (None: unknown).
 
     ``error`` is one of ``ERRORS``, as ``msgspec.json.decode`` or ``json.loads`` raised it for this text.
     """
@@ -33,20 +33,20 @@ def explain(text: bytes, error: Exception) -> tuple[str, int | None]:  # noqa: P
         match = _BYTE.search(str(error))
         if match is not None:
             return str(error)[: match.start()].removeprefix("JSON is malformed: ").strip(), int(match[1])
-        return _look_again(text)
+        return _explain_early_end(text)
     if isinstance(error, json.JSONDecodeError):
         return error.msg[:1].lower() + error.msg[1:], error.pos
     return "it has a number that is too long", None
 
 
-def sentence(text: bytes, error: Exception) -> str:
-    """The same in one sentence, without a subject before and a full stop after it."""
+def describe(text: bytes, error: Exception) -> str:
+    """The same as one clause, without a subject and a full stop."""
     why, at = explain(text, error)
     return why if at is None else f"{why} near byte {at}"
 
 
-def _look_again(text: bytes) -> tuple[str, int | None]:
-    """Why a text ends too early for msgspec, which does not say where."""
+def _explain_early_end(text: bytes) -> tuple[str, int | None]:
+    """Why a text ends too early for msgspec, whose error has no offset."""
     try:
         json.loads(text)
     except ERRORS as error:

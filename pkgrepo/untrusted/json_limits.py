@@ -1,15 +1,15 @@
-"""How many values JSON from a client has, counted before it is parsed: each costs its reader more than its bytes."""
+"""A limit on the number of values in JSON, checked before it is parsed: a value costs more than its bytes."""
 
 from __future__ import annotations
 
 from pkgrepo.errors import Invalid
 
 
-def check_values(text: bytes, most: int, what: str, pointer: str = "") -> None:
+def check_value_count(text: bytes, most: int, what: str, pointer: str = "") -> None:
     """
-    Let a JSON text pass that has at most ``most`` values; ``what`` it is, for the sentence.
+    Check that a JSON text has at most ``most`` values; ``what`` names the text in the message.
 
-    Commas and opening brackets are counted, also those in strings: a bound from above, at a nanosecond a byte.
+    Commas and opening brackets are counted, also those in strings: an upper bound, at a nanosecond per byte.
 
     :raises Invalid: it has more
     """

@@ -1,4 +1,4 @@
-"""JSON from clients, read in the one way that everybody reads it."""
+"""Strict JSON from clients: texts that two parsers might read differently are refused."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _STRINGS: Final = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
 
 def decode_json(text: bytes, place: Callable[[int], int] = lambda at: at) -> Any:
     """
-    The value of a JSON text.
+    The value of a JSON text without duplicate keys.
 
-    Parsers take the first or the last of two members with one name, so that a text with such says different things
-    to different readers; it is refused. ``place`` maps offsets for the sentence.
+    Of two members with one key some parsers take the first and some the last, so such a text is refused. ``place`` maps
+    an offset in the text to the one in the message.
 
-    :raises Invalid: it is malformed, no UTF-8, nested too deeply, or says a key twice
+    :raises Invalid: it is malformed, not UTF-8, nested too deeply, or has a key twice in one object
     """
     value = decode_as(text, object, place)
-    # Whatever colons are left without the strings, each is one member.
+    # Outside of strings each colon belongs to one member.
     if _STRINGS.sub(b"", text).count(b":") != _count_members(value):
         raise Invalid(f"the body has the key {quoted(_find_duplicate(text))} twice in one object")
     return value
@@ -37,9 +37,9 @@ def decode_json(text: bytes, place: Callable[[int], int] = lambda at: at) -> Any
 
 def decode_as(text: bytes, type_: type[T], place: Callable[[int], int] = lambda at: at, *, what: str = "the body") -> T:
     """
-    What a JSON text says in the parts that a type has; ``what`` the text is, for the sentence.
+    A JSON text as a value of ``type_``; ``what`` names the text in the message.
 
-    :raises Invalid: it is malformed, no UTF-8, nested too deeply, or of another shape
+    :raises Invalid: it is malformed, not UTF-8, nested too deeply, or of another type
     """
     try:
         return msgspec.json.decode(text, type=type_)

@@ -14,7 +14,7 @@ from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Actor, Repository, VersionState
 from pkgrepo.repositories.publish import package_changes
-from pkgrepo.untrusted.json_errors import ERRORS, sentence
+from pkgrepo.untrusted.json_errors import ERRORS, describe
 
 from .layout import COMPANIONS
 
@@ -98,7 +98,7 @@ async def _read(request: Request) -> dict[str, Any]:
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except ERRORS as error:
-        raise Invalid(f"the body is not a JSON object: {sentence(body, error)}") from None
+        raise Invalid(f"the body is not a JSON object: {describe(body, error)}") from None
 
 
 def _reason(value: object) -> str:

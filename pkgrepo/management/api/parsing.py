@@ -9,7 +9,7 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.answers import Refusal
-from pkgrepo.untrusted.json_errors import ERRORS, sentence
+from pkgrepo.untrusted.json_errors import ERRORS, describe
 
 BODY_LIMIT = 1024 * 1024  # bytes; the largest bodies are configurations with a page of text
 
@@ -30,7 +30,7 @@ def parse_json(data: bytes, kind: type[T] | Any) -> T:
     except msgspec.ValidationError as error:
         raise invalid_from(error) from None
     except ERRORS as error:
-        raise Refusal(400, f"the body is not JSON: {sentence(data.strip(), error)}", "malformed") from None
+        raise Refusal(400, f"the body is not JSON: {describe(data.strip(), error)}", "malformed") from None
     return value
 
 

@@ -9,7 +9,7 @@ from twisted.internet import tcp
 from twisted.logger import Logger, LogPublisher, PredicateResult
 
 from pkgrepo.diagnostics.descriptors import LOG_EVERY_S
-from pkgrepo.process.log_output import AcceptErrors, make_observer
+from pkgrepo.process.log_output import AcceptErrorFilter, make_observer
 
 
 def logger_into(file: io.StringIO, **options: str) -> Logger:
@@ -68,7 +68,7 @@ def test_connections_that_cannot_be_accepted_are_told_once():
 
 def test_they_are_told_again_a_minute_later():
     now = 1000.0
-    predicate = AcceptErrors(lambda: now)
+    predicate = AcceptErrorFilter(lambda: now)
     event = {"log_namespace": "twisted.internet.tcp.Port", "log_format": "EMFILE encountered; releasing"}
     assert [predicate(event), predicate(event)] == [PredicateResult.maybe, PredicateResult.no]
     now += LOG_EVERY_S

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pkgrepo.untrusted.json_errors import ERRORS, sentence
+from pkgrepo.untrusted.json_errors import ERRORS, describe
 
 HUGE = b'{"a": ' + b"1" * 5000 + b"}"
 WORDS = ("utf-8-sig", "codec", "sys.", "set_int", "recursion", "Errno", "Traceback", "char ")
@@ -32,7 +32,7 @@ def test_no_word_of_the_interpreter_is_in_a_sentence(parse: Any, text: bytes, to
     try:
         parse(text)
     except ERRORS as error:
-        found = sentence(text, error)
+        found = describe(text, error)
         assert told in found
         assert not any(word in found for word in WORDS), found
         assert len(found) < 120

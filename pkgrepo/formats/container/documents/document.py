@@ -17,8 +17,8 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.limits import MOST_ANNOTATIONS, MOST_REFERENCES, MOST_VALUES
 from pkgrepo.repositories.images.push import Reference
-from pkgrepo.untrusted.json_errors import ERRORS, sentence
-from pkgrepo.untrusted.json_limits import check_values
+from pkgrepo.untrusted.json_errors import ERRORS, describe
+from pkgrepo.untrusted.json_limits import check_value_count
 
 from .descriptors import check_annotations, parse_descriptor
 from .media_types import ARTIFACT_TYPE, IMAGES, INDEXES, MEDIA_TYPE, OCI_ARTIFACT, OCI_IMAGE, OCI_INDEX, SCHEMA_1
@@ -110,12 +110,12 @@ def parse_manifest(data: bytes, content_type: str, *, other_types: bool = False)
 
 
 def _load(data: bytes) -> dict[str, Any]:
-    check_values(data, MOST_VALUES, "the manifest")
+    check_value_count(data, MOST_VALUES, "the manifest")
     try:
         # RFC 8259 section 8.1: UTF-8 without a byte order mark; json would also take UTF-16, which no client reads
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_refuse_constant)
     except ERRORS as error:
-        raise Invalid(f"the manifest is not JSON: {sentence(data, error)}") from None
+        raise Invalid(f"the manifest is not JSON: {describe(data, error)}") from None
     if not isinstance(value, dict):
         raise Invalid("a manifest is a JSON object")
     for key in value:

@@ -16,7 +16,7 @@ from attrs import Factory, define, frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import AUDIT_VALUES, MOST_ADVISORIES, MOST_COMPARED, MOST_NODES, MOST_PATHS, PATHS_SIZE
-from pkgrepo.untrusted.json_limits import check_values
+from pkgrepo.untrusted.json_limits import check_value_count
 from pkgrepo.untrusted.strict_json import decode_as
 
 from .advisories import SEVERITIES, Advisory, affecting
@@ -29,7 +29,7 @@ def read_bulk(body: bytes) -> Mapping[str, list[str]]:
 
     :raises Invalid: the body is malformed or too large
     """
-    check_values(body, AUDIT_VALUES, "the body")
+    check_value_count(body, AUDIT_VALUES, "the body")
     return decode_as(body, dict[str, list[str]])
 
 
@@ -83,7 +83,7 @@ def read_tree(body: bytes) -> Node:
 
     :raises Invalid: the body is malformed or too large
     """
-    check_values(body, AUDIT_VALUES, "the body")
+    check_value_count(body, AUDIT_VALUES, "the body")
     return decode_as(body, Node)
 
 

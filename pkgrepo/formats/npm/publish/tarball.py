@@ -15,11 +15,11 @@ from attrs import frozen
 from pkgrepo.archives.entry_names import check_entry_name
 from pkgrepo.archives.gunzip import Gunzip
 from pkgrepo.archives.source import Source
-from pkgrepo.archives.tar import Member, Tar
+from pkgrepo.archives.tar_archive import Member, Tar
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.limits import MANIFEST_SIZE, MANIFEST_VALUES
-from pkgrepo.untrusted.json_limits import check_values
+from pkgrepo.untrusted.json_limits import check_value_count
 from pkgrepo.untrusted.strict_json import decode_as
 
 MANIFEST: Final = "package.json"
@@ -105,7 +105,7 @@ def _inner_name(source: Source, member: Member) -> str:
 
 def _read_manifest(source: Source, data: bytes) -> Mapping[str, Any]:
     try:
-        check_values(data, MANIFEST_VALUES, "it")
+        check_value_count(data, MANIFEST_VALUES, "it")
         # Editors on Windows write a byte order mark, and npm ignores it.
         return decode_as(data.removeprefix(_BOM), dict[str, Any], what="it")
     except Invalid as error:

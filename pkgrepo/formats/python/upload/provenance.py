@@ -16,8 +16,8 @@ import msgspec
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import ATTESTATION_VALUES, ATTESTATIONS_SIZE, MOST_ATTESTATIONS
 from pkgrepo.formats.python.names import parse_filename
-from pkgrepo.untrusted.json_errors import ERRORS, sentence
-from pkgrepo.untrusted.json_limits import check_values
+from pkgrepo.untrusted.json_errors import ERRORS, describe
+from pkgrepo.untrusted.json_limits import check_value_count
 
 FIELD: Final = "attestations"
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
@@ -66,11 +66,11 @@ def parse_attestations(text: str) -> Sequence[Mapping[str, Any]]:
         raise Invalid(f"the attestations are longer than {ATTESTATIONS_SIZE} characters", FIELD)
     data = text.encode("utf-8", "surrogatepass")
     try:
-        check_values(data, ATTESTATION_VALUES, "the field of the attestations", FIELD)
+        check_value_count(data, ATTESTATION_VALUES, "the field of the attestations", FIELD)
         values = msgspec.json.decode(data, type=list[dict[str, Any]])
         msgspec.convert(values, list[Attestation])
     except ERRORS as error:
-        raise Invalid(f"the attestations cannot be read: {sentence(data, error)}", FIELD) from None
+        raise Invalid(f"the attestations cannot be read: {describe(data, error)}", FIELD) from None
     if len(values) > MOST_ATTESTATIONS:
         raise Invalid(f"a file may have {MOST_ATTESTATIONS} attestations at most", FIELD)
     return tuple(values)
@@ -106,10 +106,10 @@ def _check(attestation: Attestation, filename: str, sha256: str) -> str:
             f"an attestation of {filename} has a statement that cannot be read: it is not base64", FIELD
         ) from None
     try:
-        check_values(data, ATTESTATION_VALUES, f"an attestation of {filename}", FIELD)
+        check_value_count(data, ATTESTATION_VALUES, f"an attestation of {filename}", FIELD)
         statement = msgspec.json.decode(data, type=Statement)
     except ERRORS as error:
-        why = sentence(data, error)
+        why = describe(data, error)
         raise Invalid(f"an attestation of {filename} has a statement that cannot be read: {why}", FIELD) from None
     if statement.type != STATEMENT_TYPE:
         raise Invalid(f"an attestation of {filename} is not an in-toto statement, version 1", FIELD)

@@ -8,8 +8,8 @@ from pkgrepo.archives.entry_names import check_entry_name, is_portable
 from pkgrepo.archives.gunzip import Gunzip
 from pkgrepo.archives.limits import MOST_FOLDERS
 from pkgrepo.archives.source import Source
-from pkgrepo.archives.tar import Member, Tar
-from pkgrepo.archives.zips import ZipArchive
+from pkgrepo.archives.tar_archive import Member, Tar
+from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.formats.python.limits import METADATA_SIZE
 from pkgrepo.formats.python.names import FileName, split_stem
 

@@ -6,7 +6,7 @@ import csv
 import io
 
 from pkgrepo.archives.source import Source
-from pkgrepo.archives.zips import ZipArchive
+from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.formats.python.limits import METADATA_SIZE, RECORD_ROWS, RECORD_SIZE
 from pkgrepo.formats.python.names import FileName, split_stem
 

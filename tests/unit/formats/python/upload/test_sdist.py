@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pkgrepo.archives import gunzip, limits, tar
+from pkgrepo.archives import gunzip, limits
+from pkgrepo.archives import tar_archive as tar
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import METADATA_SIZE
 from pkgrepo.formats.python.names import parse_filename

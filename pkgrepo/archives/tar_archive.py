@@ -1,8 +1,7 @@
 """
-The headers of a tar archive as it streams past (POSIX pax, and what GNU tar and the tars before them write).
+A streaming reader of tar archives (POSIX pax, GNU tar, and the formats before them).
 
-Only what package tools write is read. Everything that would be more than a plain file, a folder or a link is refused
-by its type, so that its peculiarities need no code.
+Files, folders and links are read, since package tools write nothing else. Members of any other type are refused.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ _REFUSED: Final = {
 @frozen
 class Member:
     """
-    One entry; names are as in the archive. ``size`` is the length of the content that follows, in bytes.
+    One entry; names are as in the archive. ``size`` is the length of its content in bytes.
 
-    ``link`` is where a link leads, empty for what is none; a hard link's is a path in the archive, a symbolic
-    link's is relative to its own folder.
+    ``link`` is the target of a link, else empty: of a hard link a path in the archive, of a symbolic link a path
+    relative to its own folder.
     """
 
     name: str
@@ -50,13 +49,13 @@ class Member:
 
     @property
     def is_file(self) -> bool:
-        """Whether this is content, and no folder or link."""
+        """Whether it is a file, not a folder or link."""
         return not self.is_folder and not self.link
 
 
 @frozen
 class _Override:
-    """What extended headers say of the entry that follows them."""
+    """Values of extended headers for the next entry."""
 
     name: str | None = None
     link: str | None = None
@@ -64,12 +63,12 @@ class _Override:
 
 
 class Tar:
-    """A tar archive in a stream; iterate over its members, and ``read`` the content of the latest when wanted."""
+    """Iterates over the members of a tar archive; ``read`` returns the content of the present one."""
 
     def __init__(self, source: Source, stream: Gunzip) -> None:
         self._source = source
         self._stream = stream
-        self._left = 0  # bytes of the latest member's content that were not read yet
+        self._left = 0  # bytes of the present member's content that were not read yet
         self._padding = 0
         self._extended = 0  # bytes of extended headers so far
         self._records = 0
@@ -78,7 +77,7 @@ class Tar:
 
     def read(self, limit: int) -> bytes:
         """
-        The content of the member that was given out last.
+        The content of the present member.
 
         :raises Invalid: it is longer than ``limit`` bytes
         """
@@ -90,7 +89,7 @@ class Tar:
         """
         Every member, in order.
 
-        :raises Invalid: the archive is damaged, over a budget (see ``limits``), or has an entry that is no file,
+        :raises Invalid: the archive is damaged, exceeds a limit (see ``limits``), or has an entry that is no file,
             folder or link
         """
         override = _Override()
@@ -135,7 +134,7 @@ class Tar:
     def _finish_archive(self, header: bytes) -> None:
         if any(header):
             raise self._source.refuse("is truncated")
-        # Readers stop at the first empty block; what hides behind it would be seen by the careless only.
+        # Programs stop at the first empty block, or read on; data after it would make a difference between them.
         if not self._stream.only_zeros_follow():
             raise self._source.refuse("has data after the end of its tar archive")
 
@@ -169,11 +168,11 @@ class Tar:
             name = self._text(header[:100])
             name = f"{prefix}/{name}" if prefix else name
         link = self._text(header[157:257]) if override.link is None else override.link
-        # The tars before POSIX had no type for folders.
+        # Formats before POSIX have no type for folders.
         is_folder = kind == _FOLDER or (kind in _FILES and name.endswith("/"))
         is_link = kind in (_HARD_LINK, _SYMBOLIC_LINK) and link != ""
         if (is_folder or is_link) and self._left:
-            # Some readers skip such content, others take it for the next header.
+            # Some programs skip such content, others take it for the next header.
             raise self._source.refuse(f"has a folder or link {name!a} with content")
         if is_link:
             return Member(name, 0, is_symbolic=kind == _SYMBOLIC_LINK, link=link)
@@ -197,7 +196,7 @@ class Tar:
         return override
 
     def _apply(self, override: _Override, key: bytes, value: bytes) -> _Override:
-        """What one pax record adds; most say nothing that matters here."""
+        """The override with one pax record; most keys are ignored."""
         if key.startswith(b"GNU.sparse"):
             raise self._source.refuse("has an entry that is a sparse file")
         if key == b"path":

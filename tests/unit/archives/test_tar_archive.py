@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.archives import limits, tar
+from pkgrepo.archives import limits
+from pkgrepo.archives import tar_archive as tar
 from pkgrepo.archives.gunzip import Gunzip
 from pkgrepo.archives.source import Source
-from pkgrepo.archives.tar import BLOCK, EXTENDED_SIZE, Member, Tar
+from pkgrepo.archives.tar_archive import BLOCK, EXTENDED_SIZE, Member, Tar
 from pkgrepo.errors import Invalid
 
 LONG = "folder/" + "n" * 300 + ".txt"

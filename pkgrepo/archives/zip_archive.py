@@ -1,10 +1,9 @@
 """
-Zip archives that mean the same to every reader.
+A reader of zip archives that accepts only what all programs read in the same way.
 
-A zip file describes itself twice: installers go by the central directory at its end, or by the local headers as they
-stream past. An archive is taken only if both say the same, if every byte of it belongs to a member or to the
-directory, and if no member's name could lead out of the place where it is unpacked. Section numbers are those of the
-zip specification (APPNOTE 6.3).
+A zip file describes its members twice: some programs use the central directory at its end, others the local headers. An
+archive is accepted only if both agree, if every byte of it belongs to a member or to the directory, and if no member's
+name leads out of the folder where it is unpacked. Section numbers are those of the zip specification (APPNOTE 6.3).
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ _IS_UTF8: Final = 0x0800
 _ZIP64_EXTRA: Final = 0x0001
 _UNICODE_PATH_EXTRA: Final = 0x7075  # 4.6.9: a second name, which some readers prefer
 
-_REGULAR, _FOLDER, _UNSAID = 0o10, 0o04, 0  # the file type of a Unix mode
+_REGULAR, _FOLDER, _UNKNOWN = 0o10, 0o04, 0  # the file type of a Unix mode
 
 
 @frozen
 class Entry:
-    """A member as the central directory has it; sizes and offset in bytes."""
+    """A member in the central directory; sizes and offset in bytes."""
 
     name: str
     raw_name: bytes
@@ -75,7 +74,7 @@ class _Directory:
 
 @frozen
 class _Extra:
-    """What the extra fields of a header say about sizes and offset."""
+    """Sizes and offset from the extra fields of a header."""
 
     packed: int
     size: int
@@ -84,9 +83,9 @@ class _Extra:
 
 class ZipArchive:
     """
-    A zip file's members by name, checked when this is made.
+    A zip file's members by name, checked by the constructor.
 
-    :raises Invalid: the archive is damaged, ambiguous, too large when unpacked, or would write outside of its place
+    :raises Invalid: the archive is damaged, ambiguous, too large when unpacked, or has a name that leads out of it
     """
 
     def __init__(self, source: Source) -> None:
@@ -100,14 +99,14 @@ class ZipArchive:
         """
         A member's content, None when there is no such member.
 
-        :raises Invalid: it is longer than ``limit`` bytes, or not what the directory says
+        :raises Invalid: it is longer than ``limit`` bytes, or differs from the directory
         """
         entry = self.entries.get(name)
         if entry is None:
             return None
         if entry.size > limit:
             raise self._source.refuse(f"has a {name} of more than {limit} bytes")
-        # What deflate makes of ``limit`` bytes is never much longer than they are.
+        # Deflate never makes ``limit`` bytes much longer.
         if entry.packed > limit + limit // 1000 + 1024:
             raise self._source.refuse(f"has a {name} that is longer packed than unpacked")
         data = self._source.read(self._data[name], entry.packed)
@@ -120,7 +119,7 @@ class ZipArchive:
     def _inflate(self, entry: Entry, data: bytes) -> bytes:
         inflater = zlib.decompressobj(-zlib.MAX_WBITS)
         try:
-            # One byte more than announced is enough to see that the announcement lies; 0 would mean no limit at all.
+            # One byte more than announced shows that the announcement is wrong; 0 would mean no limit.
             content = inflater.decompress(data, entry.size + 1)
         except zlib.error:
             raise self._source.refuse(f"has a {entry.name} that is damaged") from None
@@ -155,7 +154,7 @@ def _find_directory(source: Source) -> _Directory:
 
 
 def _apply_zip64(source: Source, short: _Directory, end: int) -> tuple[_Directory, int]:
-    """The directory and where its end records begin, with those of zip64 when there are any."""
+    """The directory and the offset of its end records, from zip64 records if there are any."""
     signature, disk, at, disks = _LOCATOR64.unpack(source.read(end - _LOCATOR64.size, _LOCATOR64.size))
     if signature != b"PK\x06\x07":
         return short, end
@@ -164,7 +163,7 @@ def _apply_zip64(source: Source, short: _Directory, end: int) -> tuple[_Director
     signature, length, _, _, disk, first_disk, here, count, size, start = _END64.unpack(source.read(at, _END64.size))
     if signature != b"PK\x06\x06" or length != _END64.size - 12 or disk or first_disk or here != count:
         raise source.refuse("has a malformed zip64 end record")
-    # Readers differ in which record they believe: both must say the same, where the short one has room.
+    # Some programs use one record, some the other: both must agree, where the numbers fit the short one.
     pairs = ((short.count, count, _FULL16), (short.size, size, _FULL32), (short.start, start, _FULL32))
     if any(low not in (high, full) for low, high, full in pairs):
         raise source.refuse("has two end records that contradict each other")
@@ -191,7 +190,7 @@ def _read_entries(source: Source, directory: _Directory) -> dict[str, Entry]:
         at = extra_end + lengths[2]
         entry = Entry(name, raw_name, flags, method, crc, extra.packed, extra.size, extra.offset)
         _check_entry(source, entry, disk)
-        # 4.4.15: a Unix mode is in the upper half; installers take it from there whatever system wrote the archive.
+        # 4.4.15: the upper half is a Unix mode, which installers use whatever system wrote the archive.
         _check_type(source, entry, attributes >> 28)
         if name in entries:
             raise source.refuse(f"has two entries of the name {name!r}")
@@ -213,7 +212,7 @@ def _decode_name(source: Source, raw_name: bytes, flags: int) -> str:
 
 
 def _read_extra(source: Source, raw_name: bytes, data: bytes, short: _Extra) -> _Extra:
-    """Sizes and offset, with those that do not fit the header taken from the zip64 field (4.5.3)."""
+    """Sizes and offset; those that do not fit the header come from the zip64 field (4.5.3)."""
     packed, size, offset = short.packed, short.size, short.offset
     at, seen = 0, False
     while len(data) - at >= _EXTRA.size:
@@ -254,7 +253,7 @@ def _check_entry(source: Source, entry: Entry, disk: int) -> None:
 
 
 def _check_type(source: Source, entry: Entry, kind: int) -> None:
-    if kind not in (_FOLDER, _UNSAID) if entry.is_folder else kind not in (_REGULAR, _UNSAID):
+    if kind not in (_FOLDER, _UNKNOWN) if entry.is_folder else kind not in (_REGULAR, _UNKNOWN):
         raise source.refuse(f"has an entry {entry.name!r} that is a link or a device")
 
 
@@ -265,7 +264,7 @@ def _check_sizes(source: Source, entries: dict[str, Entry]) -> None:
 
 
 def _check_local_headers(source: Source, directory: _Directory, entries: dict[str, Entry]) -> dict[str, int]:
-    """Where each member's data begins; local headers and data must fill the file up to the directory, without gaps."""
+    """The offset of each member's data; local headers and data must fill the file up to the directory, without gaps."""
     starts: dict[str, int] = {}
     ordered = sorted(entries.values(), key=lambda entry: entry.offset)
     bounds = [entry.offset for entry in ordered] + [directory.start]
@@ -281,7 +280,7 @@ def _check_local_headers(source: Source, directory: _Directory, entries: dict[st
             raise source.refuse(f"has an entry {entry.name!r} whose local header says otherwise than the directory")
         wide = _read_extra(source, raw_name, extra, _Extra(packed, size, 0))
         pairs = ((crc, entry.crc), (wide.packed, entry.packed), (wide.size, entry.size))
-        # What comes in a descriptor after the data may be left 0 here (4.4.4).
+        # Values that a descriptor after the data repeats may be 0 here (4.4.4).
         if any(said != known and (said or not flags & _HAS_DESCRIPTOR) for said, known in pairs):
             raise source.refuse(f"has an entry {entry.name!r} whose local header says otherwise than the directory")
         start = at + _LOCAL.size + len(names)
@@ -295,7 +294,7 @@ def _check_local_headers(source: Source, directory: _Directory, entries: dict[st
 
 
 def _check_descriptor(source: Source, entry: Entry, data: bytes) -> None:
-    """What follows a member's data must be its descriptor, in any of the forms of 4.3.9, and nothing else."""
+    """Check that only the member's descriptor follows its data, in one of the forms of 4.3.9."""
     if entry.flags & _HAS_DESCRIPTOR:
         for layout in ("<III", "<IQQ"):
             if layout == "<III" and max(entry.packed, entry.size) > _FULL32:

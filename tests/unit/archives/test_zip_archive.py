@@ -13,7 +13,7 @@ import pytest
 
 from pkgrepo.archives import limits
 from pkgrepo.archives.source import Source
-from pkgrepo.archives.zips import ZipArchive
+from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.errors import Invalid
 from tests.support.pyprojects import make_zip
 
