@@ -7,11 +7,13 @@ from typing import Final
 
 from pkgrepo.auth.login.checkers import identity_of
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
+from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Action, Actor, Identity, Repository
 
 UNPUBLISH: Final = "unpublish"
+CHANGE_OWNERS: Final = "change the owners of"
 
 # The words of ``npm access``; the last that applies counts.
 _PERMISSIONS: Final = (("read", Action.READ), ("write", Action.WRITE))
@@ -21,75 +23,72 @@ _VERBS: Final = {
     "deprecate": "deprecate",
     "undeprecate": "deprecate",
     "unpublish": UNPUBLISH,
-    "owner": "change the owners of",
+    "owner": CHANGE_OWNERS,
     "star": "star",
     "unstar": "star",
 }
 
 
-async def authorize_read(services: Services, request: Request, repository: Repository, name: str | None) -> Identity:
-    """
-    The identity of a caller who may read a package, or the repository when ``name`` is None.
+class RepositoryRequests:
+    """The base of classes that answer requests to one repository; its methods authorize their callers."""
 
-    :raises NotFound: the caller is logged in and may not read; whether the package exists stays secret
-    :raises AuthenticationRequired: the caller is anonymous and may not read
-    """
-    try:
-        return await services.access.admit(request, Action.READ, repository, name)
-    except Forbidden:
-        raise NotFound("package", name or repository.path) from None
+    def __init__(self, services: Services, repository: Repository) -> None:
+        self._services = services
+        self._repository = repository
 
+    async def _authorize_read(self, request: Request, name: str | None) -> Identity:
+        """
+        The identity of a caller who may read a package, or the repository when ``name`` is None.
 
-async def authorize_change(
-    services: Services, request: Request, repository: Repository, action: Action, name: str, verb: str
-) -> Identity:
-    """
-    The identity of a caller who may do ``action`` to a package; ``verb`` names it in the sentence of a refusal.
+        :raises NotFound: the caller is logged in and may not read; whether the package exists stays secret
+        :raises AuthenticationRequired: the caller is anonymous and may not read
+        """
+        try:
+            return await self._services.access.admit(request, Action.READ, self._repository, name)
+        except Forbidden:
+            raise NotFound("package", name or self._repository.path) from None
 
-    :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is logged in and may not
-    """
-    request.repository = repository.path
-    identity = await services.access.identify(request)
-    await require(services, identity, action, repository, name, verb)
-    return identity
+    async def _authorize_change(self, request: Request, action: Action, name: str, verb: str) -> Actor:
+        """
+        The caller, who may do ``action`` to a package; ``verb`` names it in the sentence of a refusal.
 
+        :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is logged in and may not
+        """
+        identity = await self._services.access.identify(request)
+        await self._require(identity, action, name, verb)
+        return actor_of(request, identity)
 
-async def authorize_audit(services: Services, request: Request, repository: Repository) -> Identity:
-    """
-    The identity of a caller who may ask about vulnerabilities.
+    async def _authorize_audit(self, request: Request) -> None:
+        """
+        Check that the caller may ask about vulnerabilities.
 
-    Every logged-in user may: the answer says nothing about the repository, and a user who may read only some packages
-    of it (as a member of a project, or with a token) audits what they have installed.
+        Every logged-in user may: the answer says nothing about the repository, and a user who may read only some
+        packages of it (as a member of a project, or with a token) audits what they have installed.
 
-    :raises AuthenticationRequired: the caller is anonymous, and anonymous callers may not read the repository
-    """
-    identity = await services.access.identify(request)
-    if identity.anonymous:
-        await services.access.require(identity, Action.READ, repository)
-    return identity
+        :raises AuthenticationRequired: the caller is anonymous, and anonymous callers may not read the repository
+        """
+        identity = await self._services.access.identify(request)
+        if identity.anonymous:
+            await self._services.access.require(identity, Action.READ, self._repository)
 
+    async def _require_login(self, request: Request) -> Identity:
+        """The identity of a logged-in caller. :raises AuthenticationRequired: the caller is anonymous"""
+        identity = await self._services.access.identify(request)
+        if identity.anonymous:
+            raise AuthenticationRequired
+        return identity
 
-async def require_login(services: Services, request: Request) -> Identity:
-    """The identity of a logged-in caller. :raises AuthenticationRequired: the caller is anonymous"""
-    identity = await services.access.identify(request)
-    if identity.anonymous:
-        raise AuthenticationRequired
-    return identity
+    async def _require(self, identity: Identity, action: Action, name: str | None, verb: str) -> None:
+        """
+        Check that an identity may do ``action``; ``verb`` names it in the sentence of a refusal.
 
-
-async def require(
-    services: Services, identity: Identity, action: Action, repository: Repository, name: str | None, verb: str
-) -> None:
-    """
-    Check that an identity may do ``action``; ``verb`` names it in the sentence of a refusal.
-
-    :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is logged in and may not
-    """
-    try:
-        await services.access.require(identity, action, repository, name)
-    except Forbidden as error:
-        what = "to this repository" if name is None else f'"{name}"'
-        raise Forbidden(f"You do not have permission to {verb} {what}. {error}") from None
+        :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is logged in and may not
+        """
+        try:
+            await self._services.access.require(identity, action, self._repository, name)
+        except Forbidden as error:
+            what = "to this repository" if name is None else f'"{name}"'
+            raise Forbidden(f"You do not have permission to {verb} {what}. {error}") from None
 
 
 def verb_of_put(request: Request, revision: str) -> str:

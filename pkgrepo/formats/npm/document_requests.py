@@ -26,7 +26,7 @@ from pkgrepo.model import Action, Actor, BlobInfo, Identity, Repository
 from pkgrepo.repositories.publish.staged import Staged
 
 from . import semver
-from .authorization import require, verb_of_put
+from .authorization import RepositoryRequests, verb_of_put
 from .paths import PackagePath, RootPath, VersionPath
 
 T = TypeVar("T")
@@ -34,14 +34,13 @@ T = TypeVar("T")
 DocumentPath = RootPath | PackagePath | VersionPath
 
 
-class DocumentRequests:
+class DocumentRequests(RepositoryRequests):
     """Answers PUT requests of one hosted repository."""
 
     def __init__(
         self, services: Services, repository: Repository, packages: PackageRequests, changes: ChangeRequests
     ) -> None:
-        self._services = services
-        self._repository = repository
+        super().__init__(services, repository)
         self._packages = packages
         self._changes = changes
         self._publishes = PublishRequests(services, repository)
@@ -51,7 +50,7 @@ class DocumentRequests:
         named = None if isinstance(path, RootPath) else path.name
         revision = path.revision if isinstance(path, PackagePath) else ""
         identity = await self._services.access.identify(request)
-        await self._require_write(identity, named, verb_of_put(request, revision))
+        await self._require(identity, Action.WRITE, named, verb_of_put(request, revision))
         check_declared_length(request, largest_body(self._services.max_upload))
         async with self._services.publisher.stage(self._repository) as staged:
             received = await Receiver(request, staged, max_tarball=self._services.max_upload).receive()
@@ -78,7 +77,7 @@ class DocumentRequests:
         name, change = await self._parse(document, parse)
         if isinstance(path, VersionPath):
             raise Refusal(400, f"the document has no tarball attached; it is {name} that changes, at its address")
-        await self._require_write(identity, name, verb_of_change(change))
+        await self._require(identity, Action.WRITE, name, verb_of_change(change))
         if await self._packages.find_package(name) is None:
             raise Refusal(400, f"the document has no tarball attached, and there is no package {name} to change")
         return await self._changes.apply(name, change, identity, actor)
@@ -94,7 +93,7 @@ class DocumentRequests:
         actor: Actor,
     ) -> Answer:
         publication = await self._parse(document, lambda: read_publication(document, named))
-        await self._require_write(identity, publication.name, "publish")
+        await self._require(identity, Action.WRITE, publication.name, "publish")
         if isinstance(path, VersionPath) and not semver.is_same(path.selector, publication.version):
             raise Refusal(400, f"the document publishes {publication.version.text}, not {path.selector}")
         return await self._publishes.publish(staged, publication, tarball, identity, actor)
@@ -104,6 +103,3 @@ class DocumentRequests:
         if len(document.text) <= SMALL_DOCUMENT:
             return parse()
         return await self._services.pools.cpu(parse)
-
-    async def _require_write(self, identity: Identity, name: str | None, verb: str) -> None:
-        await require(self._services, identity, Action.WRITE, self._repository, name, verb)

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from attrs import evolve, frozen
 
 from pkgrepo.formats.npm.packument import document as packument
-from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_listed, make_row
+from pkgrepo.formats.npm.search.rendering import render_member
+from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_row
 from pkgrepo.formats.npm.signing.keys import ensure_signer
 from pkgrepo.model import SYSTEM, Actor, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
@@ -35,7 +36,7 @@ def index_package(index: PackageIndex, change: Change) -> None:
         )
     row = make_row(index.package, latest, deprecated=bool(packument.deprecation(latest)))
     index.put_fragment(ROW, b"", "", encode_row(row))
-    index.put_fragment(LISTED, b"", "", make_listed(row))
+    index.put_fragment(LISTED, b"", "", render_member(row))
 
 
 def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:

@@ -65,7 +65,7 @@ class NpmSite:
         self._search = SearchRequests(services, repository)
         self._audit = AuditRequests(services, repository, advisories)
         self._account = AccountRequests(services, repository)
-        self._tokens = TokenRequests(services, self._account)
+        self._tokens = TokenRequests(services, repository, self._account)
         self._web_login = WebLoginRequests(services, repository, self._account)
         documents = DocumentRequests(services, repository, self._packages, self._changes)
         self._handlers: dict[tuple[str, type], Handler] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pkgrepo.formats.npm.authorization import authorize_audit
+from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.limits import AUDIT_SIZE
 from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.bodies import read_body
@@ -18,12 +18,11 @@ from .cache import AdvisoryCache
 from .export import AdvisoryIndex
 
 
-class AuditRequests:
+class AuditRequests(RepositoryRequests):
     """Answers audit requests."""
 
     def __init__(self, services: Services, repository: Repository, advisories: AdvisoryCache) -> None:
-        self._services = services
-        self._repository = repository
+        super().__init__(services, repository)
         self._advisories = advisories
 
     async def bulk(self, request: Request) -> Answer:
@@ -35,7 +34,7 @@ class AuditRequests:
         return await self._work(request, _quick)
 
     async def _work(self, request: Request, work: Callable[[bytes, AdvisoryIndex], Answer]) -> Answer:
-        await authorize_audit(self._services, request, self._repository)
+        await self._authorize_audit(request)
         body = await read_body(request, AUDIT_SIZE)
         index = await self._advisories.index(self._services.pools, self._services.clock)
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pkgrepo.errors import Forbidden
-from pkgrepo.formats.npm.authorization import authorize_change, authorize_read, permissions_of
+from pkgrepo.formats.npm.authorization import RepositoryRequests, permissions_of
 from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.bodies import read_object
@@ -23,12 +23,11 @@ from pkgrepo.model import Action, Package, Repository
 AT_ONCE = 20  # owners whose permissions are looked up in one turn of the reactor
 
 
-class AccessRequests:
+class AccessRequests(RepositoryRequests):
     """Answers requests about the access to packages of one repository."""
 
     def __init__(self, services: Services, repository: Repository, packages: PackageRequests) -> None:
-        self._services = services
-        self._repository = repository
+        super().__init__(services, repository)
         self._packages = packages
 
     async def show(self, request: Request, name: str, what: str) -> Answer:
@@ -39,7 +38,7 @@ class AccessRequests:
 
         :raises NotFound: no such package
         """
-        await authorize_read(self._services, request, self._repository, name)
+        await self._authorize_read(request, name)
         package, public = await self._packages.package(name), not is_private(self._repository)
         answers: dict[str, Any] = {
             "visibility": {"public": public},
@@ -65,7 +64,7 @@ class AccessRequests:
 
         :raises Forbidden: another access was asked for; a package has that of its repository
         """
-        await authorize_change(self._services, request, self._repository, Action.WRITE, name, "change the access of")
+        await self._authorize_change(request, Action.WRITE, name, "change the access of")
         await self._packages.package(name)
         wanted = (await read_object(request)).get("access")
         present = "restricted" if is_private(self._repository) else "public"

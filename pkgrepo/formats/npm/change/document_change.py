@@ -9,7 +9,7 @@ from attrs import Factory, frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
-from pkgrepo.formats.npm.authorization import UNPUBLISH
+from pkgrepo.formats.npm.authorization import CHANGE_OWNERS, UNPUBLISH
 from pkgrepo.formats.npm.limits import MOST_TAGS
 from pkgrepo.storage.gil import GilReleaser
 from pkgrepo.untrusted.quoting import quoted
@@ -43,7 +43,7 @@ def verb_of_change(change: DocumentChange) -> str:
         return UNPUBLISH
     if change.deprecated:
         return "deprecate"
-    return "change" if change.maintainers is None else "change the owners of"
+    return "change" if change.maintainers is None else CHANGE_OWNERS
 
 
 def read_change(written: WrittenDocument, revision: str, username: str) -> DocumentChange:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import authorize_change, permissions_of
+from pkgrepo.formats.npm.authorization import CHANGE_OWNERS, RepositoryRequests, permissions_of
 from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.packument.requests import PackageRequests
 from pkgrepo.formats.npm.refusals import user_not_found
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Actor, Identity, Repository
+from pkgrepo.model import Action, Actor, Repository
 from pkgrepo.untrusted.quoting import quoted
 
 from .commands import apply_document
@@ -22,17 +21,16 @@ from .document_change import DocumentChange
 MOST_CHECKED = 20  # owners whose permissions are looked up for one answer
 
 
-class OwnerRequests:
+class OwnerRequests(RepositoryRequests):
     """Answers requests about owners and stars in one repository."""
 
     def __init__(self, services: Services, repository: Repository, packages: PackageRequests) -> None:
-        self._services = services
-        self._repository = repository
+        super().__init__(services, repository)
         self._packages = packages
 
     async def add_owner(self, request: Request, name: str) -> Answer:
         """Add the user in the body as an owner. :raises Refusal: no such user; :raises NotFound: no such package"""
-        await self._authorize(request, name, "change the owners of")
+        await self._authorize_change(request, Action.WRITE, name, CHANGE_OWNERS)
         username = (await read_object(request)).get("user")
         if not isinstance(username, str):
             raise Invalid("the body must name a user", "user")
@@ -56,11 +54,11 @@ class OwnerRequests:
         name = stated[0] if stated else None
         if not isinstance(name, str) or not names.is_readable(name) or stated[-1] != name:
             raise Invalid("the body must name one package", "package")
-        identity = await self._authorize(request, name, "star")
-        return await self._change(name, DocumentChange(star=given), actor_of(request, identity))
+        actor = await self._authorize_change(request, Action.WRITE, name, "star")
+        return await self._change(name, DocumentChange(star=given), actor)
 
     async def _change_owners(self, request: Request, name: str, username: str, owner: dict[str, str] | None) -> Answer:
-        identity = await self._authorize(request, name, "change the owners of")
+        actor = await self._authorize_change(request, Action.WRITE, name, CHANGE_OWNERS)
         package = await self._packages.package(name)
         owners = [each for each in package.meta.get("maintainers", ()) if each["name"] != username]
         if owner is not None:
@@ -68,10 +66,7 @@ class OwnerRequests:
         if not owners:
             raise Invalid(f"{username} is the only owner of {name}; add another one first", "user")
         change = DocumentChange(revision=revision(name, package.serial), maintainers=owners)
-        return await self._change(name, change, actor_of(request, identity))
-
-    async def _authorize(self, request: Request, name: str, verb: str) -> Identity:
-        return await authorize_change(self._services, request, self._repository, Action.WRITE, name, verb)
+        return await self._change(name, change, actor)
 
     async def _change(self, name: str, change: DocumentChange, actor: Actor) -> Answer:
         rev = await self._services.publisher.change(apply_document, self._repository, name, change, actor, False)

@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import UNPUBLISH, authorize_change, require
+from pkgrepo.formats.npm.authorization import UNPUBLISH, RepositoryRequests
 from pkgrepo.formats.npm.configuration import policy_of
 from pkgrepo.formats.npm.paths import PackagePath, TarballPath
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_json
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Actor, Identity, Repository
+from pkgrepo.model import Action, Actor, Identity
 from pkgrepo.untrusted.quoting import quoted
 
 from . import commands
@@ -26,22 +24,18 @@ CHANGE_TAGS = "change the tags of"
 BATCH = 200  # versions that are deprecated in one transaction, which takes the write lock for some 10 ms
 
 
-class ChangeRequests:
+class ChangeRequests(RepositoryRequests):
     """Answers requests that change packages of one hosted repository."""
-
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
 
     async def apply(self, name: str, change: DocumentChange, identity: Identity, actor: Actor) -> Answer:
         """
-        Apply a written-back document; see ``commands``. The caller was authorized to write, but not to delete.
+        Apply a written-back document; see ``commands``. The caller was authorized to write; deleting is checked here.
 
         :raises NotFound: no such package; :raises Conflict: the package was changed meanwhile
         :raises Forbidden: the document removes versions, and the caller may not
         """
         if change.kept is not None:
-            await require(self._services, identity, Action.DELETE, self._repository, name, UNPUBLISH)
+            await self._require(identity, Action.DELETE, name, UNPUBLISH)
         notice: Fields = ()
         if change.deprecated:
             rev = await shield(self._deprecate(name, change.deprecated, actor))
@@ -54,7 +48,7 @@ class ChangeRequests:
 
     async def remove_version(self, request: Request, path: TarballPath) -> Answer:
         """Remove the version of this tarball; it succeeds also when the version does not exist."""
-        actor = await self._authorize(request, Action.DELETE, path.name, UNPUBLISH)
+        actor = await self._authorize_change(request, Action.DELETE, path.name, UNPUBLISH)
         version = names.find_tarball_version(path.name, path.filename)
         if version is None:
             raise Invalid(f"{quoted(path.filename)} is no tarball of {path.name}")
@@ -65,7 +59,7 @@ class ChangeRequests:
 
     async def remove_package(self, request: Request, path: PackagePath) -> Answer:
         """Remove a package with all versions. :raises NotFound: no such package; :raises Conflict: it was changed"""
-        actor = await self._authorize(request, Action.DELETE, path.name, UNPUBLISH)
+        actor = await self._authorize_change(request, Action.DELETE, path.name, UNPUBLISH)
         await self._services.publisher.change(
             commands.remove_package, self._repository, path.name, path.revision, actor, self._burn
         )
@@ -73,7 +67,7 @@ class ChangeRequests:
 
     async def set_tag(self, request: Request, name: str, tag: str) -> Answer:
         """Set a dist-tag on the version in the body. :raises Invalid: the tag is not a valid one"""
-        actor = await self._authorize(request, Action.WRITE, name, CHANGE_TAGS)
+        actor = await self._authorize_change(request, Action.WRITE, name, CHANGE_TAGS)
         names.check_tag(tag)
         text = await read_json(request)
         if not isinstance(text, str):
@@ -83,15 +77,11 @@ class ChangeRequests:
 
     async def unset_tag(self, request: Request, name: str, tag: str) -> Answer:
         """Remove a dist-tag. :raises Invalid: the tag is ``latest``, which every package has"""
-        actor = await self._authorize(request, Action.WRITE, name, CHANGE_TAGS)
+        actor = await self._authorize_change(request, Action.WRITE, name, CHANGE_TAGS)
         if tag == names.DEFAULT_TAG:
             raise Invalid("the tag 'latest' cannot be removed; let it stand for another version", "tag")
         tagged = await self._services.publisher.change(commands.unset_tag, self._repository, name, tag, actor)
         return json_answer({"ok": True, "id": name, "dist-tags": tagged})
-
-    async def _authorize(self, request: Request, action: Action, name: str, verb: str) -> Actor:
-        identity = await authorize_change(self._services, request, self._repository, action, name, verb)
-        return actor_of(request, identity)
 
     async def _deprecate(self, name: str, messages: Mapping[str, str], actor: Actor) -> str:
         waiting, rev = list(messages.items()), ""

@@ -12,7 +12,7 @@ from typing import Any
 
 from pkgrepo.auth.tokens.limits import literal
 from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid
-from pkgrepo.formats.npm.authorization import require_login
+from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
 from pkgrepo.formats.npm.rendering import NO_STORE, format_time
 from pkgrepo.gateway.access import actor_of, unknown
@@ -29,12 +29,11 @@ LONGEST_TEXT = 254  # characters of a name or an email
 PERSONAL = frozenset({Action.READ, Action.WRITE, Action.OVERWRITE, Action.DELETE})
 
 
-class AccountRequests:
+class AccountRequests(RepositoryRequests):
     """Answers logins and requests about the caller's account: ``/-/user`` and ``/-/npm/v1/user``."""
 
     def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
+        super().__init__(services, repository)
         self._accounts = services.accounts
 
     def limits_for(self, actions: frozenset[Action] = PERSONAL, packages: tuple[str, ...] = ()) -> TokenLimits:
@@ -84,7 +83,7 @@ class AccountRequests:
 
     async def document(self, request: Request, username: str) -> Answer:
         """The public document of a user. :raises Refusal: there is no such user"""
-        await require_login(self._services, request)
+        await self._require_login(request)
         user = await self._accounts.find_user(username)
         if user is None:
             raise user_not_found(username)
@@ -100,12 +99,12 @@ class AccountRequests:
 
     async def whoami(self, request: Request) -> Answer:
         """The caller's name. :raises AuthenticationRequired: the caller is anonymous"""
-        identity = await require_login(self._services, request)
+        identity = await self._require_login(request)
         return json_answer({"username": identity.username}, headers=NO_STORE)
 
     async def profile(self, request: Request) -> Answer:
         """The caller's profile. :raises Forbidden: the caller used a bearer token"""
-        identity = await require_login(self._services, request)
+        identity = await self._require_login(request)
         _check_no_bearer(identity)
         return json_answer(_profile(await self._accounts.user(identity)), headers=NO_STORE)
 
@@ -115,7 +114,7 @@ class AccountRequests:
 
         :raises Forbidden: the caller's token is too limited; see ``require_write_access``
         """
-        identity = await require_login(self._services, request)
+        identity = await self._require_login(request)
         self.require_write_access(identity)
         body = await read_object(request)
         if body.get("tfa"):

@@ -10,14 +10,14 @@ from attrs import evolve
 from pkgrepo.auth.tokens.limits import check_limits, literal
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import require_login
+from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.rendering import NO_STORE, format_time
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Token
+from pkgrepo.model import Action, Identity, Repository, Token
 from pkgrepo.untrusted.quoting import quoted
 
 from .account_requests import PERSONAL, AccountRequests
@@ -29,11 +29,11 @@ LONGEST_LINE = 100  # characters
 READING = frozenset({Action.READ})
 
 
-class TokenRequests:
+class TokenRequests(RepositoryRequests):
     """Answers requests about the caller's tokens."""
 
-    def __init__(self, services: Services, account: AccountRequests) -> None:
-        self._services = services
+    def __init__(self, services: Services, repository: Repository, account: AccountRequests) -> None:
+        super().__init__(services, repository)
         self._accounts = services.accounts
         self._account = account
 
@@ -89,12 +89,12 @@ class TokenRequests:
 
     async def logout(self, request: Request, text: str) -> Answer:
         """Revoke the token that the caller uses."""
-        identity = await require_login(self._services, request)
+        identity = await self._require_login(request)
         await self._accounts.revoke_text(identity, text, actor_of(request, identity))
         return json_answer({"ok": True}, headers=NO_STORE)
 
     async def _authorize(self, request: Request) -> Identity:
-        identity = await require_login(self._services, request)
+        identity = await self._require_login(request)
         self._account.require_write_access(identity)
         return identity
 

@@ -24,6 +24,7 @@ from urllib.parse import parse_qs
 from pkgrepo.auth.accounts import add_personal_token, owner_of
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Services
@@ -60,12 +61,11 @@ _STYLE: Final = (
 )
 
 
-class WebLoginRequests:
+class WebLoginRequests(RepositoryRequests):
     """Answers requests at ``/-/v1/login`` and ``/-/v1/done`` of one repository."""
 
     def __init__(self, services: Services, repository: Repository, account: AccountRequests) -> None:
-        self._services = services
-        self._repository = repository
+        super().__init__(services, repository)
         self._account = account
 
     async def begin(self, address: str) -> Answer:

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.npm import names, semver
-from pkgrepo.formats.npm.authorization import authorize_read
+from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.layout import bundle_path, tarball_path
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath
 from pkgrepo.formats.npm.refusals import version_not_found
@@ -31,12 +31,11 @@ from .document import FULL, FULL_TYPE, SHORT, SHORT_TYPE, attestations_document,
 _OFFERS = (FULL_TYPE.encode(), SHORT_TYPE.encode())
 
 
-class PackageRequests:
+class PackageRequests(RepositoryRequests):
     """Answers read requests of one hosted repository; each method authorizes its caller."""
 
     def __init__(self, services: Services, repository: Repository, packuments: SplicedDocuments) -> None:
-        self._services = services
-        self._repository = repository
+        super().__init__(services, repository)
         self._packuments = packuments
 
     def address(self, request: Request) -> str:
@@ -50,7 +49,7 @@ class PackageRequests:
         :raises NotFound: no such package
         """
         catalog, repository, name = self._services.catalog, self._repository, path.name
-        await authorize_read(self._services, request, repository, name)
+        await self._authorize_read(request, name)
         generation = catalog.generation()
         writing = b"write" in request.args if request.raw_query else False
         form = FULL if writing else _form(request)
@@ -90,7 +89,7 @@ class PackageRequests:
         :raises NotFound: no such package; :raises Refusal: no such version or tag
         """
         catalog, repository, name = self._services.catalog, self._repository, path.name
-        await authorize_read(self._services, request, repository, name)
+        await self._authorize_read(request, name)
         generation = catalog.generation()
         package = await self.package(name)
         fragment = await catalog.look(find_version_fragment, package.id, path.selector)
@@ -122,7 +121,7 @@ class PackageRequests:
 
     async def dist_tags(self, request: Request, name: str) -> Answer:
         """The dist-tags of a package, as tag to version. :raises NotFound: no such package"""
-        await authorize_read(self._services, request, self._repository, name)
+        await self._authorize_read(request, name)
         package = await self.package(name)
         tagged = await self._services.catalog.look(tags.tagged_versions, package.id)
         return json_answer(tagged, headers=((b"Cache-Control", document_cache_control(self._repository)),))
@@ -130,7 +129,7 @@ class PackageRequests:
     async def tarball(self, request: Request, path: TarballPath) -> Answer:
         """The tarball of a version. :raises NotFound: no tarball has this name"""
         catalog, repository = self._services.catalog, self._repository
-        identity = await authorize_read(self._services, request, repository, path.name)
+        identity = await self._authorize_read(request, path.name)
         generation = catalog.generation()
         file_path = self._tarball_path(path)
         file = await catalog.look(files.find_file, repository.id, file_path)
@@ -160,7 +159,7 @@ class PackageRequests:
 
     async def attestations(self, request: Request, name: str, version_text: str) -> Answer:
         """The provenance bundle of a version. :raises NotFound: it has none"""
-        await authorize_read(self._services, request, self._repository, name)
+        await self._authorize_read(request, name)
         package = await self.package(name)
         version = await self._services.catalog.look(find_selected, package.id, version_text)
         file = None
@@ -187,7 +186,7 @@ class PackageRequests:
 
     async def info(self, request: Request, _path: RootPath) -> Answer:
         """A description of this repository, with the keys of CouchDB, which the first registry ran on."""
-        await authorize_read(self._services, request, self._repository, None)
+        await self._authorize_read(request, None)
         catalog = self._services.catalog
         now = await catalog.look(repositories.find_repository, self._repository.uid) or self._repository
         return json_answer(

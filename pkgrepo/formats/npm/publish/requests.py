@@ -12,15 +12,15 @@ from typing import Any
 
 from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.npm import semver
+from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.configuration import policy_of
 from pkgrepo.formats.npm.indexing import Publishing
 from pkgrepo.formats.npm.layout import BUNDLE_ROLE, bundle_path, tarball_path
 from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.refusals import version_taken
-from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Actor, BlobInfo, Identity, NewFile, Repository
+from pkgrepo.model import Actor, BlobInfo, Identity, NewFile
 from pkgrepo.repositories.publish.publisher import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import packages, tombstones, versions
@@ -32,12 +32,8 @@ from .provenance import read_bundle
 from .tarball import TarballContents, differing_fields, inspect_tarball
 
 
-class PublishRequests:
+class PublishRequests(RepositoryRequests):
     """Publishes versions into one hosted repository; the caller was authorized before."""
-
-    def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
 
     async def publish(
         self, staged: Staged, publication: Publication, blob: BlobInfo, identity: Identity, actor: Actor

@@ -23,7 +23,8 @@ from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.packages import events, fragments
 from pkgrepo.storage.gil import GilReleaser
 
-from .rows import LISTED, ROW, make_listed, read_row
+from .rendering import render_member
+from .rows import LISTED, ROW, read_row
 
 PAGE: Final = 200  # packages in one query
 
@@ -91,4 +92,4 @@ def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str]
 def _make_from_row(reader: Reader, repository_id: int, key: str) -> bytes | None:
     """The member of a package that was indexed by a version of this program that wrote no members."""
     body = fragments.find_part(reader, repository_id, key, ROW)
-    return None if body is None else make_listed(read_row(body))
+    return None if body is None else render_member(read_row(body))

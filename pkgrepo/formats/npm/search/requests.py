@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.authorization import permissions_of, require_login
+from pkgrepo.formats.npm.authorization import RepositoryRequests, permissions_of
 from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import JSON, Answer, json_answer
@@ -29,12 +29,11 @@ CHECKED_AT_ONCE: Final = 100  # packages whose permissions are checked in one tu
 ROWS_AT_ONCE: Final = 1000  # rows that are read in one call of a thread
 
 
-class SearchRequests:
+class SearchRequests(RepositoryRequests):
     """Answers searches and lists in one repository; each caller sees the packages that they may read."""
 
     def __init__(self, services: Services, repository: Repository) -> None:
-        self._services = services
-        self._repository = repository
+        super().__init__(services, repository)
         self._listing = Listing(services.catalog, repository)
 
     async def search(self, request: Request, address: str) -> Answer:
@@ -113,7 +112,7 @@ class SearchRequests:
         return sorted(await self._matching(matches, lambda row: username in row.stars))
 
     async def _username(self, request: Request) -> str:
-        return (await require_login(self._services, request)).username
+        return (await self._require_login(request)).username
 
     async def _identify(self, request: Request) -> Identity:
         identity = await self._services.access.identify(request)

@@ -10,7 +10,6 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, Version
 from pkgrepo.repositories.search.index import Entry, facet, join_text
@@ -70,8 +69,8 @@ def make_row(package: Package, latest: Version, *, deprecated: bool) -> Row:
         publisher=_person(meta.get("_npmUser"), latest.publisher),
         description=_text(meta.get("description"))[:LONGEST_TEXT],
         keywords=_keywords(meta.get("keywords")),
-        author=_name(meta.get("author")),
-        license=_license(meta.get("license")),
+        author=_text_or_member(meta.get("author"), "name"),
+        license=_text_or_member(meta.get("license"), "type"),
         maintainers=[_person(each, "") for each in package.meta.get("maintainers", ())],
         stars=sorted(package.meta.get("users", ())),
         links=_links(meta),
@@ -110,22 +109,6 @@ def read_rows(reader: Reader, repository_id: int, keys: Iterable[str]) -> list[R
     return found
 
 
-def make_listed(row: Row) -> bytes:
-    """The member of a package in the object at ``/-/all``."""
-    listed = {
-        "name": row.name,
-        "description": row.description,
-        "dist-tags": {"latest": row.version},
-        "maintainers": [{"name": each.name, "email": each.email} for each in row.maintainers],
-        "author": {"name": row.author},
-        "keywords": list(row.keywords),
-        "license": row.license,
-        "time": {"modified": format_time(row.date)},
-        "versions": {row.version: "latest"},
-    }
-    return b"%b:%b" % (encode_row(row.name), encode_row(listed))
-
-
 def _person(value: Any, default: str) -> Person:
     if not isinstance(value, dict):
         return Person(name=default)
@@ -140,22 +123,18 @@ def _keywords(value: Any) -> list[str]:
 
 def _links(meta: Mapping[str, Any]) -> dict[str, str]:
     """The links of a package that are web addresses."""
-    repository, bugs = meta.get("repository"), meta.get("bugs")
     found = {
-        "homepage": meta.get("homepage"),
-        "repository": repository.get("url") if isinstance(repository, dict) else repository,
-        "bugs": bugs.get("url") if isinstance(bugs, dict) else bugs,
+        "homepage": _text(meta.get("homepage")),
+        "repository": _text_or_member(meta.get("repository"), "url"),
+        "bugs": _text_or_member(meta.get("bugs"), "url"),
     }
-    cleaned = {name: _text(url).removeprefix("git+").removesuffix(".git") for name, url in found.items()}
+    cleaned = {name: url.removeprefix("git+").removesuffix(".git") for name, url in found.items()}
     return {name: url for name, url in cleaned.items() if url.startswith(("https://", "http://"))}
 
 
-def _license(value: Any) -> str:
-    return _text(value.get("type")) if isinstance(value, dict) else _text(value)
-
-
-def _name(value: Any) -> str:
-    return _text(value.get("name")) if isinstance(value, dict) else _text(value)
+def _text_or_member(value: Any, key: str) -> str:
+    """A text that may also be written as an object with the text at ``key``."""
+    return _text(value.get(key) if isinstance(value, dict) else value)
 
 
 def _text(value: Any) -> str:

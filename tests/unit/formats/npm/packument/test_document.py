@@ -268,5 +268,5 @@ def test_cache_of_groups_is_bounded() -> None:
     renderer = Renderer(cache_size=10_000)
     for n in range(30):
         renderer.render(spliced([f"{n}.{m}.0" for m in range(50)]), URL, content_type=packument.SHORT_TYPE, serial=3)
-    assert sum(map(len, renderer._kept.values())) <= 10_000
-    assert renderer._kept
+    assert sum(map(len, renderer._cache.values())) <= 10_000
+    assert renderer._cache

@@ -3,8 +3,8 @@
 import json
 from datetime import UTC, datetime
 
-from pkgrepo.formats.npm.search.rendering import render_answer
-from pkgrepo.formats.npm.search.rows import Person, Row, make_listed
+from pkgrepo.formats.npm.search.rendering import render_answer, render_member
+from pkgrepo.formats.npm.search.rows import Person, Row
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ALICE, BOB = Person("alice", "a@example.org"), Person("bob")
@@ -59,7 +59,7 @@ def test_unscoped_and_deprecated_packages_are_marked() -> None:
 
 
 def test_member_of_the_old_list_begins_with_the_name() -> None:
-    listed = json.loads(b"{%b}" % make_listed(row("left-pad", maintainers=[ALICE])))
+    listed = json.loads(b"{%b}" % render_member(row("left-pad", maintainers=[ALICE])))
     assert listed.keys() == {"left-pad"}
     assert listed["left-pad"]["dist-tags"] == {"latest": "1.0.0"}
     assert listed["left-pad"]["maintainers"] == [{"name": "alice", "email": "a@example.org"}]
