@@ -23,7 +23,7 @@ from pkgrepo.http.site import Site
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.metrics.reactor_lag import ReactorLag
-from pkgrepo.management.metrics.server import ServerFigures
+from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.startup import provisioning
 
@@ -131,7 +131,7 @@ class Assembly:
 
     def _management(self, services: Services, identification: Identification, lag: ReactorLag) -> ManagementApp:
         core, config = self.core, self._config
-        server_figures = ServerFigures(
+        server_metrics = ServerMetrics(
             self.site,
             {"answers": self._cache, **caches(core.formats)},
             self._listener.certificate_expiry,
@@ -157,5 +157,5 @@ class Assembly:
                 token_max_days=config.auth.token_max_days,
                 low_water=config.data.low_water,
             ),
-            figures=(self._listener.figures, lag, server_figures) if config.metrics.enabled else None,
+            metric_sources=(self._listener.metrics, lag, server_metrics) if config.metrics.enabled else None,
         )

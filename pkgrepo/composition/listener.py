@@ -18,7 +18,7 @@ from pkgrepo.http.access_log import AccessLogWriter
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.site import Site, make_site
 from pkgrepo.http.tls import ServerCertificate, tls_factory
-from pkgrepo.management.metrics.http_requests import RequestFigures
+from pkgrepo.management.metrics.http_requests import RequestMetrics
 from pkgrepo.repositories.registry import Registry
 
 
@@ -36,13 +36,13 @@ class Listener:
         self._reload = config.tls.reload == "auto"
         self._access_log = _access_log(config, reactor)
         self._certificate = _certificate(config)
-        self.figures = RequestFigures(registry, self._access_log)
+        self.metrics = RequestMetrics(registry, self._access_log)
         self.site: Site = make_site(
             Resource(),
             reactor=reactor,
             limits=_limits(config),
             trusted_proxies=config.server.trusted_proxies,
-            access_log=self.figures,
+            access_log=self.metrics,
             server_header=f"pkgrepo/{__version__}",
             in_thread=in_thread,
         )

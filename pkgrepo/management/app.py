@@ -1,4 +1,4 @@
-"""The management API put together: what the root application serves beside repositories."""
+"""Assembles the management API: every resource that is served beside the repositories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.audit.routes import Audit
 from pkgrepo.management.jobs.gc import GarbageCollection
 from pkgrepo.management.jobs.routes import BackgroundJobs
-from pkgrepo.management.metrics.exposition import Figures, Metrics
+from pkgrepo.management.metrics.exposition import Metrics, MetricSource
 from pkgrepo.management.packages.removal import Removal
 from pkgrepo.management.packages.routes import Packages
 from pkgrepo.management.packages.search import Search
@@ -31,7 +31,7 @@ from pkgrepo.management.repositories.configuration.keys import ConfigurationKeys
 from pkgrepo.management.repositories.configuration.routes import Configuration
 from pkgrepo.management.repositories.routes import Repositories
 from pkgrepo.management.server.health import HealthChecks
-from pkgrepo.management.server.routes import Setup
+from pkgrepo.management.server.routes import Server
 from pkgrepo.management.statistics.routes import Statistics
 from pkgrepo.management.storages.probe import StorageProbe
 from pkgrepo.management.storages.routes import Storages
@@ -44,7 +44,7 @@ from pkgrepo.management.users.routes import Users
 Handler = Callable[[Request], Awaitable[Answer]]
 
 HANDLERS = (
-    Setup,
+    Server,
     Storages,
     StorageProbe,
     Repositories,
@@ -70,14 +70,14 @@ HANDLERS = (
 
 class ManagementApp:
     """
-    Everything below ``/api``, and the small addresses around it.
+    The resources below ``/api``, and the health checks, metrics, problem types and token service beside it.
 
-    ``figures`` are further sources for ``/metrics``; without any, there is no such address.
+    ``metric_sources`` are further sources for ``/metrics``; None means that ``/metrics`` is not served.
     """
 
-    def __init__(self, services: ManagementServices, figures: Iterable[Figures] | None = None) -> None:
+    def __init__(self, services: ManagementServices, metric_sources: Iterable[MetricSource] | None = None) -> None:
         self._services = services
-        self._figures = figures
+        self._metric_sources = metric_sources
         self.dispatcher = Dispatcher(services)
         for handlers in HANDLERS:
             self.dispatcher.mount(handlers.table, handlers(services))
@@ -85,7 +85,7 @@ class ManagementApp:
         self.dispatcher.mount(Description.table, self.description)
 
     def branches(self) -> dict[str, IResource]:
-        """Resources by the first segment of the path, for the root application."""
+        """Resources by the first segment of the path."""
         health = HealthChecks(self._services)
         branches = {
             "api": self.dispatcher.resource(),
@@ -95,8 +95,8 @@ class ManagementApp:
             "readyz": _single(health.ready),
             "problems": _problems(),
         }
-        if self._figures is not None:
-            branches["metrics"] = _single(Metrics(self._services, self._figures).answer)
+        if self._metric_sources is not None:
+            branches["metrics"] = _single(Metrics(self._services, self._metric_sources).answer)
         return branches
 
     def token_resource(self) -> IResource:
@@ -108,7 +108,7 @@ class ManagementApp:
 
 
 def _single(handler: Handler) -> IResource:
-    """A resource with one address."""
+    """A resource that answers GET at one path."""
     app = _app()
 
     @app.route("/", methods=["GET"])

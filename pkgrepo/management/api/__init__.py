@@ -1,1 +1,1 @@
-"""Shared by every resource: route table -> dispatch (identity, permission, body, audit) -> handler -> answer."""
+"""What every resource uses. A request passes the route table, then identity, permission and body, then its handler."""

@@ -1,4 +1,4 @@
-"""Who may use a route, decided before the body is read."""
+"""Which callers a route admits; it is checked before the body is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that lines are appended to."""
+"""The file with a copy of the audit log."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ log = Logger()
 
 class AuditFile:
     """
-    Appends to a file that is opened anew for each line, so that it may be moved away at any time.
+    Appends lines to a file that is opened for each line, so that log rotation may rename it at any time.
 
-    A line goes to the page cache, which takes microseconds. What cannot be written is logged and given up: the catalog
-    has it.
+    A line is written to the page cache, which takes microseconds, without fsync. A line that cannot be written is lost
+    and the failure is logged: the catalog has the row.
     """
 
     def __init__(self, path: Path) -> None:
@@ -26,11 +26,11 @@ class AuditFile:
         self._failures = FailureLog(log, f"lines cannot be written to {path}")
 
     def close_to_others(self) -> None:
-        """Let only the owner read what an earlier release wrote; new files are made so."""
+        """Let only the owner read an existing file, as earlier releases made it; new files are made so."""
         tighten(self._path)
 
     def append(self, line: bytes) -> None:
-        """Write one line, with its end."""
+        """Append one line, which ends with a line feed."""
         try:
             with open(self._path, "ab", opener=private_opener) as file:
                 file.write(line)

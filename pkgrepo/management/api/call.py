@@ -1,4 +1,4 @@
-"""One call of the API, as its handler sees it."""
+"""One call of the API, as it is given to the handler."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from pkgrepo.storage.catalog.server.audit import OK, Entry
 from pkgrepo.storage.catalog.server.repositories import config_serial
 
 from .etags import check_unchanged
-from .pages import DEFAULT_LIMIT, MAX_LIMIT, Wanted
+from .pages import DEFAULT_LIMIT, MAX_LIMIT, PageRequest
 from .route import Route
 from .services import ManagementServices
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
-# The config serial, and the identity serial: one of them grows with everything that the API changes conditionally.
+# The config serial and the identity serial: every change that If-Match may guard increases one of them.
 Serials = tuple[int, int]
 
 _TRUE = frozenset({"", "1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
 
 
-class Overtaken(Exception):  # noqa: N818 - named for what happened
-    """Something was changed between the check of If-Match and the change itself; nothing was written."""
+class ConcurrentChange(Exception):  # noqa: N818 - named for what happened
+    """Another change was committed after If-Match was checked; nothing was written."""
 
 
 class Call:
     """
-    Who calls, with which parameters, and how what they change is written down.
+    The caller, the parameters, and the writing of changes with their rows of the audit log.
 
-    ``now_ms`` is when it began, the same for everything that it changes. ``audited`` turns true once a line for this
-    call is in the audit log.
+    ``now_ms`` is the time at which the call began; everything that it changes has this time. ``object`` is what the
+    call is about, for the audit log. ``audited`` becomes true once the audit log has a row of this call.
     """
 
     def __init__(self, *, request: Request, route: Route, services: ManagementServices, object: str) -> None:
@@ -54,7 +54,7 @@ class Call:
 
     @property
     def repository(self) -> Repository:
-        """The repository that the path names; the caller has been let in."""
+        """The repository that the path names; the caller's permission has been checked."""
         assert self._repository is not None, "the path of this route names no repository"
         return self._repository
 
@@ -65,12 +65,12 @@ class Call:
 
     @property
     def named_repository(self) -> Repository | None:
-        """The same, or None when the path names none."""
+        """The repository that the path names, or None."""
         return self._repository
 
     @property
     def actor(self) -> Actor:
-        """Who did it, for events and the audit."""
+        """The caller, for events and the audit log."""
         return Actor.of(self.identity, address=self.request.client_address, request_id=self.request.request_id)
 
     @property
@@ -95,9 +95,9 @@ class Call:
 
     def flag(self, name: str) -> bool:
         """
-        A yes or no of the query; no when it is absent.
+        A boolean query parameter; false when it is absent.
 
-        :raises Invalid: it is neither
+        :raises Invalid: it is no boolean
         """
         if name.encode("ascii") not in self.request.args:
             return False
@@ -108,9 +108,9 @@ class Call:
 
     def integer(self, name: str, default: int, least: int, most: int) -> int:
         """
-        A number of the query.
+        A query parameter that is a whole number; ``default`` when it is absent.
 
-        :raises Invalid: it is none, or out of bounds
+        :raises Invalid: it is no number from ``least`` to ``most``
         """
         text = self.query(name)
         if not text:
@@ -120,9 +120,9 @@ class Call:
         return int(text)
 
     @property
-    def wanted(self) -> Wanted:
-        """Which part of a list is asked for. :raises Invalid: the limit is out of bounds"""
-        return Wanted(
+    def page_request(self) -> PageRequest:
+        """The page of a list that the query asks for. :raises Invalid: the limit is out of bounds"""
+        return PageRequest(
             limit=self.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT),
             cursor=self.query("cursor") or None,
             count=self.flag("count"),
@@ -130,22 +130,22 @@ class Call:
 
     # Changes
 
-    async def begin(self) -> None:
+    async def remember_serials(self) -> None:
         """
-        Note, before anything is looked up, how far changes have come; ``write`` holds a conditional change to it.
+        Read the serials before the handler reads anything; L{write} makes a conditional change only if they hold.
 
-        The registry is not older afterwards than what was noted.
+        Afterwards the registry is at least as new as the serials.
         """
         if self.route.conditional and self.request.header(b"if-match") is not None:
             self._seen = await self._services.shared.catalog.look(_read_serials)
         await self._services.shared.registry.refresh()
 
     def check_unchanged(self, current: object) -> None:
-        """Let the change pass when the caller has seen ``current``. :raises Stale: If-Match says otherwise"""
+        """Check If-Match against ``current``, the value to be changed. :raises PreconditionFailed: they differ"""
         check_unchanged(self.request.header(b"if-match"), current)
 
     def entry(self, object: str | None = None, detail: Mapping[str, Any] | None = None, outcome: str = OK) -> Entry:
-        """The audit line of this call; ``object`` is what the call is about unless told otherwise."""
+        """A row of the audit log for this call."""
         return Entry(
             actor=self.actor,
             action=self.route.audit,
@@ -158,9 +158,9 @@ class Call:
         self, entry: Entry, command: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """
-        Run a write command with its audit line in the same transaction.
+        Run a write command and write its row of the audit log in the same transaction.
 
-        :raises Overtaken: the change is conditional, and since the call began something was changed
+        :raises ConcurrentChange: the request has If-Match, and another change was committed since L{remember_serials}
         """
         seen = self._seen
         if seen is not None:
@@ -170,7 +170,7 @@ class Call:
         return result
 
     async def change_content(self, entry: Entry, command: Callable[..., T], *args: Any) -> T:
-        """Run a command that changes the content of the repository (see L{Publisher.change}), with its audit line."""
+        """Run a command that changes the repository's content (see L{Publisher.change}), with its audit row."""
         audit_log = self._services.audit_log
         with_row = audit_log.with_row(entry, command)
         result: T = await self._services.shared.publisher.change(with_row, self.repository, *args)
@@ -188,7 +188,7 @@ def _unless_changed(
 ) -> Callable[Concatenate[Transaction, P], T]:
     def run(tx: Transaction, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if _read_serials(tx) != seen:
-            raise Overtaken
+            raise ConcurrentChange
         return command(tx, *args, **kwargs)
 
     return run

@@ -1,4 +1,4 @@
-"""From the table of routes to Klein: identity, permission, origin, body, answer and audit of every call."""
+"""Dispatches requests to the routes: identity, permission, origin, body, answer and audit of every call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 
 from .audit_log import FAILED, REFUSED
-from .call import Call, Overtaken
+from .call import Call, ConcurrentChange
 from .etags import tag_of
 from .names import find_repository
 from .pages import Page, next_link
@@ -42,17 +42,17 @@ from .services import ManagementServices
 
 NO_STORE = (b"Cache-Control", b"no-store")
 REFUSALS = (AuthenticationFailed, AuthenticationRequired, Forbidden, TooManyAttempts)
-ATTEMPTS = 5  # of a conditional change that others overtake
-SAFE = "@:+~!$&'()*,;="  # what may stand in a segment as it is (RFC 3986 section 3.3)
+ATTEMPTS = 5  # at a conditional change, while other changes are committed in between
+SAFE = "@:+~!$&'()*,;="  # not percent-encoded in a path segment (RFC 3986 section 3.3)
 
 
 @implementer(IResource)
 class SegmentResource(Resource):
     """
-    A Klein application that can tell a slash inside a path segment from one between two.
+    A Klein application in whose paths %2F does not separate segments.
 
-    Klein joins the decoded segments again before it matches; it is given them encoded, and whoever takes a parameter
-    decodes it.
+    Klein joins the decoded segments before it matches a path. So it is given encoded segments, and the dispatcher
+    decodes the parameters.
     """
 
     isLeaf = True
@@ -62,7 +62,7 @@ class SegmentResource(Resource):
         self._resource = app.resource()
 
     def render(self, request: Any) -> Any:
-        """Pass the request on."""
+        """Encode the path segments, and pass the request to Klein."""
         request.postpath = [quote_from_bytes(segment, safe=SAFE).encode("ascii") for segment in request.postpath] or [
             b""
         ]
@@ -70,7 +70,7 @@ class SegmentResource(Resource):
 
 
 class Dispatcher:
-    """Puts the routes of families into one Klein application."""
+    """Serves the routes of all handlers in one Klein application."""
 
     def __init__(self, services: ManagementServices) -> None:
         self.app = new_app()
@@ -78,11 +78,11 @@ class Dispatcher:
         self._services = services
         refuse_unrouted(self.app, ERRORS)
 
-    def mount(self, table: Table, family: object) -> None:
-        """Serve the routes of a family."""
+    def mount(self, table: Table, handlers: object) -> None:
+        """Serve the routes of a table, whose handlers are methods of ``handlers``."""
         for route in table.routes:
             self.routes.append((table, route))
-            handle = self._handle(route, partial(route.handler, family))
+            handle = self._handle(route, partial(route.handler, handlers))
             for method, path in route.addresses:
                 self.app.route(path, methods=[method], endpoint=f"{method} {path}")(handle)
 
@@ -102,7 +102,7 @@ class Dispatcher:
     ) -> Answer:
         call = Call(request=request, route=route, services=self._services, object="/".join(parameters.values()))
         try:
-            await self._admit(call, parameters)
+            await self._authorize(call, parameters)
             arguments: dict[str, Any] = dict(parameters)
             if route.body is not None:
                 body = parse_json(await request.body.read_all(BODY_LIMIT), route.body)
@@ -113,12 +113,12 @@ class Dispatcher:
             if route.audit and not call.audited:
                 self._services.audit_log.enqueue(call.entry())
         except (PkgrepoError, Refusal) as error:
-            self._note(call, error)
+            self._audit_failure(call, error)
             raise
         return render(call, value)
 
-    async def _admit(self, call: Call, parameters: dict[str, str]) -> None:
-        """Everything that is decided by the head of the request."""
+    async def _authorize(self, call: Call, parameters: dict[str, str]) -> None:
+        """Identify the caller and check the permission; only the head of the request is read."""
         request, services = call.request, self._services
         services.shared.access.check_origin(request)
         call.identity = await services.shared.access.identify(request, blank=call.route.blank)
@@ -147,11 +147,11 @@ class Dispatcher:
         try:
             key: str = self._services.formats[repository.format].package_key(name)
         except (Invalid, KeyError):
-            return name  # no package has such a name; whoever may look finds none
+            return name  # no package has such a name: the handler finds none
         return key
 
-    def _note(self, call: Call, error: Exception) -> None:
-        """Refusals are audited whatever was asked; other failures when something was to be changed."""
+    def _audit_failure(self, call: Call, error: Exception) -> None:
+        """Audit refusals of requests with credentials, and failures of requests that change something."""
         if isinstance(error, REFUSALS):
             named = call.request.header(b"authorization") is not None
             if not named:
@@ -171,20 +171,20 @@ class Dispatcher:
 
 async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments: Mapping[str, Any]) -> object:
     """
-    What a handler returns. A conditional change checks and writes in two steps: both are done again when others came
-    in between (RFC 9110 section 13.1.1).
+    What the handler returns. It checks If-Match before it writes (RFC 9110 section 13.1.1): if another change was
+    committed in between, it runs again.
 
-    :raises Conflict: others did so each time
+    :raises Conflict: that happened at each of the ``ATTEMPTS``
     """
     for _ in range(ATTEMPTS):
-        await call.begin()
-        with suppress(Overtaken):
+        await call.remember_serials()
+        with suppress(ConcurrentChange):
             return await handler(call, **arguments)
     raise Conflict("other changes came in between again and again; nothing was changed, try again")
 
 
 def render(call: Call, value: object) -> Answer:
-    """What a handler returned, as an answer (see the table of L{route})."""
+    """The answer for what a handler returned (see the table in L{route})."""
     headers: tuple[tuple[bytes, bytes], ...] = (NO_STORE,)
     status = 200 if call.route.status == 201 else call.route.status
     if isinstance(value, Answer):

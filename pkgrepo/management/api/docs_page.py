@@ -1,4 +1,4 @@
-"""The description of the API as a page for people."""
+"""Renders the OpenAPI document as an HTML page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ td {{ vertical-align: top; padding-right: 1em }}
 
 
 def render_page(document: Mapping[str, Any]) -> Answer:
-    """The OpenAPI document as HTML that loads nothing and runs nothing."""
+    """The OpenAPI document as HTML without scripts and without references to other resources."""
     info = document["info"]
     parts = [_HEAD.format(title=escape(info["title"]), version=escape(info["version"]))]
     for tag, operations in _by_tag(document["paths"]).items():

@@ -1,9 +1,9 @@
 """
-Validators of what the API shows, and the check that a change starts from what its caller has seen.
+Strong ETags of records, and the check of If-Match.
 
-A tag has two parts: one over what people set, one over what the server measures (sizes, counts, times of use). A GET is
-answered 304 only when both are current; a change with If-Match needs only the first, or no busy repository could ever
-be edited.
+An ETag has two parts: a hash of the fields that people set, and a hash of the fields that the server measures (sizes,
+counts, times of use). A GET is answered with 304 when both parts match. If-Match compares only the first part:
+otherwise a record could not be edited while its measured fields change with every download.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import re
 
 import msgspec
 
-from .problems import Stale
+from .problems import PreconditionFailed
 from .schema import Record
 
 _TAG = re.compile(rb'"([^"]*)"')
 
 
 def tag_of(value: object) -> bytes:
-    """The strong ETag of a value in its JSON form."""
+    """The strong ETag of a value, made from its JSON form."""
     built = msgspec.to_builtins(value)
     measured = value.measured if isinstance(value, Record) else frozenset[str]()
     if not measured:
@@ -32,16 +32,16 @@ def tag_of(value: object) -> bytes:
 
 def check_unchanged(if_match: bytes | None, current: object) -> None:
     """
-    Let a change pass when its caller has seen the ``current`` value (RFC 9110 section 13.1.1).
+    Compare If-Match with the ETag of the ``current`` value (RFC 9110 section 13.1.1).
 
-    :raises Stale: it has not; without a condition everything passes
+    :raises PreconditionFailed: no ETag in it matches; without If-Match, and with ``*``, everything matches
     """
     if if_match is None or if_match.strip() == b"*":
         return
     tag = tag_of(current)
     wanted = _edited_part(tag[1:-1])
     if not any(_edited_part(each) == wanted for each in _TAG.findall(if_match)):
-        raise Stale(tag.decode("ascii"))
+        raise PreconditionFailed(tag.decode("ascii"))
 
 
 def _edited_part(tag: bytes) -> bytes:

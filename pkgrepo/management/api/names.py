@@ -1,4 +1,4 @@
-"""Actions, visibilities, formats and repositories by the names that callers use."""
+"""Finds actions, visibilities, formats and repositories by the names that callers use for them."""
 
 from __future__ import annotations
 

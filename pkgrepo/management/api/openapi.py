@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, written from the table that dispatches."""
+"""The OpenAPI 3.1 document, made from the route tables that the dispatcher serves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .route import Parameter, Route, Table
 _PARAMETER = re.compile(r"<(?:path:)?([a-z]+)>")
 _REFERENCES = "#/components/schemas/{name}"
 
-# What every route may be answered with when something is wrong, and what those that change something may be beside.
+# Descriptions of error statuses: those of every route, and those of routes that change something.
 ALWAYS = {
     400: "Malformed.",
     401: "Wrong or no credentials.",
@@ -48,7 +48,7 @@ PATH_PARAMETERS = {
 
 
 class Description:
-    """Serves the document and a page made of it."""
+    """Serves the document, and the same as an HTML page."""
 
     table = Table("description")
 
@@ -71,7 +71,7 @@ class Description:
         return render_page(self.describe())
 
     def describe(self) -> dict[str, Any]:
-        """The document; made once."""
+        """The document; it is made at the first call and kept."""
         if self._document is None:
             self._document = describe(self._routes)
         return self._document
@@ -111,7 +111,7 @@ def describe(routes: Iterable[tuple[Table, Route]]) -> dict[str, Any]:
 
 
 def openapi_path(path: str) -> str:
-    """A path of Klein's form in OpenAPI's."""
+    """A path in OpenAPI's form, from Klein's."""
     return _PARAMETER.sub(r"{\1}", path)
 
 

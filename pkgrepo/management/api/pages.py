@@ -1,4 +1,4 @@
-"""Lists in pages: a limit, an opaque cursor, and a link to what follows."""
+"""Lists in pages: limit, opaque cursor, and the link to the next page."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from msgspec import UNSET, UnsetType
 
 from pkgrepo.errors import Invalid
 
+from .schema import LARGEST
+
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 1000
-LARGEST = 2**63 - 1  # what the catalog can compare a number with
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,8 +33,8 @@ class Page(msgspec.Struct, Generic[T], kw_only=True):
 
 
 @frozen
-class Wanted:
-    """Which part of a list is asked for; ``count`` asks for the length of the whole list too."""
+class PageRequest:
+    """The page of a list that a request asks for; with ``count`` also the length of the whole list."""
 
     limit: int
     cursor: str | None
@@ -41,9 +42,9 @@ class Wanted:
 
     def after(self, start: K) -> K:
         """
-        The key after which the page begins; ``start`` for the first one.
+        The key after which the page begins; ``start`` for the first page.
 
-        :raises Invalid: the cursor is not one that was given out here
+        :raises Invalid: the cursor is malformed
         """
         if self.cursor is None:
             return start
@@ -59,7 +60,7 @@ class Wanted:
     def page(
         self, found: Sequence[T], key: Callable[[T], str | int], show: Callable[[T], R], total: int | None = None
     ) -> Page[R]:
-        """The page of a list; ``found`` has one item more than the limit when there are more."""
+        """A page of ``found``, which has one item more than the limit if there is a next page."""
         shown = found[: self.limit]
         more = len(found) > self.limit
         return Page(
@@ -69,14 +70,14 @@ class Wanted:
         )
 
     def page_of_all(self, every: Sequence[T], key: Callable[[T], str], show: Callable[[T], R]) -> Page[R]:
-        """The page of a list that is in memory, ordered by ``key``."""
+        """A page of a whole list in memory, which is ordered by ``key``."""
         after = self.after("")
         rest = [each for each in every if key(each) > after]
         return self.page(rest[: self.limit + 1], key, show, len(every))
 
 
 def cursor_of(key: str | int) -> str:
-    """The cursor of what follows a key."""
+    """The cursor of the page that follows a key."""
     return base64.urlsafe_b64encode(msgspec.json.encode(key)).rstrip(b"=").decode("ascii")
 
 

@@ -1,4 +1,4 @@
-"""From JSON text to values, with the place of whatever is wrong."""
+"""Parses JSON bodies into values; errors have the JSON pointer of the wrong part."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FIELD = re.compile(r"(?:unknown|required) field `([^`]*)`")
 
 def parse_json(data: bytes, kind: type[T] | Any) -> T:
     """
-    A body as a value of type ``kind``; nothing at all is an empty object.
+    A body as a value of type ``kind``; an empty body is an empty object.
 
-    :raises Refusal: 400, it is no JSON
-    :raises Invalid: it is not of that type, with a JSON pointer
+    :raises Refusal: 400, the body is not JSON
+    :raises Invalid: the value is not of that type
     """
     try:
         value: T = msgspec.json.decode(data.strip() or b"{}", type=kind)
@@ -35,7 +35,7 @@ def parse_json(data: bytes, kind: type[T] | Any) -> T:
 
 
 def invalid_from(error: msgspec.ValidationError) -> Invalid:
-    """What the parser says is wrong, with its place as a JSON pointer (RFC 6901)."""
+    """The parser's message as L{Invalid} with a JSON pointer (RFC 6901)."""
     told, _, place = str(error).partition(" - at `")
     steps = [step for step in re.split(r"[.\[\]]+", place.rstrip("`").removeprefix("$")) if step]
     named = _FIELD.search(told)
@@ -45,5 +45,5 @@ def invalid_from(error: msgspec.ValidationError) -> Invalid:
 
 
 def escape(step: str) -> str:
-    """One step of a JSON pointer."""
+    """One step of a JSON pointer, escaped."""
     return step.replace("~", "~0").replace("/", "~1")

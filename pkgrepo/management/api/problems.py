@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
-from attrs import define, frozen
+from attrs import define
 
 from pkgrepo import errors
 from pkgrepo.gateway.statuses import STATUSES, refusal_headers
@@ -17,8 +17,8 @@ PROBLEM = b"application/problem+json"
 TOKEN_SERVICE = frozenset({b"/api/auth/token", b"/v2/token", b"/token"})
 REALM = b'Basic realm="pkgrepo", charset="UTF-8"'
 
-# Title and explanation by code; the code is the last part of the problem's type.
-KINDS: Mapping[str, tuple[str, str]] = {
+# Title and explanation by code; the code is the last segment of the problem's type URL.
+PROBLEM_TYPES: Mapping[str, tuple[str, str]] = {
     "malformed": ("Malformed request", "The body is not JSON, or the address cannot be read."),
     "invalid": (
         "Invalid value",
@@ -61,8 +61,8 @@ _BY_STATUS = {
 
 
 @define
-class Stale(errors.PkgrepoError):
-    """What the caller wants to change is not what it has seen."""
+class PreconditionFailed(errors.PkgrepoError):
+    """If-Match does not match the current ETag."""
 
     current: str
 
@@ -70,16 +70,7 @@ class Stale(errors.PkgrepoError):
         return f"the resource has changed; its ETag is now {self.current}"
 
 
-@frozen
-class Fault:
-    """One thing that is wrong with the request; ``pointer`` is a JSON pointer, or a query parameter's name."""
-
-    pointer: str
-    code: str
-    message: str
-
-
-class FaultRecord(msgspec.Struct, kw_only=True):
+class FaultRecord(msgspec.Struct, kw_only=True, frozen=True):
     """One thing that is wrong with the request; the pointer is a JSON pointer, or a query parameter's name."""
 
     pointer: str
@@ -99,29 +90,30 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def invalid(error: errors.Invalid) -> Refusal:
-    """A value from outside that will not do, with the place where it stands."""
-    return Refusal(422, error.message, "invalid", errors=(Fault(error.pointer, "invalid", error.message),))
+    """The refusal (422) of an invalid value, with the pointer to it."""
+    return Refusal(
+        422,
+        error.message,
+        "invalid",
+        errors=(FaultRecord(pointer=error.pointer, code="invalid", message=error.message),),
+    )
 
 
 def render_problem(request: Request, refusal: Refusal) -> Answer:
-    """A refusal as problem+json."""
+    """A refusal as problem details."""
     code = _code(refusal)
-    title, _ = KINDS[code]
+    title, _ = PROBLEM_TYPES[code]
     problem = Problem(
         type=f"{request.base_url}/problems/{code}",
         title=title,
         status=refusal.status,
         detail=refusal.sentence,
         instance=request.request_id,
-        errors=[
-            FaultRecord(pointer=fault.pointer, code=fault.code, message=fault.message)
-            for fault in refusal.errors[: errors.MOST_ERRORS]
-            if isinstance(fault, Fault)
-        ],
+        errors=[fault for fault in refusal.errors[: errors.MOST_ERRORS] if isinstance(fault, FaultRecord)],
     )
     content_type = PROBLEM
     if request.raw_path.rstrip(b"/") in TOKEN_SERVICE:
-        # container clients print the message of the first error, and read nothing that is not plain JSON
+        # container clients print the message of the first error, and read only application/json
         content_type = JSON
         problem.errors.append(FaultRecord(pointer="", code=code.upper(), message=refusal.sentence))
     return json_answer(
@@ -134,7 +126,7 @@ def render_problem(request: Request, refusal: Refusal) -> Answer:
 
 def _code(refusal: Refusal) -> str:
     code = refusal.code.lower()
-    if code in KINDS:
+    if code in PROBLEM_TYPES:
         return code
     known = _BY_STATUS.get(refusal.status)
     if known is None:
@@ -143,10 +135,10 @@ def _code(refusal: Refusal) -> str:
 
 
 class ProblemTable(ErrorTable):
-    """Domain errors as problems; a 429 says when to come back (RFC 9110 section 10.2.3)."""
+    """Maps domain errors to problem details; a 429 has Retry-After (RFC 9110 section 10.2.3)."""
 
     def __init__(self) -> None:
-        super().__init__({**STATUSES, Stale: (412, "stale")}, render_problem)
+        super().__init__({**STATUSES, PreconditionFailed: (412, "stale")}, render_problem)
 
     def answer(self, request: Request, error: BaseException) -> Answer:
         """See L{ErrorTable.answer}."""
@@ -163,11 +155,11 @@ ERRORS = ProblemTable()
 
 def problem_page(code: str) -> Answer:
     """
-    What a problem's type means, as text.
+    The explanation of a problem type, as text.
 
     :raises NotFound: there is no such type
     """
-    if code not in KINDS:
+    if code not in PROBLEM_TYPES:
         raise errors.NotFound("problem", code)
-    title, explanation = KINDS[code]
+    title, explanation = PROBLEM_TYPES[code]
     return text_answer(f"{title}\n\n{explanation}\n")

@@ -1,17 +1,17 @@
 """
-The table of routes: what dispatches a request, and what the OpenAPI document is written from.
+Tables of routes: the dispatcher serves them, and the OpenAPI document is made from them.
 
-A family of resources is a class with a ``Table``; its handlers are coroutine methods marked with ``@table.route``.
-What a handler returns is answered as follows.
+A class has a ``Table`` for the routes of one subject; its coroutine methods with the decorator ``@table.route`` handle
+them. What a handler returns becomes the answer as follows.
 
 ==============  ======================================================================
 returned        answered
 ==============  ======================================================================
 a value         JSON with the route's status and, unless it is a page, an ETag
-``Created``     201 with ``Location``; where 201 is usual, a plain value means 200,
-                "it was there already"
-``Value``       the same for what may be null
-``Lines``       lines of JSON, for programs that take one at a time
+``Created``     201 with ``Location``; a plain value from a route with status 201 is
+                answered with 200: it existed before
+``Value``       like a value, but may be None, which is JSON null
+``Lines``       one JSON object on each line (NDJSON)
 ``None``        204
 an ``Answer``   as it is
 ==============  ======================================================================
@@ -44,7 +44,7 @@ class Parameter:
 
 @frozen
 class Created:
-    """Something new, and its address below the server's own."""
+    """A new value, and its path on the server."""
 
     value: object
     location: str
@@ -59,7 +59,7 @@ class Value:
 
 @frozen
 class Lines:
-    """A page to be sent as one JSON object on each line, without anything around them."""
+    """A page to be sent as NDJSON: its items, one on each line."""
 
     page: Page[Any]
 
@@ -77,10 +77,11 @@ class Route:
     """
     One operation.
 
-    ``path`` is below ``/api``, in Klein's form. ``audit`` names the action in the audit log: every route that changes
-    something has one. With ``blank`` it takes Basic credentials without name and password for none. ``aliases`` are
-    further methods and paths, for callers of other servers. ``further`` are other statuses of success than ``status``,
-    with what each means.
+    ``path`` is below ``/api``, in Klein's form. ``body`` is the type of the request's body, ``answer`` that of the
+    answer's, or with ``paged`` that of an item. ``audit`` is the action in the audit log; every route that changes
+    something has one. ``conditional``: the handler checks If-Match. ``blank``: Basic credentials with an empty name and
+    password are treated as none. ``aliases`` are further methods and paths, which clients of other servers use.
+    ``further`` are other success statuses than ``status``, with their descriptions.
     """
 
     method: Method
@@ -113,13 +114,13 @@ class Route:
 
     @property
     def changes(self) -> bool:
-        """Whether the operation may change something."""
+        """Whether the operation may change something on the server."""
         return self.method != "GET"
 
 
 @frozen
 class Table:
-    """The routes of one family, in the order of definition; ``name`` groups them in the description."""
+    """The routes of one class, in the order of definition; ``name`` is their tag in the OpenAPI document."""
 
     name: str
     routes: list[Route] = field(default=Factory(list))
@@ -144,10 +145,9 @@ class Table:
         further: Sequence[tuple[int, str]] = (),
     ) -> Callable[[Handler], Handler]:
         """
-        Make a route of ``async def handler(self, call[, body][, path parameters])``.
+        Add a route with the handler ``async def handler(self, call[, body][, path parameters])``.
 
-        ``body`` is the type of the request's body, ``answer`` that of the answer's (of an item, when ``paged``).
-        ``conditional`` says that the handler heeds If-Match.
+        The parameters are those of L{Route}.
         """
         assert method == "GET" or audit, f"{method} {path} has no name in the audit log"
 

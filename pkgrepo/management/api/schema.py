@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Self
 import msgspec
 from msgspec import UNSET, Meta
 
-END = r"$(?!\n)"  # in Python, the dollar alone also stands before a line feed at the end
+END = r"$(?!\n)"  # in Python, the dollar alone also matches before a line feed at the end
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}" + END
-LARGEST = 2**63 - 1  # what the catalog can keep of a number
+LARGEST = 2**63 - 1  # the largest integer of the catalog
 
 Name = Annotated[
     str,
@@ -24,7 +24,7 @@ Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\
 
 
 class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a request brings."""
+    """The body of a request."""
 
     def given(self, *names: str) -> dict[str, Any]:
         """The fields among ``names`` that the request sets, with their values."""
@@ -33,7 +33,7 @@ class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 class Record(msgspec.Struct, kw_only=True):
     """
-    A thing as the API shows it.
+    A value in the form in which the API answers it.
 
     ``measured`` are the fields that change without a request that edits the thing: sizes, counts, times of use.
     """

@@ -1,4 +1,4 @@
-"""What the management API is given to work with."""
+"""The collaborators and settings of the management API."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The audit log, read by admins."""
+"""Reading the audit log. Its rows are written by ``api.audit_log``."""

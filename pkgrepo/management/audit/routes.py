@@ -1,4 +1,4 @@
-"""The audit log, to be read by admins."""
+"""The route to the audit log."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pkgrepo.storage.catalog.server.audit import list_audit
 
 from .schema import AuditRecord
 
-FIRST = 2**62  # above every sequence number
+FIRST = 2**62  # higher than any row's number
 
 
 class Audit(Handlers):
-    """Reads the log, the newest line first."""
+    """Reads the audit log, the newest row first."""
 
     table = Table("audit")
 
@@ -43,12 +43,12 @@ class Audit(Handlers):
     )
     async def list_page(self, call: Call) -> Page[AuditRecord] | Lines:
         """The newest first; as a page, or as lines of JSON with the link to the next ones."""
-        wanted = call.wanted
+        page_request = call.page_request
         await self._services.audit_log.flush_all()
         found = await self._catalog.scan(
             list_audit,
-            before=wanted.after(FIRST),
-            limit=wanted.limit + 1,
+            before=page_request.after(FIRST),
+            limit=page_request.limit + 1,
             actor=call.query("actor"),
             object=call.query("object"),
             action=call.query("action"),
@@ -56,7 +56,7 @@ class Audit(Handlers):
             from_ms=_time(call, "from"),
             to_ms=_time(call, "to"),
         )
-        page = wanted.page(found, lambda entry: entry.seq, AuditRecord.of)
+        page = page_request.page(found, lambda entry: entry.seq, AuditRecord.of)
         accepted = call.request.header(b"accept") or b""
         if call.query("format") == "ndjson" or NDJSON in accepted:
             return Lines(page)
@@ -68,7 +68,7 @@ def _time(call: Call, name: str) -> int | None:
     if not text:
         return None
     try:
-        # a plus that was not escaped in the query arrives as a blank
+        # a plus sign that was not escaped in the query is decoded as a space
         value = msgspec.convert(text.replace(" ", "+"), datetime)
     except msgspec.ValidationError:
         raise Invalid(f"{name} is a time such as 2026-01-31T12:00:00Z", name) from None

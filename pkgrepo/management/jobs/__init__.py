@@ -1,1 +1,1 @@
-"""Background jobs and garbage collection."""
+"""Garbage collection of a storage as a background job, and the state of jobs."""

@@ -1,4 +1,4 @@
-"""Garbage collection by the API."""
+"""The routes of garbage collection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.management.api.access_rules import ADMINS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
-from pkgrepo.management.api.problems import Fault
+from pkgrepo.management.api.problems import FaultRecord
 from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
 from pkgrepo.model import Repository, Storage
 from pkgrepo.repositories.upkeep.gc import KIND, GcOptions
@@ -26,9 +26,10 @@ UNTAGGED = Parameter("untagged", "The same as delete_untagged in the body.", "bo
 
 class GarbageCollection(Handlers):
     """
-    Collects in a repository, and what its storage holds for nobody.
+    Removes what nothing refers to in a repository, and unused blobs of its storage.
 
-    One runs at a time on each storage: a second call is answered 409, with the address of the job that runs.
+    One collection runs at a time on each storage: a second request is answered with 409 and the address of the running
+    job.
     """
 
     table = Table("repositories")
@@ -92,7 +93,7 @@ class GarbageCollection(Handlers):
                 str(error),
                 "conflict",
                 headers=((b"Location", _address(error.job)),),
-                errors=(Fault("job", "running", error.job.uid),),
+                errors=(FaultRecord(pointer="job", code="running", message=error.job.uid),),
             ) from None
 
 

@@ -1,4 +1,4 @@
-"""Records of jobs and of what they came to."""
+"""Records of jobs and of their results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .schema import Collection, JobRecord, KeptRecord, Removed, Scanned
 
 
 def job_record(job: Job) -> JobRecord:
-    """A job as its watchers see it."""
+    """The record of a job."""
     ended_well = job.state == "done" and job.kind == KIND
     return JobRecord.from_attributes(
         job,
@@ -50,7 +50,7 @@ def collection(job: Job) -> Collection:
 
 
 def _kept(job: Job) -> Iterator[KeptRecord]:
-    """What stayed, and why: for callers who wonder why so little went."""
+    """What was kept, and why, for callers who expected more to be removed."""
     found, grace_s = job.result, job.data["grace_s"]
     reasons = (
         (

@@ -1,4 +1,4 @@
-"""Jobs as the API shows them."""
+"""The route to a job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JOB_READERS = AccessRule("admins of the repository that it is about", container_
 
 
 class BackgroundJobs(Handlers):
-    """What runs in the background, and what ran there in the last days."""
+    """Shows background jobs: running ones, and those of the last days."""
 
     table = Table("jobs")
 

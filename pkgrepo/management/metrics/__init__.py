@@ -1,1 +1,5 @@
-"""Metrics for Prometheus: gauges and histograms of requests, the reactor and the server. ``metrics.md`` lists them."""
+"""
+Metrics for Prometheus: counters of requests, the lag of the reactor, gauges of the server.
+
+Each source copies its values in the reactor thread; another thread renders them. ``metrics.md`` explains each metric.
+"""

@@ -1,9 +1,8 @@
 """
-Figures for Prometheus.
+Answers ``/metrics`` in the text format of Prometheus.
 
-What was counted is copied in the reactor thread. Everything else happens in another one: the families are made there,
-files and file systems are asked for their sizes, and the text is written. ``metrics.md`` beside this file explains each
-figure.
+Values are copied in the reactor thread. A thread of the disk pool does the rest: it makes the metric families, reads
+sizes of files and file systems, and renders the text. ``metrics.md`` in this folder explains each metric.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ NO_STORE = ((b"Cache-Control", b"no-store"),)
 Families = Callable[[], Iterable[Metric]]
 
 
-class Figures(Protocol):
-    """Something that counts."""
+class MetricSource(Protocol):
+    """A source of metrics."""
 
     def snapshot(self) -> Families:
-        """Copy what was counted, in the reactor thread; what is returned makes the families of it in any thread."""
+        """Copy the values, in the reactor thread; the function returned makes metric families of them in any thread."""
 
 
 @frozen(eq=False)
-class _State(Collector):
-    """What is gauged when somebody asks, beside what was counted before."""
+class _AllMetrics(Collector):
+    """Collects the families of all sources for one answer."""
 
     families: Sequence[Families]
 
@@ -55,12 +54,12 @@ class _State(Collector):
 class Metrics:
     """Answers ``/metrics``, for system managers and tokens with the scope ``metrics``."""
 
-    def __init__(self, services: ManagementServices, counted: Iterable[Figures]) -> None:
+    def __init__(self, services: ManagementServices, counted: Iterable[MetricSource]) -> None:
         self._services = services
         self._counted = tuple(counted)
 
     async def answer(self, request: Request) -> Answer:
-        """All figures, in the text format."""
+        """All metrics, in the text format."""
         services = self._services
         identity = await services.shared.access.identify(request)
         await METRICS_READERS.check(identity, "GET", services.authorizer)
@@ -79,8 +78,8 @@ class Metrics:
         return Answer(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
 
 
-def cumulated(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:
-    """The buckets of a histogram as Prometheus has them: what is below each bound, and at last everything."""
+def cumulative(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:
+    """Cumulative buckets of a histogram, as Prometheus wants them: the count up to each bound, and in total."""
     return list(zip((*map(str, bounds), "+Inf"), map(float, accumulate(buckets)), strict=True))
 
 
@@ -89,7 +88,7 @@ def _render(families: Sequence[Families]) -> bytes:
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
-    registry.register(_State(families))
+    registry.register(_AllMetrics(families))
     return generate_latest(registry)
 
 

@@ -1,7 +1,7 @@
 """
-Counts of every request, taken where the access log is written.
+Counters and latencies of all requests, counted where the access log is written.
 
-A request costs one look-up in a dictionary here; families of figures are made when somebody reads them.
+Counting a request costs one look-up in a dictionary; metric families are made when ``/metrics`` is read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.site import AccessLog
 from pkgrepo.repositories.registry import Registry
 
-from .exposition import Families, cumulated
+from .exposition import Families, cumulative
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)  # seconds
 AREAS = frozenset({"repositories", "api", "healthz", "readyz", "health", "metrics", "v2", "token", "problems"})
@@ -29,8 +29,8 @@ _Key = tuple[str, str, int, str]
 
 
 @define
-class _Figures:
-    """Requests that have method, area, status and format in common; ``hits`` were answered from memory."""
+class _Counters:
+    """Counters of requests with one method, area, status and format; ``hits`` were answered from the response cache."""
 
     count: int = 0
     hits: int = 0
@@ -40,68 +40,68 @@ class _Figures:
     buckets: list[int] = Factory(lambda: [0] * (len(BOUNDS) + 1))
 
 
-class RequestFigures:
+class RequestMetrics:
     """
-    Counts requests, and passes them on to the access log proper, if there is one.
+    Counts requests, and passes them on to the access log, if there is one.
 
-    No label holds what a client made up: an unknown first word of a path counts as ``other``, as unknown methods do.
+    Labels have a fixed set of values: an unknown method, or first segment of a path, counts as ``other``.
     """
 
     def __init__(self, registry: Registry, log: AccessLog | None = None) -> None:
         self._registry = registry
         self._log = log
-        self._figures: dict[_Key, _Figures] = {}
+        self._counters: dict[_Key, _Counters] = {}
         self._formats: dict[str, str] = {}
         self._serial: int | None = None
         self._refused = 0
         self._login_failures = 0
 
     def request(self, request: Request) -> None:
-        """A request is over."""
+        """Count a finished request."""
         code = request.code if request.startedWriting else CLIENT_LEFT
         repository = request.repository
         key = (_method(request), _area(request), code, self._format_of(repository) if repository else "")
-        figures = self._figures.get(key)
-        if figures is None:
-            figures = self._figures[key] = _Figures()
+        counters = self._counters.get(key)
+        if counters is None:
+            counters = self._counters[key] = _Counters()
         elapsed = request.site.seconds() - request.started
-        figures.count += 1
-        figures.sent += request.sentLength
+        counters.count += 1
+        counters.sent += request.sentLength
         if not request.body_is_empty:
-            figures.received += request.body.received
-        figures.seconds += elapsed
-        figures.buckets[bisect_left(BOUNDS, elapsed)] += 1
+            counters.received += request.body.received
+        counters.seconds += elapsed
+        counters.buckets[bisect_left(BOUNDS, elapsed)] += 1
         if request.cache:
-            figures.hits += 1
+            counters.hits += 1
         if code == 401 and request.header(b"authorization") is not None:
             self._login_failures += 1
         if self._log is not None:
             self._log.request(request)
 
     def refused(self, client_address: str, status: int, sentence: str) -> None:
-        """A head made no request."""
+        """Count a refused request head."""
         self._refused += 1
         if self._log is not None:
             self._log.refused(client_address, status, sentence)
 
     def snapshot(self) -> Families:
-        """See L{Figures}."""
-        counted = [(key, evolve(each, buckets=list(each.buckets))) for key, each in self._figures.items()]
+        """See L{MetricSource}."""
+        counted = [(key, evolve(each, buckets=list(each.buckets))) for key, each in self._counters.items()]
         refused, failures = self._refused, self._login_failures
         return lambda: _families(counted, refused, failures)
 
     def _format_of(self, path: str) -> str:
         known = self._formats.get(path)
-        if known is not None:  # asking the registry each time would cost as much as all the rest
+        if known is not None:  # asking the registry each time would cost as much as all other counting
             return known
         serial = self._registry.serial
-        if serial != self._serial:  # and anybody can name what is no repository
+        if serial != self._serial:  # anybody can send names of repositories that do not exist
             self._serial = serial
             self._formats = {repository.path: repository.format for repository in self._registry.all()}
         return self._formats.get(path, "")
 
 
-def _families(counted: list[tuple[_Key, _Figures]], refused: int, failures: int) -> Iterator[Metric]:
+def _families(counted: list[tuple[_Key, _Counters]], refused: int, failures: int) -> Iterator[Metric]:
     labels = ["method", "area", "code", "format"]
     total = CounterMetricFamily("pkgrepo_http_requests", "Requests answered.", labels=labels)
     seconds = HistogramMetricFamily(
@@ -114,17 +114,17 @@ def _families(counted: list[tuple[_Key, _Figures]], refused: int, failures: int)
     )
     volumes: dict[tuple[str, str], list[int]] = {}
     verdicts: dict[str, list[int]] = {}
-    for (method, area, code, format_), figures in sorted(counted, key=itemgetter(0)):
+    for (method, area, code, format_), counters in sorted(counted, key=itemgetter(0)):
         names = [method, area, str(code), format_]
-        total.add_metric(names, figures.count)
-        seconds.add_metric(names, cumulated(BOUNDS, figures.buckets), figures.seconds)
+        total.add_metric(names, counters.count)
+        seconds.add_metric(names, cumulative(BOUNDS, counters.buckets), counters.seconds)
         volume = volumes.setdefault((area, format_), [0, 0])
-        volume[0] += figures.sent
-        volume[1] += figures.received
+        volume[0] += counters.sent
+        volume[1] += counters.received
         if format_ and method in READS:
             verdict = verdicts.setdefault(format_, [0, 0])
-            verdict[0] += figures.hits
-            verdict[1] += figures.count - figures.hits
+            verdict[0] += counters.hits
+            verdict[1] += counters.count - counters.hits
     for names_, (out, into) in volumes.items():
         sent.add_metric(list(names_), out)
         received.add_metric(list(names_), into)

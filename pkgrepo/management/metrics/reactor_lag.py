@@ -1,4 +1,4 @@
-"""How late the reactor is: what makes everybody wait when something blocks it."""
+"""The lag of the reactor: how late its delayed calls run, because something blocked it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from twisted.application.service import Service
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 
-from .exposition import Families, cumulated
+from .exposition import Families, cumulative
 
 STEP_S = 0.5
 BOUNDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)  # seconds
 
 
 class ReactorLag(Service):
-    """Asks to be called every half second, and notes how much later it is."""
+    """A call every ``STEP_S`` seconds that records how late it runs."""
 
     def __init__(self, reactor: IReactorTime) -> None:
         self._reactor = reactor
@@ -33,7 +33,7 @@ class ReactorLag(Service):
         self._loop.start(STEP_S, now=False)
 
     def stopService(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         super().stopService()  # type: ignore[no-untyped-call]
         if self._loop.running:
             self._loop.stop()
@@ -47,12 +47,12 @@ class ReactorLag(Service):
         self._buckets[index] += 1
 
     def snapshot(self) -> Families:
-        """See L{Figures}."""
+        """See L{MetricSource}."""
         buckets, total_s = list(self._buckets), self._sum
 
         def families() -> Iterator[Metric]:
             family = HistogramMetricFamily("pkgrepo_reactor_lag_seconds", "How late calls of the reactor are.")
-            family.add_metric([], cumulated(BOUNDS, buckets), total_s)
+            family.add_metric([], cumulative(BOUNDS, buckets), total_s)
             yield family
 
         return families

@@ -1,4 +1,4 @@
-"""Figures of connections, of the caches in memory, of the certificate, and of the sizes of the server's files."""
+"""Gauges of connections, caches, the certificate, and the sizes of the server's files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pkgrepo.storage.free_space import free_and_total
 from .exposition import Families
 
 
-class ServerFigures:
+class ServerMetrics:
     """
-    What the server's parts have now.
+    Gauges of the present state of the server.
 
-    ``caches`` are those in memory, by the name that the figures have for them. ``expires_at`` tells when the
-    certificate in use ends (aware UTC), None without one. ``audit`` is the copy of the audit log, if there is one.
+    ``caches`` are the caches in memory by their label. ``expires_at`` returns the time at which the certificate in use
+    expires (aware UTC), None without one. ``audit`` is the file with the copy of the audit log, if there is one.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class ServerFigures:
         self._audit = audit
 
     def snapshot(self) -> Families:
-        """See L{Figures}."""
+        """See L{MetricSource}."""
         connections, active, expires_at = len(self._site.channels), self._site.active, self._expires_at()
         caches = [(name, each.hits, each.misses, each.size, len(each)) for name, each in self._caches.items()]
 
@@ -75,7 +75,7 @@ class ServerFigures:
         sizes = GaugeMetricFamily("pkgrepo_file_bytes", "Size of a file of the server.", labels=["file"])
         named = {"database": self._database, "wal": Path(f"{self._database}-wal"), "audit": self._audit}
         for name, path in named.items():
-            with suppress(OSError):  # a figure that cannot be had is left out
+            with suppress(OSError):  # a file that does not exist has no sample
                 if path is not None:
                     sizes.add_metric([name], path.stat().st_size)
         yield sizes

@@ -1,1 +1,1 @@
-"""Packages, versions and files: listed, searched, removed."""
+"""Packages, versions and files of every format: lists, search, the tree of files, removal and yanking."""

@@ -1,4 +1,4 @@
-"""Images in the management API: their versions are tags, and manifests that nothing else names."""
+"""Images as packages: their versions are tags, and manifests without a tag that are part of no other manifest."""
 
 from __future__ import annotations
 
@@ -33,27 +33,29 @@ WAITING = "waiting"
 
 
 class Images:
-    """What the package routes do where packages are images."""
+    """Lists, shows and deletes versions of images for the package routes."""
 
     def __init__(self, services: ManagementServices) -> None:
         self._services = services
         self._catalog: ICatalog = services.shared.catalog
 
-    def holds(self, repository: Repository) -> bool:
+    def are_in(self, repository: Repository) -> bool:
         """Whether the packages of a repository are images."""
         return IImageFormat.providedBy(self._services.formats.get(repository.format))
 
     async def versions(self, call: Call, package: Package) -> Page[VersionSummaryRecord]:
         """A page of versions, what was pushed last first."""
-        wanted, keys = call.wanted, await self._keys(call, package.key)
-        before = _position(wanted.after(""))
-        found = await self._catalog.scan(_list, call.repository.storage_id, package.id, before, wanted.limit + 1, keys)
-        total = await self._catalog.scan(count_image_versions, package.id, keys) if wanted.count else None
-        return wanted.page(found, lambda each: f"{each[0].pushed_ms}/{each[0].name}", _summary, total)
+        page_request, keys = call.page_request, await self._keys(call, package.key)
+        before = _position(page_request.after(""))
+        found = await self._catalog.scan(
+            _list, call.repository.storage_id, package.id, before, page_request.limit + 1, keys
+        )
+        total = await self._catalog.scan(count_image_versions, package.id, keys) if page_request.count else None
+        return page_request.page(found, lambda each: f"{each[0].pushed_ms}/{each[0].name}", _summary, total)
 
     async def version(self, call: Call, package: Package, name: str) -> VersionRecord:
         """
-        A version with everything that it consists of.
+        A version with its manifests and blobs as files.
 
         :raises NotFound: there is no such tag or manifest
         """
@@ -84,7 +86,7 @@ class Images:
         )
 
     async def find(self, call: Call, package: Package, name: str) -> ImageVersion:
-        """The version of this name, as far as the caller may see it. :raises NotFound: there is none"""
+        """The version with this name. :raises NotFound: there is none that the caller may see"""
         found: ImageVersion | None = await self._catalog.look(
             find_image_version, package.id, name, await self._keys(call, package.key)
         )
@@ -95,9 +97,9 @@ class Images:
 
     async def delete(self, call: Call, package: Package, name: str, *, dry_run: bool = False) -> list[str]:
         """
-        Take back a tag, or a manifest with every tag that stands for it; the names that went, or would go.
+        Delete a tag, or a manifest with all its tags; the names that were deleted, or would be with ``dry_run``.
 
-        :raises NotFound: there is no such thing; :raises Conflict: nothing is deleted in this repository
+        :raises NotFound: there is no such version; :raises Conflict: the repository does not allow deletion
         """
         self._check_policy(call.repository)
         found = await self.find(call, package, name)
@@ -112,9 +114,9 @@ class Images:
 
     async def delete_image(self, call: Call, package: Package, *, dry_run: bool = False) -> list[str]:
         """
-        Take back an image with everything in it, a manifest or blob after the other; the digests.
+        Delete the manifests and blobs of an image one after the other; their digests.
 
-        What is pushed meanwhile stays. :raises Conflict: nothing is deleted in this repository
+        What is pushed meanwhile stays. :raises Conflict: the repository does not allow deletion
         """
         self._check_policy(call.repository)
         manifests, blobs = await self._catalog.scan(content_digests, package.id)
@@ -126,7 +128,7 @@ class Images:
                     try:
                         await call.change_content(entry, command, package.key, digest, call.actor)
                     except (NotFound, StillNeeded):
-                        continue  # somebody else was faster, or has just pushed what needs it
+                        continue  # it was deleted meanwhile, or a manifest that refers to it was pushed
                 gone.append(digest)
         return gone
 

@@ -1,4 +1,4 @@
-"""Packages, versions and files as the API shows them."""
+"""Records of versions and files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pkgrepo.model import File, Repository, Version
 
 from .schema import FileRecord, VersionRecord
 
-LONG = frozenset({"description", "readme"})  # texts that have an address of their own
+LONG = frozenset({"description", "readme"})  # served by the route to the readme
 
 _SEPARATORS = re.compile(r"[,\s]+")
 
@@ -19,7 +19,7 @@ _SEPARATORS = re.compile(r"[,\s]+")
 def version_record(
     name: str, version: Version, files: Sequence[File], tags: Sequence[str], repository_url: str
 ) -> VersionRecord:
-    """The record of a version; what all formats have in common is taken from its metadata under their usual names."""
+    """The record of a version; licence, keywords, links and dependencies are taken from its metadata."""
     meta = version.meta
     return VersionRecord.from_attributes(
         version,

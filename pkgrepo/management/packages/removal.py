@@ -1,4 +1,4 @@
-"""Taking packages, versions and files back."""
+"""The routes that delete and yank packages, versions and files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Removal(Handlers):
     """
     Deletes and yanks.
 
-    Names of deleted files stay burned unless the repository's policy says otherwise (reuse_deleted_names).
+    The name of a deleted file cannot be published again unless the repository's policy allows it
+    (reuse_deleted_names).
     """
 
     table = Table("packages")
@@ -43,7 +44,7 @@ class Removal(Handlers):
     )
     async def delete_version(self, call: Call, version: str) -> DeletedVersion:
         """With all its files; a package without versions goes too. The tag of an image goes alone."""
-        if self._images.holds(call.repository):
+        if self._images.are_in(call.repository):
             image, dry = await find_package(self._catalog, call), call.flag("dry_run")
             return DeletedVersion(deleted=await self._images.delete(call, image, version, dry_run=dry), dry_run=dry)
         package, found = await find_version(self._services, call, version)
@@ -65,7 +66,7 @@ class Removal(Handlers):
         """With all its versions, one after the other."""
         package = await find_package(self._catalog, call)
         call.object = f"{call.repository.path}/{package.key}"
-        if self._images.holds(call.repository):
+        if self._images.are_in(call.repository):
             dry = call.flag("dry_run")
             return DeletedVersion(deleted=await self._images.delete_image(call, package, dry_run=dry), dry_run=dry)
         if call.flag("dry_run"):
@@ -125,7 +126,7 @@ class Removal(Handlers):
     # Below
 
     async def _set_state(self, call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
-        if self._images.holds(call.repository):
+        if self._images.are_in(call.repository):
             raise Conflict("images cannot be withdrawn; delete the tag, or the manifest by its digest")
         package, found = await find_version(self._services, call, version)
         indexer = self._services.formats[call.repository.format].index
@@ -149,7 +150,7 @@ class Removal(Handlers):
         found = await self._find_package(repository, path)
         if found is not None:
             await self._require_delete(call, found.key)
-            if self._images.holds(repository):
+            if self._images.are_in(repository):
                 await self._images.delete_image(call, found)
             else:
                 await self._remove_package(call, found.id, found.key)
@@ -159,13 +160,13 @@ class Removal(Handlers):
         if found is None:
             raise NotFound("path", path)
         await self._require_delete(call, found.key)
-        if self._images.holds(repository):
+        if self._images.are_in(repository):
             await self._images.delete(call, found, version)
             return
         await self._remove(call, found.key, self._version_key(repository, version), None)
 
     async def _with_companions(self, file: File) -> list[str]:
-        """The paths of a file and of what only accompanies it: signatures, extracted metadata, provenance."""
+        """The paths of a file and of the files that belong to it: signatures, extracted metadata, provenance."""
         assert file.version_id is not None
         every: list[File] = await self._catalog.look(files.files_of_version, file.version_id)
         return [

@@ -1,4 +1,4 @@
-"""Packages and versions: listed and looked into."""
+"""The routes that list and show packages and versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
-from pkgrepo.management.api.pages import MAX_LIMIT, Page, Wanted
+from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import File, Package, Version
@@ -32,7 +32,7 @@ TEXT_TYPES = {"text/markdown", "text/x-rst", "text/plain"}
 
 
 class Packages(Handlers):
-    """What is in a repository, whatever its format."""
+    """Lists and shows packages and versions of every format."""
 
     table = Table("packages")
 
@@ -56,20 +56,20 @@ class Packages(Handlers):
     async def list_page(self, call: Call) -> Page[PackageRecord]:
         """By name, with figures."""
         repository_id, search = call.repository.id, call.query("q")
-        wanted, skip = call.wanted, 0
+        page_request, skip = call.page_request, 0
         if call.query("page") or call.query("per_page"):
             number, size = call.integer("page", 1, 1, MOST_PAGES), call.integer("per_page", 50, 1, MAX_LIMIT)
-            wanted, skip = Wanted(limit=size, cursor=None, count=True), (number - 1) * size
+            page_request, skip = PageRequest(limit=size, cursor=None, count=True), (number - 1) * size
         found = await self._catalog.scan(
             list_package_summaries,
             repository_id,
-            after=wanted.after(""),
+            after=page_request.after(""),
             skip=skip,
-            limit=wanted.limit + 1,
+            limit=page_request.limit + 1,
             search=search,
         )
-        total = await self._catalog.scan(count_packages, repository_id, search) if wanted.count else None
-        return wanted.page(found, lambda package: package.key, PackageRecord.of, total)
+        total = await self._catalog.scan(count_packages, repository_id, search) if page_request.count else None
+        return page_request.page(found, lambda package: package.key, PackageRecord.of, total)
 
     @table.route(
         "GET",
@@ -95,13 +95,15 @@ class Packages(Handlers):
     )
     async def versions(self, call: Call) -> Page[VersionSummaryRecord]:
         """The highest first, as the format orders them; of images what was pushed last."""
-        package, wanted = await find_package(self._catalog, call), call.wanted
-        if self._images.holds(call.repository):
+        package, page_request = await find_package(self._catalog, call), call.page_request
+        if self._images.are_in(call.repository):
             return await self._images.versions(call, package)
-        before = _position(wanted.after(""))
-        found = await self._catalog.scan(list_version_summaries, package.id, before=before, limit=wanted.limit + 1)
-        total = await self._catalog.scan(versions.count_versions, package.id) if wanted.count else None
-        return wanted.page(found, _cursor, VersionSummaryRecord.of, total)
+        before = _position(page_request.after(""))
+        found = await self._catalog.scan(
+            list_version_summaries, package.id, before=before, limit=page_request.limit + 1
+        )
+        total = await self._catalog.scan(versions.count_versions, package.id) if page_request.count else None
+        return page_request.page(found, _cursor, VersionSummaryRecord.of, total)
 
     @table.route(
         "GET",
@@ -112,7 +114,7 @@ class Packages(Handlers):
     )
     async def version(self, call: Call, version: str) -> VersionRecord:
         """Files, dependencies, licence, links, tags, and what else the format knows."""
-        if self._images.holds(call.repository):
+        if self._images.are_in(call.repository):
             return await self._images.version(call, await find_package(self._catalog, call), version)
         package, found = await find_version(self._services, call, version)
         held, names = await self._catalog.scan(_below, package.id, found.id)

@@ -1,4 +1,4 @@
-"""Packages found by name, in every repository that the caller may see."""
+"""The route that searches packages by name in all repositories that the caller may see."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_WORDS = 8
 
 
 class Search(Handlers):
-    """Looks through the names of packages."""
+    """Searches the names of packages."""
 
     table = Table("packages")
 

@@ -1,4 +1,4 @@
-"""The files of a repository as a tree."""
+"""The route that shows the files of a repository as a tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .schema import TreeEntry
 
 
 class Tree(Handlers):
-    """Folders and files under the paths that clients use."""
+    """Lists folders and files by the paths that clients use."""
 
     table = Table("packages")
 
@@ -38,7 +38,7 @@ class Tree(Handlers):
     async def list_page(self, call: Call, path: str = "") -> Page[TreeEntry]:
         """Folders first; the path of a file gives that file alone."""
         path = path.strip("/")
-        repository_id, wanted = call.repository.id, call.wanted
+        repository_id, page_request = call.repository.id, call.page_request
         address = repository_url(call.base_url, call.repository)
         there = await self._catalog.scan(file_or_folder, repository_id, path)
         if isinstance(there, File):
@@ -46,7 +46,7 @@ class Tree(Handlers):
         if not there:
             raise NotFound("path", path)
         level: Level = await self._catalog.scan(
-            list_tree, repository_id, path, after=wanted.after(""), limit=wanted.limit
+            list_tree, repository_id, path, after=page_request.after(""), limit=page_request.limit
         )
         prefix = f"{path}/" if path else ""
         folders = [TreeEntry(name=name, path=prefix + name, kind="folder") for name in level.folders]

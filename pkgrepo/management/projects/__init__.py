@@ -1,1 +1,1 @@
-"""Projects, their members and the names that they own."""
+"""Projects, their members, and the package names that they own."""

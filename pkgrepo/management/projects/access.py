@@ -1,4 +1,4 @@
-"""Projects as far as a caller may know of them."""
+"""Finds projects, and shows as much of them as the caller may know."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from .schema import BindingRecord, MemberRecord, ProjectRecord
 
 @frozen
 class _Viewer:
-    """A caller: whether they manage every project, and their roles by the keys of projects."""
+    """A caller: whether they may manage every project, and their roles by the catalog keys of projects."""
 
     manages: bool
     roles: Mapping[int, ProjectRole]
 
     def may_see(self, project: Project) -> bool:
-        """Whether the caller may know of the project."""
-        return project.visibility is Visibility.PUBLIC or self.knows_members(project)
+        """Whether the caller may know that the project exists."""
+        return project.visibility is Visibility.PUBLIC or self.may_list_members(project)
 
-    def knows_members(self, project: Project) -> bool:
-        """Whether the caller may know who its members are."""
+    def may_list_members(self, project: Project) -> bool:
+        """Whether the caller may see the list of members."""
         return self.manages or project.id in self.roles
 
 
 class ProjectAccess:
     """
-    Finds and shows projects.
+    Checks which projects and members a caller may see.
 
-    A private one is known to its members and to system managers, who may do with every project what its owners may.
-    Nobody else is told who the members are, of a public one neither.
+    Everybody may see a public project, its members and system managers also a private one. The list of members is
+    shown to members and system managers only. System managers may do everything that an owner may.
     """
 
     def __init__(self, services: ManagementServices) -> None:
@@ -48,8 +48,9 @@ class ProjectAccess:
         """
         The project with this id or key.
 
-        :raises NotFound: there is none, or none that the caller may know of
-        :raises Forbidden: the caller has not the ``role`` there that is asked for, nor a higher one
+        :raises NotFound: there is none that the caller may see
+        :raises AuthenticationRequired: a ``role`` is needed, and the caller is anonymous
+        :raises Forbidden: the caller has neither this ``role`` in the project nor a higher one
         """
         project: Project | None = await self._catalog.look(projects.find_project, key)
         viewer = await self._viewer(call)
@@ -65,12 +66,12 @@ class ProjectAccess:
         return project
 
     async def visible(self, call: Call, some: Sequence[Project]) -> list[Project]:
-        """Those of the projects that the caller may know of."""
+        """Those of the projects that the caller may see."""
         viewer = await self._viewer(call)
         return [each for each in some if viewer.may_see(each)]
 
-    async def shown(self, call: Call, project: Project) -> ProjectRecord:
-        """The record of a project; bindings in repositories that the caller may not read are left out."""
+    async def record(self, call: Call, project: Project) -> ProjectRecord:
+        """The record of a project without the bindings in repositories that the caller may not read."""
         bound = await self._catalog.look(projects.list_bindings, project_id=project.id)
         places = [(self._services.shared.registry.find_id(each.repository_id), each.pattern) for each in bound]
         there = [(repository, pattern) for repository, pattern in places if repository is not None]
@@ -80,7 +81,7 @@ class ProjectAccess:
         return ProjectRecord.from_attributes(
             project,
             id=project.uid,
-            members=await self.members(project) if (await self._viewer(call)).knows_members(project) else None,
+            members=await self.members(project) if (await self._viewer(call)).may_list_members(project) else None,
             bindings=[
                 BindingRecord(repository_id=repository.uid, repository=repository.path, pattern=pattern)
                 for (repository, pattern), may in zip(there, readable, strict=True)
@@ -95,13 +96,13 @@ class ProjectAccess:
             for each in await self._catalog.look(projects.list_project_members, project.id)
         ]
 
-    async def check_knows_members(self, call: Call, project: Project) -> None:
+    async def check_may_list_members(self, call: Call, project: Project) -> None:
         """
-        Let the caller be told who the members are.
+        Raise an error unless the caller may see the list of members.
 
-        :raises AuthenticationRequired: nobody was named; :raises Forbidden: the caller is none of them
+        :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller is no member
         """
-        if (await self._viewer(call)).knows_members(project):
+        if (await self._viewer(call)).may_list_members(project):
             return
         if call.identity.anonymous:
             raise AuthenticationRequired

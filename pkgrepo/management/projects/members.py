@@ -1,4 +1,4 @@
-"""Who belongs to a project, and which names belong to it."""
+"""The routes to the members of a project, and to the package names that it owns."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ GROUP = Parameter("group", "The group, by name or id.")
 
 class ProjectMembers(Handlers):
     """
-    Members and bindings.
+    Members and bindings of projects.
 
-    Owners decide who belongs to a project. Which names it owns is for system managers to say, since that takes them
-    from everybody else.
+    Owners of a project change its members. Only system managers change its bindings, since nobody else may publish
+    under a name that a project owns.
     """
 
     table = Table("projects")
 
     def __init__(self, services: ManagementServices) -> None:
         super().__init__(services)
-        self._known = ProjectAccess(services)
+        self._access = ProjectAccess(services)
 
     @table.route(
         "GET",
@@ -42,9 +42,9 @@ class ProjectMembers(Handlers):
     )
     async def members(self, call: Call, key: str) -> list[MemberRecord]:
         """Users before groups; for members of the project and system managers."""
-        project = await self._known.find(call, key)
-        await self._known.check_knows_members(call, project)
-        return await self._known.members(project)
+        project = await self._access.find(call, key)
+        await self._access.check_may_list_members(call, project)
+        return await self._access.members(project)
 
     @table.route(
         "POST",
@@ -58,11 +58,11 @@ class ProjectMembers(Handlers):
     )
     async def set_member(self, call: Call, body: MemberGiven, key: str) -> ProjectRecord:
         """For its owners; somebody who has a role already gets this one instead."""
-        project = await self._known.find(call, key, ProjectRole.OWNER)
+        project = await self._access.find(call, key, ProjectRole.OWNER)
         kind, subject_id, name = await self._subject(body.user, body.group)
         entry = call.entry(project.key, {kind: name, "role": body.role})
         await call.write(entry, projects.set_project_member, project.id, kind, subject_id, body.role)
-        return await self._known.shown(call, project)
+        return await self._access.record(call, project)
 
     @table.route(
         "DELETE",
@@ -75,7 +75,7 @@ class ProjectMembers(Handlers):
     )
     async def remove_member(self, call: Call, key: str) -> None:
         """For its owners."""
-        project = await self._known.find(call, key, ProjectRole.OWNER)
+        project = await self._access.find(call, key, ProjectRole.OWNER)
         kind, subject_id, name = await self._subject(call.query("user") or None, call.query("group") or None)
         entry = call.entry(project.key, {kind: name, "role": None})
         await call.write(entry, projects.set_project_member, project.id, kind, subject_id, None)
@@ -89,7 +89,7 @@ class ProjectMembers(Handlers):
     )
     async def bindings(self, call: Call, key: str) -> list[BindingRecord]:
         """In repositories that the caller may read."""
-        return (await self._known.shown(call, await self._known.find(call, key))).bindings
+        return (await self._access.record(call, await self._access.find(call, key))).bindings
 
     @table.route(
         "POST",
@@ -103,11 +103,11 @@ class ProjectMembers(Handlers):
     )
     async def bind(self, call: Call, body: BindingGiven, key: str) -> ProjectRecord:
         """Names that are another project's are refused (409)."""
-        project = await self._known.find(call, key)
+        project = await self._access.find(call, key)
         repository = await get_repository(self._registry, body.repository, "/repository")
         entry = call.entry(project.key, {"repository": repository.path, "pattern": body.pattern})
         await call.write(entry, projects.bind_names, repository.id, body.pattern, project.id)
-        return await self._known.shown(call, project)
+        return await self._access.record(call, project)
 
     @table.route(
         "DELETE",
@@ -120,7 +120,7 @@ class ProjectMembers(Handlers):
     )
     async def unbind(self, call: Call, key: str) -> None:
         """Nobody owns them then."""
-        project = await self._known.find(call, key)
+        project = await self._access.find(call, key)
         repository = await get_repository(self._registry, call.query("repository"), "repository")
         pattern = call.query("pattern")
         bound = await self._catalog.look(projects.list_bindings, project_id=project.id, repository_id=repository.id)

@@ -1,4 +1,4 @@
-"""Projects: made, listed, changed, deleted; their members and the names that they own."""
+"""The routes that list, add, show, change and remove projects."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Projects(Handlers):
     """
     The projects of the server.
 
-    Their maintainers change them, their owners remove them; only system managers add one.
+    Maintainers change a project, owners remove it, system managers add one.
     """
 
     table = Table("projects")
 
     def __init__(self, services: ManagementServices) -> None:
         super().__init__(services)
-        self._known = ProjectAccess(services)
+        self._access = ProjectAccess(services)
 
     @table.route(
         "GET",
@@ -42,16 +42,16 @@ class Projects(Handlers):
     )
     async def list_page(self, call: Call) -> Page[ProjectSummary]:
         """By key."""
-        wanted = call.wanted
+        page_request = call.page_request
         found: list[Project] = []
-        after, step = wanted.after(""), wanted.limit + 1
-        while len(found) <= wanted.limit:
+        after, step = page_request.after(""), page_request.limit + 1
+        while len(found) <= page_request.limit:
             some = await self._catalog.scan(projects.list_projects, after=after, limit=step)
-            found += await self._known.visible(call, some)
+            found += await self._access.visible(call, some)
             if len(some) < step:
                 break
             after = some[-1].key
-        return wanted.page(found, lambda project: project.key, ProjectSummary.of)
+        return page_request.page(found, lambda project: project.key, ProjectSummary.of)
 
     @table.route(
         "POST",
@@ -76,7 +76,7 @@ class Projects(Handlers):
             owner_id=call.identity.user_id,
             now_ms=call.now_ms,
         )
-        return Created(await self._known.shown(call, project), f"/api/project/{project.key}")
+        return Created(await self._access.record(call, project), f"/api/project/{project.key}")
 
     @table.route(
         "GET",
@@ -90,14 +90,14 @@ class Projects(Handlers):
         package = call.package or ""
         repository = call.repository
         project = await self._services.authorizer.owning_project(repository, package)
-        if project is None or not await self._known.visible(call, [project]):
+        if project is None or not await self._access.visible(call, [project]):
             raise NotFound("owner of package", package)
-        return await self._known.shown(call, project)
+        return await self._access.record(call, project)
 
     @table.route("GET", "/project/<key>", access=PROJECT_VIEWERS, summary="Show a project", answer=ProjectRecord)
     async def get(self, call: Call, key: str) -> ProjectRecord:
         """By key or id."""
-        return await self._known.shown(call, await self._known.find(call, key))
+        return await self._access.record(call, await self._access.find(call, key))
 
     @table.route(
         "PATCH",
@@ -111,15 +111,15 @@ class Projects(Handlers):
     )
     async def change(self, call: Call, body: ProjectChange, key: str) -> ProjectRecord:
         """For its maintainers."""
-        project = await self._known.find(call, key, ProjectRole.MAINTAINER)
-        call.check_unchanged(await self._known.shown(call, project))
+        project = await self._access.find(call, key, ProjectRole.MAINTAINER)
+        call.check_unchanged(await self._access.record(call, project))
         changes = body.given("name", "description", "quota")
         if body.visibility is not UNSET:
             changes["visibility"] = parse_visibility(body.visibility)
         project = await call.write(
             call.entry(project.key, changes), projects.update_project, project.id, now_ms=call.now_ms, **changes
         )
-        return await self._known.shown(call, project)
+        return await self._access.record(call, project)
 
     @table.route(
         "DELETE",
@@ -132,6 +132,6 @@ class Projects(Handlers):
     )
     async def delete(self, call: Call, key: str) -> None:
         """For its owners; the packages stay, and belong to nobody."""
-        project = await self._known.find(call, key, ProjectRole.OWNER)
-        call.check_unchanged(await self._known.shown(call, project))
+        project = await self._access.find(call, key, ProjectRole.OWNER)
+        call.check_unchanged(await self._access.record(call, project))
         await call.write(call.entry(project.key), projects.remove_project, project.id)

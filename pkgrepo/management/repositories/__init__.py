@@ -1,1 +1,1 @@
-"""Repositories and their configuration."""
+"""Repositories: list, add, change, remove; and their configuration."""

@@ -1,4 +1,4 @@
-"""Repositories: made, listed, changed, deleted."""
+"""The routes that list, add, show, change and remove repositories."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Repositories(Handlers):
             every = [fresh.get(each.id, each) for each in every]
         visible = await self._services.authorizer.visible(call.identity, every)
         found = [each for each in visible if matches(self._services, call, each)]
-        return call.wanted.page_of_all(
+        return call.page_request.page_of_all(
             found,
             lambda repository: repository.path,
             lambda each: self._record(call, each, usage=usage),

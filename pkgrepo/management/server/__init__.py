@@ -1,1 +1,1 @@
-"""Health, version, and the first admin."""
+"""The server as a whole: health checks, version and limits, the installation of the first admin."""

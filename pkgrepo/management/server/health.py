@@ -1,4 +1,4 @@
-"""Whether the server lives, and whether it is ready."""
+"""Health checks: liveness and readiness."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_STORE = ((b"Cache-Control", b"no-store"),)
 
 @frozen
 class Check:
-    """One check: what was looked at, one of ``STATUSES``, and a sentence for admins."""
+    """The result of one check: its subject, one of ``STATUSES``, and a sentence for admins."""
 
     name: str
     status: str = OK
@@ -34,25 +34,25 @@ class Check:
 
 
 class HealthChecks:
-    """Answers for load balancers and supervisors."""
+    """Answers health checks of load balancers and supervisors."""
 
     def __init__(self, services: ManagementServices) -> None:
         self._services = services
 
     async def live(self, _request: Request) -> Answer:
-        """Always fine: whoever gets an answer knows that the reactor turns."""
+        """Always 200: an answer shows that the reactor runs."""
         return json_answer(Health(status="ok"), headers=NO_STORE)
 
     async def ready(self, request: Request) -> Answer:
         """
-        Whether requests may be sent here; admins see each check.
+        Whether the server can answer requests; admins also see each check.
 
         ===========  ======  ================================================================================
         status       code    when
         ===========  ======  ================================================================================
-        ok           200     all is well
-        degraded     200     reading works, but a disk has less room than the low-water mark: nothing can be
-                             published, and what the readable layout lacks is shown when there is room again
+        ok           200     every check succeeded
+        degraded     200     reading works, but a disk has less free space than the low-water mark: nothing can be
+                             published, and the readable layout is not updated until there is space again
         unavailable  503     the catalog does not answer, or an active storage cannot be opened
         ===========  ======  ================================================================================
         """

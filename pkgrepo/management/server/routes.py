@@ -1,4 +1,4 @@
-"""What the server is, and the first admin."""
+"""The routes to the description of the server, and to its installation."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ ACTIONS = {
 }
 
 
-class Setup(Handlers):
-    """Info about the server, and its installation."""
+class Server(Handlers):
+    """Describes the server, and adds the first admin."""
 
     table = Table("server")
 
@@ -91,5 +91,5 @@ class Setup(Handlers):
 def _install(tx: Transaction, username: str, hashed: str, *, name: str, email: str, now_ms: int) -> User:
     user = ensure_admin(tx, username, hashed, now_ms=now_ms)
     if user is None:
-        raise NotFound("address", "install")  # somebody else was first
+        raise NotFound("address", "install")  # another request was first
     return update_user(tx, user.id, now_ms=now_ms, name=name, email=email)

@@ -1,4 +1,4 @@
-"""Statistics of a repository."""
+"""The route to the statistics of a repository."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .schema import DownloadFigures, RepositoryStats, TopImage, TopPackageRecord
 
 
 class Statistics(Handlers):
-    """What repositories hold and how they are used."""
+    """Shows what a repository contains and how it is used."""
 
     table = Table("repositories")
 
@@ -74,7 +74,7 @@ class Statistics(Handlers):
 
 
 def for_people(size: int) -> str:
-    """A size in bytes as people write it: 2684354560 is 2.5GB, by steps of 1024."""
+    """A size in bytes with a binary unit: 2684354560 is 2.5GB."""
     value, units = float(size), ["B", "KB", "MB", "GB", "TB", "PB", "EB"]
     while value >= 1024 and len(units) > 1:
         value /= 1024

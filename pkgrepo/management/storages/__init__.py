@@ -1,1 +1,1 @@
-"""Storages: where bytes are kept."""
+"""Storages: list, add, change, remove; their folders; and the probe that writes and reads one."""

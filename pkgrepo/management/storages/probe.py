@@ -1,4 +1,4 @@
-"""The probe of a storage."""
+"""The route that tests a storage by writing and reading a probe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storages: where bytes are kept."""
+"""The routes that list, add, show, change and remove storages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Storages(Handlers):
     async def list_page(self, call: Call) -> Page[StorageRecord]:
         """Storages by name."""
         usage = {each.id: await self._usage(each) for each in self._registry.storages()}
-        return call.wanted.page_of_all(
+        return call.page_request.page_of_all(
             self._registry.storages(),
             lambda storage: storage.name,
             lambda storage: self._record(storage, usage[storage.id]),
@@ -153,7 +153,7 @@ class Storages(Handlers):
     # Below
 
     async def _moved(self, storage: Storage, path: Path, before: StorageRecord) -> dict[str, Any]:
-        """The settings with the new path, once the folder there has been opened; whatever is wrong with it raises."""
+        """The settings with the new path, after its folder was made; errors say why the path cannot change."""
         self._check_unused(storage)
         if before.usage.blobs:
             raise Conflict(f"storage {storage.name!r} holds {before.usage.blobs} blobs, so its path cannot change")
@@ -162,7 +162,7 @@ class Storages(Handlers):
         return {**storage.settings, **await self._setup.make(storage.name, path, storage.uid)}
 
     async def _check_name(self, storage: Storage, name: str) -> None:
-        """Let a storage be called so, as far as its repositories are concerned, whose addresses begin with it."""
+        """Check a new name of the storage against its repositories, whose addresses begin with it."""
         services = self._services
         for each in services.shared.registry.all():
             if each.storage_id == storage.id and name != storage.name:
@@ -189,7 +189,7 @@ class Storages(Handlers):
             store: IBlobStore = await self._services.stores.of(storage)
             free, total = store.capacity()
         except (PkgrepoError, OSError):
-            pass  # the figures that the catalog has are worth showing all the same
+            pass  # the figures from the catalog are shown without those of the disk
         return Usage(bytes=size, blobs=blobs, free_bytes=free, total_bytes=total)
 
     def _record(self, storage: Storage, usage: Usage) -> StorageRecord:

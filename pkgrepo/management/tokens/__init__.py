@@ -1,1 +1,1 @@
-"""One's own access tokens, and the token service of container clients."""
+"""The caller's access tokens, and the token service that issues bearer tokens to container clients."""

@@ -1,12 +1,12 @@
 """
-The token service: credentials in, a short-lived bearer token out.
+The token service: it issues short-lived bearer tokens for credentials.
 
-Container clients come here after a challenge (distribution's token specification). A token that was asked for without
-a scope opens the rest of the API (see L{pkgrepo.auth.tokens.bearer}). What was asked for and is not allowed is left
-out of the token, not refused: clients ask for ``pull,push`` where their user may only pull.
+Container clients request a token after a challenge (distribution's token specification). A token that was requested
+without a scope opens the rest of the API (see L{pkgrepo.auth.tokens.bearer}). Actions that are not allowed are left out
+of the token, and the request is not refused: clients request ``pull,push`` where their user may only pull.
 
-A client that asks for it at a login with a password gets a refresh token beside: an access token of the kind "login",
-listed and revoked like every other, which docker keeps in place of the password.
+After a login with a password, a client may also request a refresh token: an access token of the kind "login", which is
+listed and revoked like others. Docker stores it instead of the password.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .schema import BearerAnswer
 
 FORM_LIMIT = 64 * 1024  # bytes
 MOST_SCOPES = 100
-LOGIN_DAYS = 90  # how long docker stays logged in
+LOGIN_DAYS = 90  # life of a refresh token
 CATALOG = "registry:catalog:*"
 
 QUERY = (
@@ -45,7 +45,7 @@ QUERY = (
 
 
 class TokenService(Handlers):
-    """Issues bearer tokens, to anonymous callers too."""
+    """Issues bearer tokens, also to anonymous callers."""
 
     table = Table("tokens")
 
@@ -96,7 +96,7 @@ class TokenService(Handlers):
         return await self._issue(call, identity, scopes, offline=offline)
 
     async def _issue(self, call: Call, identity: Identity, scopes: Iterable[str], *, offline: bool) -> BearerAnswer:
-        """A token for what is asked for; whoever asks for no scope at all gets one for the rest of the server."""
+        """A token for the allowed part of the scopes; without any scope, one for the rest of the server."""
         asked = _split(scopes)
         authority = call.request.authority
         granted = [access for scope in asked if (access := await self._grant(authority, identity, scope)) is not None]
@@ -115,9 +115,9 @@ class TokenService(Handlers):
 
     async def _remember(self, call: Call, identity: Identity) -> str | UnsetType:
         """
-        A new refresh token of a caller who came with a password.
+        A new refresh token for a caller who sent a password.
 
-        None while the catalog cannot be written: docker keeps the password then, and pulls.
+        UNSET while the catalog cannot be written: docker then stores the password, and its pulls work.
         """
         assert identity.user_id is not None
         text = make_token(TokenKind.LOGIN)
@@ -140,12 +140,12 @@ class TokenService(Handlers):
         return text
 
     async def _grant(self, authority: bytes | None, identity: Identity, scope: str) -> Access | None:
-        """What is allowed of one scope; None for nothing."""
+        """The allowed actions of one scope; None if there are none."""
         kind, _, rest = scope.partition(":")
         name, colon, words = rest.rpartition(":")
         if kind.partition("(")[0] != "repository" or not colon:
             return None
-        for repository, package in self._meanings(authority, name):
+        for repository, package in self._candidates(authority, name):
             access = await self._allow(identity, repository, package, name, words)
             if access is not None:
                 return access
@@ -166,11 +166,12 @@ class TokenService(Handlers):
             return None
         return Access(name=name, repository=repository.path, package=package, words=allowed)
 
-    def _meanings(self, authority: bytes | None, name: str) -> Iterator[tuple[Repository, str]]:
+    def _candidates(self, authority: bytes | None, name: str) -> Iterator[tuple[Repository, str]]:
         """
-        The repository that a scope's name means, and the package in it; no package means all of it.
+        The repositories that a scope's name may mean, and the package in each; empty means the whole repository.
 
-        What it would mean without that repository comes second: to whoever may not see it, it is not there.
+        The name may be that of a repository, or of an image in another repository. Both are yielded, the repository
+        first: for a caller who may not see it, the other meaning counts.
         """
         storage, _, rest = name.partition("/")
         repository_name, _, package = rest.partition("/")
@@ -195,5 +196,5 @@ def _values(arguments: Mapping[bytes, list[bytes]], name: bytes) -> list[str]:
 
 
 def _split(scopes: Iterable[str]) -> list[str]:
-    """Scopes may be repeated, or stand in one value with blanks between (RFC 6749 section 3.3)."""
+    """Scopes from parameters, each with one scope or several separated by spaces (RFC 6749 section 3.3)."""
     return [each for text in scopes for each in text.split()][:MOST_SCOPES]

@@ -1,4 +1,4 @@
-"""What a token may do at most: read from a request, compared with another token's reach."""
+"""Makes the limits of a token from a request, and compares them with those of another token."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _WILD = re.compile(r"[*?\[]")
 
 def split_scopes(scopes: Sequence[str]) -> tuple[frozenset[str], frozenset[Action]]:
     """
-    Server scopes, and the actions among them, which speak of every repository.
+    The server scopes among ``scopes``, and the actions, which apply to every repository.
 
-    :raises Invalid: with the pointer of what is neither
+    :raises Invalid: one is neither
     """
     server: set[str] = set()
     actions: set[Action] = set()
@@ -54,9 +54,9 @@ async def limits_of(
     cidrs: Sequence[str],
 ) -> TokenLimits:
     """
-    Limits without an end, from what a request says; ``knows`` tells which repositories the caller may name.
+    The limits that a request asks for, without an expiry; ``knows`` tells which repositories the caller may name.
 
-    :raises Invalid: with the pointer of what makes no sense
+    :raises Invalid: a value is wrong; the error has its pointer
     """
     server, actions = split_scopes(scopes or ())
     if repositories is not None:
@@ -65,7 +65,7 @@ async def limits_of(
     elif actions:
         reached = (RepositoryScope(repository="*", actions=actions),)
     else:
-        # in the catalog no list at all means everywhere, which is right only when nothing was said
+        # an empty list means every repository in the catalog, which is right only without scopes and repositories
         reached = () if scopes is None else (NOWHERE,)
     if repositories is not None and not reached:
         reached = (NOWHERE,)
@@ -96,7 +96,7 @@ async def narrowed(
     """
     The limits of a token after a change; what the request leaves out stays.
 
-    :raises Invalid: with the pointer of a value that makes no sense
+    :raises Invalid: a value is wrong; the error has its pointer
     """
     changes: dict[str, Any] = {}
     if body.scopes is not UNSET or body.repositories is not UNSET:
@@ -118,9 +118,9 @@ async def narrowed(
 
 def _checked(limits: TokenLimits) -> TokenLimits:
     """
-    The limits, if they can be kept.
+    The limits, after a check of their values.
 
-    :raises Invalid: with the pointer of what cannot
+    :raises Invalid: a value is wrong; the error has its pointer
     """
     if limits.repositories != (NOWHERE,):
         return check_limits(limits)
@@ -131,7 +131,7 @@ def _checked(limits: TokenLimits) -> TokenLimits:
 def _utc(time: datetime) -> datetime:
     try:
         return time.astimezone(UTC)
-    except OverflowError:  # the first and the last day there is, in most time zones
+    except OverflowError:  # the first and the last day of the calendar, in most time zones
         raise Invalid("there is no such time in UTC", "/expires_at") from None
 
 
@@ -155,11 +155,11 @@ async def _scope(
 
 def check_not_wider(wanted: TokenLimits, own: TokenLimits | None) -> None:
     """
-    Let a token be made by whoever has these limits of their own; None are a login's.
+    Raise an error unless everything that ``wanted`` allows is allowed by ``own`` too; None (a login) allows everything.
 
-    The comparison is careful: what cannot be seen to be covered is not.
+    The comparison errs on the safe side: a pattern counts as covered only if that is certain.
 
-    :raises Forbidden: the new token would reach further
+    :raises Forbidden: the new token would allow more
     """
     if own is None:
         return
@@ -190,6 +190,6 @@ def _scope_covered(wanted: RepositoryScope, own: Iterable[RepositoryScope]) -> b
 
 
 def _covered(wanted: str, own: Iterable[str]) -> bool:
-    """Whether a pattern is among others, or is a plain name that one of them matches."""
+    """Whether a pattern is one of ``own``, or is a name without wildcards that one of them matches."""
     plain = not _WILD.search(wanted)
     return any(glob in ("*", wanted) or (plain and fnmatchcase(wanted, glob)) for glob in own)

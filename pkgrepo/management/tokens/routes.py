@@ -1,4 +1,4 @@
-"""Access tokens of one's own."""
+"""The routes to the caller's own access tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .schema import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange
 
 
 class Tokens(Handlers):
-    """The tokens of the caller; each is shown once, when it is made."""
+    """The access tokens of the caller; the text of a token is shown once, when it is made."""
 
     table = Table("tokens")
 
@@ -39,11 +39,13 @@ class Tokens(Handlers):
     )
     async def list_page(self, call: Call) -> Page[TokenRecord]:
         """The oldest first, revoked ones too."""
-        wanted, owner = call.wanted, _owner(call)
-        found = await self._catalog.scan(tokens.list_tokens, owner, after=wanted.after(0), limit=wanted.limit + 1)
-        total = await self._catalog.scan(tokens.count_tokens, owner) if wanted.count else None
+        page_request, owner = call.page_request, _owner(call)
+        found = await self._catalog.scan(
+            tokens.list_tokens, owner, after=page_request.after(0), limit=page_request.limit + 1
+        )
+        total = await self._catalog.scan(tokens.count_tokens, owner) if page_request.count else None
         username = call.identity.username
-        return wanted.page(found, lambda token: token.id, lambda token: TokenRecord.of(token, username), total)
+        return page_request.page(found, lambda token: token.id, lambda token: TokenRecord.of(token, username), total)
 
     @table.route(
         "POST",

@@ -1,1 +1,1 @@
-"""Users, their permissions, and one's own account."""
+"""Users and their permissions, for user managers; and the caller's own account."""

@@ -1,4 +1,4 @@
-"""One's own account."""
+"""The routes to the caller's own account."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .schema import OwnChange, PasswordChange, Permissions, UserRecord, Whoami
 
 
 class Account(Handlers):
-    """What people may see and change of themselves."""
+    """Shows and changes the caller's own account."""
 
     table = Table("account")
 

@@ -1,4 +1,4 @@
-"""What users are given: flags, default actions, and grants in repositories."""
+"""The routes to a user's permissions: flags, default actions, and grants in repositories."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.model import Action, Repository, SubjectKind, User
 from pkgrepo.storage.catalog.people import grants, identity
 
-from .privileges import FLAGS, check_flags, check_may_give, find_manageable, find_user, shown
+from .privileges import FLAGS, audit_detail, check_flags, check_may_grant, find_manageable, find_user
 from .schema import GrantSet, Permissions, PermissionsSet
 
 
 class UserPermissions(Handlers):
-    """The permissions of each user, taken as a whole."""
+    """Shows and replaces all permissions of a user."""
 
     table = Table("users")
 
@@ -57,8 +57,8 @@ class UserPermissions(Handlers):
             changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
         check_flags(call, user, changes)
         wanted = None if body.repositories is UNSET else await self._wanted(call, user, body.repositories)
-        await check_may_give(self._services, call, user, grants=wanted, default_actions=changes.get("default_actions"))
-        detail = shown(changes)
+        await check_may_grant(self._services, call, user, grants=wanted, default_actions=changes.get("default_actions"))
+        detail = audit_detail(changes)
         if wanted is not None:
             paths = {each.id: each.path for each in self._registry.all()}
             detail["repositories"] = {paths[key]: action_names(actions) for key, actions in wanted.items()}

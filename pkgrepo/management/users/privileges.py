@@ -1,4 +1,4 @@
-"""Which users a caller may manage, and what of a change the audit log shows."""
+"""Checks which users a caller may change, and which rights the caller may give."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ async def find_user(catalog: ICatalog, id: str) -> User:
 
 async def find_manageable(catalog: ICatalog, call: Call, id: str) -> User:
     """
-    The user with this id or name, for a change.
+    The user with this id or name, whom the caller may change.
 
-    :raises NotFound: there is none; :raises Forbidden: only admins change this one
+    :raises NotFound: there is none; :raises Forbidden: only admins may change this user
     """
     user = await find_user(catalog, id)
     if (user.admin or user.system_manager) and not is_full_admin(call.identity):
@@ -40,18 +40,18 @@ async def find_manageable(catalog: ICatalog, call: Call, id: str) -> User:
 
 
 def check_flags(call: Call, user: User, changes: Mapping[str, Any]) -> None:
-    """Let a change of flags pass. :raises Forbidden: the caller is no admin"""
+    """Check a change of a user's flags. :raises Forbidden: a flag changes, and the caller is no admin"""
     if any(flag in changes and changes[flag] != getattr(user, flag) for flag in FLAGS):
-        check_may_raise(call)
+        check_may_set_flags(call)
 
 
-def check_may_raise(call: Call) -> None:
-    """Let somebody be given a flag. :raises Forbidden: the caller is no admin"""
+def check_may_set_flags(call: Call) -> None:
+    """Check that the caller may set flags. :raises Forbidden: the caller is no admin"""
     if not is_full_admin(call.identity):
         raise Forbidden("only admins make or unmake admins, user managers and system managers")
 
 
-async def check_may_give(
+async def check_may_grant(
     services: ManagementServices,
     call: Call,
     user: User | None,
@@ -60,9 +60,9 @@ async def check_may_give(
     default_actions: frozenset[Action] | None = None,
 ) -> None:
     """
-    Let a user (None: one that is to be added) be given grants and default actions; None leaves them as they are.
+    Check new grants and default actions of a user (None: a new user); None means that they do not change.
 
-    :raises Forbidden: the caller is no admin and does not hold what this adds
+    :raises Forbidden: the caller is no admin, and does not hold a right that this adds
     """
     if not is_full_admin(call.identity):
         every = services.shared.registry.all()
@@ -71,6 +71,6 @@ async def check_may_give(
         )
 
 
-def shown(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A change as the audit log has it."""
+def audit_detail(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A change in the form that the audit log stores."""
     return {name: action_names(value) if isinstance(value, frozenset) else value for name, value in changes.items()}

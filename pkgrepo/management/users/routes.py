@@ -1,4 +1,4 @@
-"""Users, for those who manage them."""
+"""The routes with which user managers manage users."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from pkgrepo.management.api.route import Created, Parameter, Table
 from pkgrepo.model import User, UserKind
 from pkgrepo.storage.catalog.people import identity, login_unlocks
 
-from .privileges import FLAGS, check_flags, check_may_give, check_may_raise, find_manageable, find_user, shown
+from .privileges import (
+    FLAGS,
+    audit_detail,
+    check_flags,
+    check_may_grant,
+    check_may_set_flags,
+    find_manageable,
+    find_user,
+)
 from .schema import NameTaken, NewUser, PasswordSet, StatusChange, UserChange, UserRecord
 
 
@@ -25,9 +33,9 @@ class Users(Handlers):
     """
     The users of the server.
 
-    User managers manage everybody but admins and system managers, raise nobody to a manager, and give only rights that
-    they hold themselves: else each of them could become admin by a detour. An admin's token that was made for users
-    alone does not reach further.
+    User managers may change every user but admins and system managers, may not set the flags of managers, and may give
+    only rights that they hold themselves; otherwise they could make themselves admins. The same limits hold for an
+    admin's token that has only the scope ``users``.
     """
 
     table = Table("users")
@@ -44,12 +52,12 @@ class Users(Handlers):
     )
     async def list_page(self, call: Call) -> Page[UserRecord]:
         """By user name."""
-        wanted = call.wanted
+        page_request = call.page_request
         found = await self._catalog.scan(
-            identity.list_users, after=wanted.after(""), limit=wanted.limit + 1, search=call.query("q")
+            identity.list_users, after=page_request.after(""), limit=page_request.limit + 1, search=call.query("q")
         )
-        total = await self._catalog.scan(identity.count_users, call.query("q")) if wanted.count else None
-        return wanted.page(found, lambda user: user.key, UserRecord.of, total)
+        total = await self._catalog.scan(identity.count_users, call.query("q")) if page_request.count else None
+        return page_request.page(found, lambda user: user.key, UserRecord.of, total)
 
     @table.route(
         "POST",
@@ -67,11 +75,11 @@ class Users(Handlers):
         username = check_username(body.username)
         flags = {flag: getattr(body, flag) for flag in FLAGS}
         if any(flags.values()):
-            check_may_raise(call)
+            check_may_set_flags(call)
         if body.kind is UserKind.SERVICE and body.password is not None:
             raise Invalid("a service has tokens and no password", "/password")
         actions = parse_actions(body.default_repository_actions, "/default_repository_actions")
-        await check_may_give(self._services, call, None, default_actions=actions)
+        await check_may_grant(self._services, call, None, default_actions=actions)
         hashed = await self._hash(body.password, username)
         user = await call.write(
             call.entry(username, {flag: True for flag, on in flags.items() if on}),
@@ -216,9 +224,9 @@ class Users(Handlers):
 
     async def _update(self, call: Call, user: User, changes: dict[str, Any]) -> User:
         check_flags(call, user, changes)
-        await check_may_give(self._services, call, user, default_actions=changes.get("default_actions"))
+        await check_may_grant(self._services, call, user, default_actions=changes.get("default_actions"))
         changes = {name: value for name, value in changes.items() if getattr(user, name) != value}
         if not changes:
             return user
-        entry = call.entry(user.username, shown(changes))
+        entry = call.entry(user.username, audit_detail(changes))
         return await call.write(entry, identity.update_user, user.id, now_ms=call.now_ms, **changes)

@@ -1,0 +1,1 @@
+"""Configurations of repositories: reading and replacing them, and the description of their keys."""

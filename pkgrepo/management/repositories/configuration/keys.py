@@ -1,4 +1,4 @@
-"""What can be configured: formats, keys, their schemas and defaults; and how clients are set up."""
+"""The routes that describe formats and configuration keys, check a configuration, and show how to set up clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMAT = Parameter("format", "The format that is meant, where several have the k
 
 
 class ConfigurationKeys(Handlers):
-    """Describes configurations without touching any."""
+    """Describes configuration keys; nothing is changed."""
 
     table = Table("repositories")
 
@@ -126,7 +126,7 @@ class ConfigurationKeys(Handlers):
         ]
 
     def _find(self, call: Call, key: str) -> tuple[IFormat, str | None]:
-        """The format that has the key, and the key of the part; None for the whole."""
+        """The format that has the key, and the name of the part; None for the whole configuration."""
         formats = self._services.formats
         wanted = call.query("format")
         candidates = [get_format(formats, wanted, "format")] if wanted else list(formats.values())

@@ -1,4 +1,4 @@
-"""Formats by any of their names, and what their configurations consist of."""
+"""The parts of a format's configuration: names, schemas, validation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat
 from pkgrepo.model import Repository
 
-# How callers of other servers name parts of a configuration, and of which format, if of one only.
+# Names of parts that clients of other servers use: our name, and the only format that has it (None: every format).
 _PART_ALIASES = {
     "maven_push_rules": ("push_rules", "maven"),
     "docker_push_rules": ("push_rules", "docker"),
@@ -33,9 +33,9 @@ DESCRIPTIONS = {
 
 def validated(format_: IFormat, config: Mapping[str, Any], pointer: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """
-    A configuration as the format wants it kept: the fixed object, and the settings beside it.
+    A valid configuration as it is stored: the fixed object, and the settings.
 
-    :raises Invalid: with a pointer that begins with ``pointer``
+    :raises Invalid: it is not valid; the pointer of the error begins with ``pointer``
     """
     try:
         fixed, settings = format_.validate(config)
@@ -45,7 +45,7 @@ def validated(format_: IFormat, config: Mapping[str, Any], pointer: str) -> tupl
 
 
 def warnings_of(formats: Mapping[str, IFormat], repository: Repository) -> list[str]:
-    """What is to be said about the configuration of a repository, in sentences."""
+    """Warnings about the configuration of a repository, as sentences."""
     format_ = formats.get(repository.format)
     return [] if format_ is None else list(format_.warnings(repository))
 
@@ -68,18 +68,18 @@ def joined(format_: IFormat, configs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def part_name(format_: IFormat, key: str) -> str:
-    """The name of a part of a format's configuration that callers may call otherwise; other keys stay as they are."""
+    """The name of a configuration part, from one of its aliases; other keys are returned unchanged."""
     name, only = _PART_ALIASES.get(key, (key, None))
     return name if only in (None, format_.name) else key
 
 
 def is_whole(format_: IFormat, key: str) -> bool:
-    """Whether a configuration key means the format's own object rather than a part beside it."""
+    """Whether a key names the whole configuration of the format, not a part of it."""
     return key == format_.name or key in format_.aliases
 
 
 def parts(format_: IFormat) -> dict[str, Mapping[str, Any]]:
-    """JSON Schema of each part of a format's configuration, by key, with what it refers to."""
+    """The JSON Schema of each part of a format's configuration by key, with the definitions that it refers to."""
     schema = format_.schema()
     definitions: Mapping[str, Any] = schema.get("$defs", {})
     found: dict[str, Mapping[str, Any]] = {}

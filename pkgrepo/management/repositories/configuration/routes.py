@@ -1,4 +1,4 @@
-"""The configuration of one repository, whole and in parts."""
+"""The routes that read and replace the configuration of a repository, as a whole or one part."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pkgrepo.storage.catalog.server import repositories
 
 from .parts import DESCRIPTIONS, is_whole, part_name, parts, validated, warnings_of
 
-SHOWN_IN_AUDIT = frozenset({"auth", "policy", "push_rules", "quota", "retention"})  # no part that may hold secrets
+SHOWN_IN_AUDIT = frozenset({"auth", "policy", "push_rules", "quota", "retention"})  # parts without secrets
 
-WARNINGS = "warnings"  # in an answer, beside the configuration
+WARNINGS = "warnings"  # added to the configuration in answers
 
 
 class Configuration(Handlers):
-    """Reads and writes configuration objects; what is read can be written back as it is."""
+    """Reads and replaces configurations; what a GET returns can be sent back with PUT."""
 
     table = Table("repositories")
 
@@ -134,7 +134,7 @@ class Configuration(Handlers):
         return whole(repository).get(name)
 
     async def _replace(self, call: Call, repository: Repository, config: dict[str, Any], prefix: str) -> Repository:
-        """``prefix`` is where in ``config`` the caller's body stands; pointers are told without it."""
+        """Check and write ``config``; ``prefix`` is the pointer of the body in it, and is cut from errors."""
         try:
             fixed, settings = validated(self._format(repository), config, "")
         except Invalid as error:
@@ -159,12 +159,12 @@ class Configuration(Handlers):
 
 
 def whole(repository: Repository) -> dict[str, Any]:
-    """The configuration as the API takes and gives it: the fixed object with the settings beside."""
+    """The configuration as one object: the fixed object and the settings."""
     return {**repository.config, **repository.settings}
 
 
 def _without_warnings(body: Any) -> Any:
-    """What was answered may be sent as it is."""
+    """The body without the warnings of an earlier answer."""
     return {key: value for key, value in body.items() if key != WARNINGS} if isinstance(body, dict) else body
 
 

@@ -13,9 +13,9 @@ from pkgrepo.errors import Invalid
 from pkgrepo.http.answers import Refusal
 from pkgrepo.management.api.etags import check_unchanged, tag_of
 from pkgrepo.management.api.names import action_names, parse_action
-from pkgrepo.management.api.pages import Wanted, cursor_of
+from pkgrepo.management.api.pages import PageRequest, cursor_of
 from pkgrepo.management.api.parsing import parse_json
-from pkgrepo.management.api.problems import KINDS, Stale
+from pkgrepo.management.api.problems import PROBLEM_TYPES, PreconditionFailed
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.metrics.reactor_lag import STEP_S, ReactorLag
 from pkgrepo.model import Action
@@ -77,7 +77,7 @@ def test_a_tag_stands_for_every_byte_but_guards_only_what_people_set() -> None:
     check_unchanged(None, renamed)
     check_unchanged(b"*", renamed)
     for condition in (tag_of(thing), b"nonsense", b'""', b'W/"x"'):
-        with pytest.raises(Stale):
+        with pytest.raises(PreconditionFailed):
             check_unchanged(condition, renamed)
 
 
@@ -87,14 +87,14 @@ def test_a_tag_does_not_depend_on_the_order_of_keys() -> None:
 
 @given(st.text() | st.integers(0, 2**60))
 def test_a_cursor_gives_its_key_back(key: str | int) -> None:
-    assert Wanted(10, cursor_of(key), count=False).after("" if isinstance(key, str) else 0) == key
+    assert PageRequest(10, cursor_of(key), count=False).after("" if isinstance(key, str) else 0) == key
 
 
 @given(st.text(max_size=30))
 def test_a_cursor_made_up_is_refused_or_harmless(text: str) -> None:
-    wanted = Wanted(10, text or "x", count=False)
+    page_request = PageRequest(10, text or "x", count=False)
     try:
-        key: object = wanted.after("")
+        key: object = page_request.after("")
     except Invalid as error:
         key = error.pointer
     assert isinstance(key, str)
@@ -106,7 +106,7 @@ def test_pages_of_a_list_in_memory_join_to_the_list(names: list[str], limit: int
     seen: list[str] = []
     cursor = None
     while True:
-        page = Wanted(limit, cursor, count=True).page_of_all(every, str, str)
+        page = PageRequest(limit, cursor, count=True).page_of_all(every, str, str)
         assert page.total == len(every)
         seen += page.items
         cursor = page.next
@@ -135,7 +135,7 @@ def test_actions_are_shown_from_the_least_to_the_most() -> None:
 
 
 def test_problems_say_what_they_mean() -> None:
-    for title, explanation in KINDS.values():
+    for title, explanation in PROBLEM_TYPES.values():
         assert title[0].isupper()
         assert explanation.endswith(".")
 

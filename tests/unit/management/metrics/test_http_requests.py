@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from pkgrepo.management.metrics.http_requests import RequestFigures
+from pkgrepo.management.metrics.http_requests import RequestMetrics
 
 
 class Registry:
@@ -43,7 +43,7 @@ def formats(figures):
 
 def test_names_of_no_repository_are_looked_up_once_for_each_configuration():
     registry = Registry()
-    figures = RequestFigures(registry)
+    figures = RequestMetrics(registry)
     for number in range(100):
         count(figures, f"main/none{number}")
         count(figures, "main/py")
