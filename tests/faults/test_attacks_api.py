@@ -32,13 +32,13 @@ def cursor(value: object) -> str:
 @pytest.mark.parametrize("path", ["/audit", "/user/token"])
 @pytest.mark.parametrize("number", [-1, 2**63, 10**30])
 @pytest_twisted.ensureDeferred
-async def test_a_cursor_is_no_number_that_the_catalog_cannot_hold(stack: Stack, path: str, number: int) -> None:
+async def test_a_cursor_larger_than_the_catalog_can_store_is_refused(stack: Stack, path: str, number: int) -> None:
     assert (await stack.api("GET", f"{path}?cursor={cursor(number)}")).status == 422
 
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
 @pytest_twisted.ensureDeferred
-async def test_a_token_ends_at_a_time_that_exists_everywhere(stack: Stack, time: str) -> None:
+async def test_an_expiry_that_does_not_exist_in_utc_is_refused(stack: Stack, time: str) -> None:
     reply = await stack.api("POST", "/user/token", {"name": "ci", "expires_at": time})
     assert (reply.status, reply.pointer) == (422, "/expires_at")
     made = await stack.ok("POST", "/user/token", {"name": "ci"})
@@ -53,7 +53,7 @@ async def test_a_form_of_very_many_fields_is_refused(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_quota_is_a_number_that_the_catalog_can_hold(stack: Stack) -> None:
+async def test_a_quota_larger_than_the_catalog_can_store_is_refused(stack: Stack) -> None:
     assert (await stack.api("POST", "/project", {"key": "large", "quota": 2**63})).status == 422
     assert (await stack.api("POST", "/project", {"key": "large", "quota": 2**63 - 1})).status == 201
 
@@ -90,7 +90,7 @@ WRONG_JSON = [
 
 @pytest.mark.parametrize("body", WRONG_JSON, ids=range(len(WRONG_JSON)))
 @pytest_twisted.ensureDeferred
-async def test_what_is_no_json_is_told_in_plain_words_everywhere(stack: Stack, body: bytes) -> None:
+async def test_a_body_that_is_not_json_is_refused_with_its_reason(stack: Stack, body: bytes) -> None:
     await stack.add_repository()
     await stack.add_repository("node", format="npm")
     await stack.add_repository("images", format="docker")

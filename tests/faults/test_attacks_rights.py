@@ -58,7 +58,7 @@ async def test_a_bearer_token_replaces_no_file_when_its_access_token_may_not(sta
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://registry.example.evil.example"])
 @pytest_twisted.ensureDeferred
-async def test_a_page_of_another_site_publishes_and_withdraws_nothing(stack: Stack, origin: str) -> None:
+async def test_a_page_of_another_site_cannot_publish_or_yank(stack: Stack, origin: str) -> None:
     assert await upload(stack, "admin", Origin=origin) == 403
     assert await upload(stack, "admin", Origin="http://registry.example") == 201
     path = "/repositories/main/py/pypi/demo/1.0/yank"
@@ -212,7 +212,7 @@ async def test_a_hidden_repository_and_a_missing_one_are_answered_alike(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_storage_is_not_made_of_a_folder_in_use(stack: Stack) -> None:
+async def test_a_folder_in_use_is_refused_as_a_storage(stack: Stack) -> None:
     (stack.folder / "home").mkdir()
     (stack.folder / "home" / "letter").touch()
     for path in (stack.folder / "home", stack.folder / "data", "/etc"):
@@ -262,7 +262,7 @@ async def test_a_bearer_token_of_an_admin_does_what_its_scope_says(stack: Stack,
 
 @pytest.mark.parametrize("scope", ["", PULL, "nonsense"])
 @pytest_twisted.ensureDeferred
-async def test_who_may_collect_and_count_may_so_with_a_bearer_token(stack: Stack, scope: str) -> None:
+async def test_admins_collect_garbage_and_read_statistics_with_a_bearer_token(stack: Stack, scope: str) -> None:
     await stack.add_repository("images", format="docker", visibility="private")
     await stack.add_repository("files", visibility="private")
     for user, *actions in (("keeper", "read", "admin"), ("reader", "read")):
@@ -287,7 +287,7 @@ async def test_who_may_collect_and_count_may_so_with_a_bearer_token(stack: Stack
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_bearer_token_without_a_scope_opens_no_image_not_even_a_kept_answer(stack: Stack) -> None:
+async def test_a_bearer_token_without_a_scope_opens_no_image_and_no_cached_response(stack: Stack) -> None:
     await stack.add_repository("images", format="docker", visibility="private")
     await Registry(stack).push(make_image(), "v1")
     token = await bearer(stack, "admin")
@@ -332,7 +332,7 @@ async def test_a_user_manager_gives_no_right_that_they_do_not_hold(stack: Stack)
     "origin", ["https://evil.example", "null", "http://registry.example:81", "http://registry.example"]
 )
 @pytest_twisted.ensureDeferred
-async def test_a_page_of_another_site_logs_nobody_in(make_stack: Any, origin: str) -> None:
+async def test_a_page_of_another_site_cannot_log_in(make_stack: Any, origin: str) -> None:
     stack = await make_stack(server__public_url="https://pkgs.example/")
     await stack.add_repository("node", format="npm", visibility="private")
     ours = origin == "http://registry.example"
@@ -372,7 +372,7 @@ async def test_a_request_counts_as_one_use_of_its_token(tmp_path: Path, visibili
 
 @pytest.mark.parametrize("scope", ["", "repository:main/node:pull,push"])
 @pytest_twisted.ensureDeferred
-async def test_a_bearer_token_reaches_no_account_by_way_of_npm(stack: Stack, scope: str) -> None:
+async def test_a_scoped_bearer_token_opens_no_account_through_npm(stack: Stack, scope: str) -> None:
     await stack.add_repository("node", format="npm", visibility="private")
     made = await stack.ok("POST", "/user/token", {"name": "x"})
     token = await bearer(stack, "admin", scope)

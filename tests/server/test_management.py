@@ -110,7 +110,7 @@ async def test_an_unauthorised_body_is_refused_before_it_is_sent(server: Any, tm
 
 
 @pytest_twisted.ensureDeferred
-async def test_many_callers_at_once_make_each_name_once(server: Any) -> None:
+async def test_concurrent_requests_create_each_name_once(server: Any) -> None:
     def make(number: int) -> int:
         body = {"name": f"r{number % 5}", "storage": "main", "format": "python"}
         return requests.post(
@@ -126,7 +126,7 @@ async def test_many_callers_at_once_make_each_name_once(server: Any) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_slash_inside_a_segment_is_not_one_between_segments(server: Any) -> None:
+async def test_an_encoded_slash_does_not_separate_segments(server: Any) -> None:
     body = {"name": "py", "storage": "main", "format": "python"}
     await deferToThread(requests.post, f"{server.url}/api/repository", json=body, auth=server.admin)
     for path, expected in (
@@ -144,7 +144,7 @@ async def test_a_slash_inside_a_segment_is_not_one_between_segments(server: Any)
 
 
 @pytest_twisted.ensureDeferred
-async def test_passwords_of_other_alphabets_log_in(server: Any) -> None:
+async def test_passwords_may_contain_non_ascii_characters(server: Any) -> None:
     password = "пароль длинный-ñ"
     body = {"username": "ada", "password": password}
     await deferToThread(requests.post, f"{server.url}/api/users", json=body, auth=server.admin)
@@ -154,7 +154,7 @@ async def test_passwords_of_other_alphabets_log_in(server: Any) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_health_and_figures_are_beside_the_api(server: Any) -> None:
+async def test_health_checks_and_metrics_are_served_beside_the_api(server: Any) -> None:
     for path, expected in (
         ("/healthz", 200),
         ("/readyz", 200),

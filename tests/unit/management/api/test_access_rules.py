@@ -144,7 +144,7 @@ ROUTE_ACCESS = {
 }
 
 
-def test_every_route_says_who_may_use_it() -> None:
+def test_every_route_has_an_access_rule() -> None:
     assert {f"{route.method} {route.path}": route.access for route in ROUTES} == ROUTE_ACCESS
 
 
@@ -193,7 +193,7 @@ async def people(stack: Stack) -> Any:
     "rule", list(EXPECTED), ids=lambda rule: f"{rule.scope}{rule.action or ''}{rule.content or ''}"
 )
 @pytest_twisted.ensureDeferred
-async def test_callers_get_in_or_are_refused(people: Any, rule: AccessRule) -> None:
+async def test_callers_are_admitted_or_refused(people: Any, rule: AccessRule) -> None:
     stack, names = people
     for route in [route for route in ROUTES if route.access is rule]:
         for method, path in route.addresses:

@@ -53,7 +53,7 @@ def stranger(number=0, action="login", path="x"):
     return Entry(actor, action, path, REFUSED, {"reason": "wrong"})
 
 
-def test_a_thousand_refusals_of_strangers_are_one_row(scene):
+def test_a_thousand_refusals_of_anonymous_callers_are_one_row(scene):
     for number in range(1000):
         scene.audit_log.enqueue(stranger(number % 3, path="x" * 30_000))
     scene.do(scene.audit_log.flush())
@@ -67,7 +67,7 @@ def test_a_thousand_refusals_of_strangers_are_one_row(scene):
     assert len(scene.rows()) == 1
 
 
-def test_a_single_refusal_keeps_what_is_known_of_it(scene):
+def test_the_row_of_a_single_refusal_has_all_its_fields(scene):
     scene.audit_log.enqueue(stranger(5, path="main/py"))
     scene.do(scene.audit_log.flush_all())
     (row,) = scene.rows()
@@ -79,7 +79,7 @@ def test_a_single_refusal_keeps_what_is_known_of_it(scene):
     )
 
 
-def test_kinds_and_addresses_are_told_apart_up_to_a_bound(scene):
+def test_kinds_and_addresses_are_counted_separately_up_to_a_bound(scene):
     for number in range(3 * MAX_KINDS):
         scene.audit_log.enqueue(stranger(action=f"made up {number}"))
     for number in range(3 * MAX_ADDRESSES):
@@ -108,7 +108,7 @@ def test_a_burst_of_a_known_caller_loses_no_row_while_the_catalog_can_be_written
     assert [row.object for row in reversed(scene.rows())] == [f"o{number}" for number in range(3 * QUEUE_LIMIT)]
 
 
-def test_a_full_disk_keeps_rows_up_to_a_bound_and_tells_how_many_were_lost(scene):
+def test_on_a_full_disk_the_queue_is_bounded_and_lost_rows_are_counted(scene):
     scene.catalog.full = True
     for number in range(QUEUE_LIMIT):
         scene.audit_log.enqueue(Entry(ADA, "login", f"o{number}"))
@@ -126,7 +126,7 @@ def test_a_full_disk_keeps_rows_up_to_a_bound_and_tells_how_many_were_lost(scene
     assert len(scene.rows()) == QUEUE_LIMIT + 1
 
 
-def test_a_reader_who_leaves_while_rows_are_written_loses_none(scene, monkeypatch):
+def test_rows_are_written_although_the_waiting_reader_was_cancelled(scene, monkeypatch):
     writing = Deferred()
     monkeypatch.setattr(scene.catalog, "write", lambda *_args: writing)
     scene.audit_log.enqueue(Entry(ADA, "login", "x"))
@@ -140,7 +140,7 @@ def test_a_reader_who_leaves_while_rows_are_written_loses_none(scene, monkeypatc
     assert [row.actor for row in scene.rows()] == ["anonymous", "ada"]
 
 
-def test_rows_that_a_stop_loses_are_told_of(scene):
+def test_a_stop_logs_how_many_rows_are_lost(scene):
     events = []
     globalLogPublisher.addObserver(events.append)
     try:
@@ -155,7 +155,7 @@ def test_rows_that_a_stop_loses_are_told_of(scene):
     assert [each["count"] for each in events] == [2]
 
 
-def test_what_is_kept_is_bounded_whatever_its_length(scene):
+def test_long_texts_in_rows_are_cut(scene):
     deep = nested = {}
     for _ in range(50):
         nested["x"] = nested = {}

@@ -70,7 +70,7 @@ async def overtaken(stack: Stack, resource: str, by: tuple[str, str, Any] | None
 
 @pytest.mark.parametrize("resource", RESOURCES)
 @pytest_twisted.ensureDeferred
-async def test_a_conditional_change_that_is_overtaken_changes_nothing(filled: Stack, resource: str) -> None:
+async def test_a_conditional_change_fails_after_a_concurrent_change(filled: Stack, resource: str) -> None:
     reply, left, now = await overtaken(filled, resource, None)
     found = now.json
     for each in (left, found):
@@ -80,14 +80,14 @@ async def test_a_conditional_change_that_is_overtaken_changes_nothing(filled: St
 
 @pytest.mark.parametrize("resource", RESOURCES)
 @pytest_twisted.ensureDeferred
-async def test_a_change_of_something_else_stops_no_conditional_one(filled: Stack, resource: str) -> None:
+async def test_a_conditional_change_succeeds_after_another_record_was_changed(filled: Stack, resource: str) -> None:
     reply, _, now = await overtaken(filled, resource, ("POST", "/users", {"username": "carol"}))
     assert reply.status == 200, reply.body
     assert reply.headers["etag"].partition("-")[0] == now.headers["etag"].partition("-")[0]
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_is_overtaken_again_and_again_is_told(filled: Stack) -> None:
+async def test_a_conditional_change_gives_up_after_many_concurrent_changes(filled: Stack) -> None:
     catalog: Any = filled.assembly.core.catalog
     write = catalog.write
     busy, numbers = False, count()

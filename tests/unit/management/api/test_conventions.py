@@ -52,7 +52,7 @@ async def test_no_credentials_get_a_challenge(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_wrong_credentials_are_refused_even_where_none_are_needed(stack: Stack) -> None:
+async def test_wrong_credentials_are_refused_also_on_public_routes(stack: Stack) -> None:
     reply = await stack.api("GET", "/info", headers={"Authorization": "Basic YWRtaW46d3Jvbmc="})
     assert reply.status == 401
     assert (await stack.audited(action="login"))[0]["outcome"] == "refused"
@@ -113,7 +113,7 @@ async def test_json_is_read_whatever_its_declared_type(stack: Stack, content_typ
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_page_of_another_site_changes_nothing(stack: Stack) -> None:
+async def test_a_page_of_another_site_cannot_change_anything(stack: Stack) -> None:
     reply = await stack.api("POST", "/repository", NEW, headers={"Origin": "https://evil.example"})
     assert reply.status == 403
     assert reply.json["type"].endswith("/problems/cross_site")
@@ -126,7 +126,7 @@ async def test_a_page_of_another_site_changes_nothing(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_etag_spares_the_body_and_guards_changes(stack: Stack) -> None:
+async def test_an_etag_is_used_for_304_and_for_if_match(stack: Stack) -> None:
     made = await stack.add_repository()
     path = f"/repository/{made['id']}"
     first = await stack.api("GET", path)
@@ -147,7 +147,7 @@ async def test_an_etag_spares_the_body_and_guards_changes(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_uploads_do_not_make_an_editors_etag_stale(stack: Stack) -> None:
+async def test_uploads_do_not_change_the_etag_that_if_match_compares(stack: Stack) -> None:
     made = await stack.add_repository()
     path = f"/repository/{made['id']}"
     before = (await stack.api("GET", path)).headers["etag"]
@@ -158,7 +158,7 @@ async def test_uploads_do_not_make_an_editors_etag_stale(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_list_comes_in_pages_that_miss_and_repeat_nothing(stack: Stack) -> None:
+async def test_the_pages_of_a_list_contain_each_item_once(stack: Stack) -> None:
     names = [f"r{number}" for number in range(7)]
     for name in names:
         await stack.add_repository(name)
@@ -197,7 +197,7 @@ async def test_a_wrong_page_is_refused_by_its_parameter(stack: Stack, query: str
 
 
 @pytest_twisted.ensureDeferred
-async def test_unknown_query_parameters_are_nobodys_business(stack: Stack) -> None:
+async def test_unknown_query_parameters_are_ignored(stack: Stack) -> None:
     assert (await stack.api("GET", "/repository?colour=blue")).status == 200
 
 
@@ -209,7 +209,7 @@ async def test_head_answers_without_a_body(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_guessing_passwords_gets_a_wait(stack: Stack) -> None:
+async def test_too_many_failed_logins_are_refused_with_retry_after(stack: Stack) -> None:
     for _ in range(6):
         reply = await stack.api("GET", "/info", headers={"Authorization": "Basic YWRtaW46d3Jvbmc="})
     assert reply.status == 429
@@ -231,7 +231,7 @@ async def test_links_begin_with_the_public_address(make_stack: Any) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_change_of_nothing_is_no_change(stack: Stack) -> None:
+async def test_an_empty_change_is_refused(stack: Stack) -> None:
     await stack.add_repository()
     await stack.ok("POST", "/project", {"key": "core"})
     token = await stack.ok("POST", "/user/token", {"name": "x"})

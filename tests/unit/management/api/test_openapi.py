@@ -23,7 +23,7 @@ def references(value: Any) -> set[str]:
     return set()
 
 
-def test_every_address_that_dispatches_is_described() -> None:
+def test_every_path_that_is_served_is_in_the_document() -> None:
     management = ManagementApp(MagicMock(), MagicMock())  # nobody calls
     document = management.description.describe()
     served = set()
@@ -35,7 +35,7 @@ def test_every_address_that_dispatches_is_described() -> None:
     assert len(served) > 80
 
 
-def test_every_status_that_the_dispatcher_gives_is_named() -> None:
+def test_every_status_of_the_dispatcher_is_in_the_document() -> None:
     document = ManagementApp(MagicMock(), MagicMock()).description.describe()
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -47,7 +47,7 @@ def test_every_status_that_the_dispatcher_gives_is_named() -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_document_is_whole(stack: Stack) -> None:
+async def test_the_document_is_complete_and_consistent(stack: Stack) -> None:
     document = await stack.ok("GET", "/openapi.json", who=None)
     assert document["openapi"] == "3.1.0"
     schemas = document["components"]["schemas"]
@@ -86,7 +86,7 @@ async def test_answers_have_the_fields_that_are_described(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_page_for_people_needs_nothing_else_and_runs_nothing(stack: Stack) -> None:
+async def test_the_html_page_loads_nothing_and_has_no_scripts(stack: Stack) -> None:
     reply = await stack.api("GET", "/docs", who=None)
     text = reply.body.decode()
     assert reply.headers["content-type"] == "text/html; charset=utf-8"

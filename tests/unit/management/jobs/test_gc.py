@@ -61,7 +61,7 @@ def names(*images: Image) -> set[str]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_a_deleted_manifest_leaves_is_freed_and_the_rest_stays(registry: Registry) -> None:
+async def test_blobs_of_a_deleted_manifest_are_removed_and_others_stay(registry: Registry) -> None:
     gone, kept = make_image("gone"), make_image("kept")
     await registry.push(gone, "v1")
     await registry.push(kept, "v2")
@@ -81,7 +81,7 @@ async def test_what_a_deleted_manifest_leaves_is_freed_and_the_rest_stays(regist
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_dry_run_says_what_a_run_then_does(registry: Registry) -> None:
+async def test_a_dry_run_reports_what_the_next_run_removes(registry: Registry) -> None:
     shared = make_image("shared")
     await registry.push(shared, "v1")
     await registry.push(shared, "v1", name="main/images/other")
@@ -103,7 +103,7 @@ async def test_a_dry_run_says_what_a_run_then_does(registry: Registry) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_grace_time_keeps_what_was_just_pushed(registry: Registry) -> None:
+async def test_the_grace_period_keeps_new_blobs(registry: Registry) -> None:
     await registry.push_blob(b"a layer whose manifest is still to come")
     young = await registry.stack.ok("POST", GC)
     assert (young["removed"]["blobs"], young["kept_by_grace"]) == (0, 1)
@@ -114,7 +114,7 @@ async def test_the_grace_time_keeps_what_was_just_pushed(registry: Registry) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_only_manifests_that_nothing_needs_count_as_untagged(registry: Registry) -> None:
+async def test_manifests_that_others_refer_to_are_not_untagged(registry: Registry) -> None:
     children = [make_image("one"), make_image("two")]
     index = make_index(children)
     orphan, loose = make_image("orphan"), make_image("loose")
@@ -137,7 +137,7 @@ async def test_only_manifests_that_nothing_needs_count_as_untagged(registry: Reg
 
 
 @pytest_twisted.ensureDeferred
-async def test_unfinished_uploads_die_after_a_day(registry: Registry) -> None:
+async def test_unfinished_uploads_are_removed_after_a_day(registry: Registry) -> None:
     started = await registry.start()
     assert (await registry.go_on(started, "PATCH", b"half")).status == 202
     assert (await collect(registry))["removed"]["uploads"] == 0
@@ -147,7 +147,7 @@ async def test_unfinished_uploads_die_after_a_day(registry: Registry) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_bytes_that_other_repositories_and_formats_use_stay(registry: Registry) -> None:
+async def test_blobs_that_other_repositories_and_formats_use_stay(registry: Registry) -> None:
     await registry.stack.add_repository()
     await registry.stack.publish("main/py", "demo", "1.0")
     await registry.stack.add_repository("second", format="docker")
@@ -162,7 +162,7 @@ async def test_the_bytes_that_other_repositories_and_formats_use_stay(registry: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_condemned_blobs_of_a_crashed_run_are_finished(registry: Registry) -> None:
+async def test_a_run_finishes_the_removal_that_a_crash_interrupted(registry: Registry) -> None:
     core = registry.stack.assembly.core
     digest = await registry.push_blob(b"condemned")
     await registry.below("DELETE", f"blobs/{digest}")
@@ -178,7 +178,7 @@ async def test_condemned_blobs_of_a_crashed_run_are_finished(registry: Registry)
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_second_call_is_told_of_the_one_that_runs(registry: Registry) -> None:
+async def test_a_second_request_is_answered_with_the_running_job(registry: Registry) -> None:
     stack, held = registry.stack, Deferred[None]()
     core = stack.assembly.core
 
@@ -197,7 +197,7 @@ async def test_a_second_call_is_told_of_the_one_that_runs(registry: Registry) ->
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_does_not_wait_gets_the_job(registry: Registry) -> None:
+async def test_a_request_that_does_not_wait_is_answered_with_the_job(registry: Registry) -> None:
     stack = registry.stack
     reply = await stack.api("POST", f"{GC}?wait=0")
     assert reply.status == 202
@@ -216,7 +216,7 @@ async def test_who_does_not_wait_gets_the_job(registry: Registry) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
 @pytest_twisted.ensureDeferred
-async def test_only_admins_collect(registry: Registry, method: str) -> None:
+async def test_only_admins_may_collect_garbage(registry: Registry, method: str) -> None:
     await registry.stack.add_user("bob")
     await registry.stack.grant("bob", "main/images", "read", "write", "delete", "edit")
     assert (await registry.stack.api(method, GC, who="bob")).status == 403
@@ -224,7 +224,7 @@ async def test_only_admins_collect(registry: Registry, method: str) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_wishes_that_cannot_be_are_refused(registry: Registry) -> None:
+async def test_invalid_parameters_are_refused(registry: Registry) -> None:
     stack = registry.stack
     assert (await stack.api("POST", GC, {"grace_seconds": -1})).status == 422
     assert (await stack.api("POST", GC, {"grace": 1})).status == 422
@@ -232,7 +232,7 @@ async def test_wishes_that_cannot_be_are_refused(registry: Registry) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_job_of_a_dead_process_gives_way_once_its_lease_is_over(registry: Registry) -> None:
+async def test_a_job_of_a_dead_process_ends_with_its_lease(registry: Registry) -> None:
     stack = registry.stack
     core = stack.assembly.core
     uid = (await stack.ok("POST", GC))["job_id"]
@@ -249,7 +249,7 @@ async def test_a_job_of_a_dead_process_gives_way_once_its_lease_is_over(registry
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_was_told_that_something_is_there_has_the_grace_time_to_use_it(registry: Registry) -> None:
+async def test_a_blob_that_a_client_was_told_of_is_kept_for_the_grace_period(registry: Registry) -> None:
     layer = await registry.push_blob(b"a layer that many clients read")
     child = make_image("child")
     await registry.push(child)
@@ -264,7 +264,7 @@ async def test_who_was_told_that_something_is_there_has_the_grace_time_to_use_it
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_grace_time_of_a_manifest_begins_when_it_loses_its_tag(registry: Registry) -> None:
+async def test_the_grace_period_of_a_manifest_begins_when_it_loses_its_tag(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
     go_on(registry.stack, LATER_MS)
@@ -288,7 +288,7 @@ async def client(registry: Registry) -> str:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_call_by_hand_keeps_a_quarter_of_an_hour_and_says_so(registry: Registry) -> None:
+async def test_the_default_grace_period_is_15_minutes_and_the_answer_names_it(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
     await registry.below("DELETE", f"manifests/{image.digest}")
@@ -307,7 +307,7 @@ async def test_a_call_by_hand_keeps_a_quarter_of_an_hour_and_says_so(registry: R
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_answer_tells_of_what_only_wishes_remove(registry: Registry) -> None:
+async def test_the_answer_names_what_only_other_parameters_remove(registry: Registry) -> None:
     await registry.push(make_image(), "v1")
     await registry.below("DELETE", "manifests/v1")
     await registry.start()
@@ -322,7 +322,7 @@ async def test_the_answer_tells_of_what_only_wishes_remove(registry: Registry) -
 
 @pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("how", ["uploaded", "asked for", "mounted"])
-async def test_no_grace_takes_nothing_from_a_push_under_way(registry: Registry, how: str) -> None:
+async def test_without_a_grace_period_blobs_of_a_running_push_are_kept(registry: Registry, how: str) -> None:
     image, one = make_image(), await client(registry)
     if how != "uploaded":
         await registry.push(image, "old", name="" if how == "asked for" else "main/images/base")
@@ -345,7 +345,7 @@ async def test_no_grace_takes_nothing_from_a_push_under_way(registry: Registry, 
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_a_push_has_completed_is_not_kept_for_it(registry: Registry) -> None:
+async def test_blobs_are_not_kept_for_a_push_that_is_complete(registry: Registry) -> None:
     image, one, other = make_image(), await client(registry), await client(registry)
     assert one != other
     await registry.push(image, "v1", who=one)
@@ -364,7 +364,7 @@ async def test_what_a_push_has_completed_is_not_kept_for_it(registry: Registry) 
 
 
 @pytest_twisted.ensureDeferred
-async def test_parts_of_an_index_to_come_are_kept_for_it(registry: Registry) -> None:
+async def test_manifests_are_kept_for_an_index_that_is_being_pushed(registry: Registry) -> None:
     children = [make_image("one"), make_image("two", architecture="arm64")]
     who = await client(registry)
     for each in children:
@@ -380,7 +380,7 @@ async def test_parts_of_an_index_to_come_are_kept_for_it(registry: Registry) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_may_not_push_holds_nothing(registry: Registry) -> None:
+async def test_requests_of_callers_who_may_not_push_keep_no_blob(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
     await registry.stack.add_user("rita")
@@ -394,7 +394,7 @@ async def test_who_may_not_push_holds_nothing(registry: Registry) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_clients_without_number_leave_few_rows_which_go_in_time(registry: Registry) -> None:
+async def test_rows_of_many_clients_are_bounded_and_expire(registry: Registry) -> None:
     catalog, digest = registry.stack.assembly.core.catalog, await registry.push_blob(b"wanted by many")
 
     def rows() -> int:

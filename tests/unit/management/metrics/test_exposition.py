@@ -1,4 +1,4 @@
-"""Health, readiness and figures."""
+"""The answer of /metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import builtins
 import json
 import os
 import re
-import shutil
 import threading
 from importlib import resources
 from pathlib import Path
@@ -17,7 +16,6 @@ from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
 from pkgrepo.errors import StorageFailed
-from pkgrepo.management.server import health
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog.server import layout_pending
 from pkgrepo.storage.catalog.server.layout_pending import Entry
@@ -26,7 +24,7 @@ from tests.support.management import Stack
 from tests.support.server import until
 
 
-async def figures(stack: Stack, who: str | None = "admin") -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+async def read_metrics(stack: Stack, who: str | None = "admin") -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     reply = await stack.call("GET", "/metrics", who=who)
     assert reply.status == 200
     return {
@@ -37,27 +35,11 @@ async def figures(stack: Stack, who: str | None = "admin") -> dict[tuple[str, tu
 
 
 @pytest_twisted.ensureDeferred
-async def test_whoever_gets_an_answer_knows_that_the_server_lives(stack: Stack) -> None:
-    for path in ("/healthz", "/health"):
-        reply = await stack.call("GET", path, who=None)
-        assert (reply.status, reply.json["status"]) == (200, "ok")
-        assert reply.headers["cache-control"] == "no-store"
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_ready_server_tells_admins_what_was_checked(stack: Stack) -> None:
-    reply = await stack.call("GET", "/readyz", who=None)
-    assert (reply.status, reply.json) == (200, {"status": "ok", "checks": None})
-    checked = (await stack.call("GET", "/readyz")).json["checks"]
-    assert checked == {"catalog": "ok", "database": "ok", "storage main": "ok", "readable layout": "ok"}
-
-
-@pytest_twisted.ensureDeferred
-async def test_what_the_readable_layout_lacks_is_told_and_keeps_nobody_from_being_served(stack: Stack) -> None:
+async def test_failures_of_the_readable_layout_are_shown_and_leave_the_server_ready(stack: Stack) -> None:
     repository = await stack.add_repository()
     core = stack.assembly.core
     await until(lambda: core.follower._following is None)
-    found = await figures(stack)
+    found = await read_metrics(stack)
     assert found["pkgrepo_layout_backlog", ()] == 0
     assert found["pkgrepo_layout_failed", (("storage", "main"),)] == 0
     known = core.registry.find_uid(repository["id"])
@@ -65,7 +47,7 @@ async def test_what_the_readable_layout_lacks_is_told_and_keeps_nobody_from_bein
     entries = {Entry(known.id, name, "1", "1.0"): "No space left on device" for name in ("one", "two")}
     await core.catalog.write(layout_pending.settle, (), entries)
     await core.catalog.write(layout_pending.add_packages, [known.id])
-    found = await figures(stack)
+    found = await read_metrics(stack)
     assert found["pkgrepo_layout_backlog", ()] == 1
     assert found["pkgrepo_layout_failed", (("storage", "main"),)] == 2
     reply = await stack.call("GET", "/readyz")
@@ -75,29 +57,7 @@ async def test_what_the_readable_layout_lacks_is_told_and_keeps_nobody_from_bein
 
 
 @pytest_twisted.ensureDeferred
-async def test_disks_without_room_degrade_the_server(make_stack: Any) -> None:
-    stack: Stack = await make_stack()
-    total = shutil.disk_usage(stack.folder).total
-    full: Stack = await make_stack(data__low_water=total * 2)
-    reply = await full.call("GET", "/readyz", who="admin")
-    assert (reply.status, reply.json["status"]) == (200, "degraded")
-    for what in ("database", "storage main"):
-        assert "bytes are free" in reply.json["checks"][what]
-    assert (await full.call("GET", "/readyz", who=None)).json == {"status": "degraded", "checks": None}
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_catalog_that_does_not_answer_makes_the_server_unready(stack: Stack, monkeypatch: Any) -> None:
-    def fail(_reader: Any) -> bool:
-        raise StorageFailed("catalog")
-
-    monkeypatch.setattr(health, "has_users", fail)
-    reply = await stack.call("GET", "/readyz", who=None)
-    assert (reply.status, reply.json["status"]) == (503, "unavailable")
-
-
-@pytest_twisted.ensureDeferred
-async def test_figures_are_for_system_managers_and_tokens_with_the_scope(stack: Stack) -> None:
+async def test_metrics_are_for_system_managers_and_tokens_with_the_scope(stack: Stack) -> None:
     await stack.add_user("ada")
     assert (await stack.call("GET", "/metrics", who=None)).status == 401
     assert (await stack.call("GET", "/metrics", who="ada")).status == 403
@@ -106,13 +66,13 @@ async def test_figures_are_for_system_managers_and_tokens_with_the_scope(stack: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_requests_are_counted_without_words_of_clients(stack: Stack) -> None:
+async def test_labels_contain_nothing_that_a_client_invented(stack: Stack) -> None:
     await stack.add_repository()
     await stack.publish("main/py", "very-special-name", "1.0")
     await stack.call("GET", "/repositories/main/py/simple/very-special-name/", who=None)
     await stack.call("GET", "/made-up-by-a-client", who=None)
     await stack.call("GET", "/api/info", headers={"Authorization": "Basic YWRtaW46d3Jvbmc="})
-    found = await figures(stack)
+    found = await read_metrics(stack)
     labels = {"area": "repositories", "code": "200", "format": "python", "method": "GET"}
     assert found["pkgrepo_http_requests_total", tuple(labels.items())] == 1
     assert found["pkgrepo_http_requests_total", tuple((labels | {"code": "201", "method": "PUT"}).items())] == 1
@@ -132,12 +92,12 @@ async def test_requests_are_counted_without_words_of_clients(stack: Stack) -> No
 
 
 @pytest_twisted.ensureDeferred
-async def test_reads_from_memory_are_told_from_others(stack: Stack) -> None:
+async def test_reads_from_the_response_cache_are_counted_separately(stack: Stack) -> None:
     await stack.add_repository()
     await stack.publish("main/py", "demo", "1.0")
     for _ in range(3):
         assert (await stack.call("GET", "/repositories/main/py/simple/demo/", who=None)).status == 200
-    found = await figures(stack)
+    found = await read_metrics(stack)
     counts = [found["pkgrepo_cache_requests_total", (("format", "python"), ("result", it))] for it in ("hit", "miss")]
     assert counts == [2, 1]
     assert found["pkgrepo_cache_lookups_total", (("cache", "answers"), ("result", "hit"))] == 2
@@ -162,8 +122,8 @@ async def encrypted(make_stack: Any, tmp_path: Path) -> Any:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_the_server_has_is_told(encrypted: Stack, tmp_path: Path) -> None:
-    found = await figures(encrypted)
+async def test_gauges_show_the_state_of_the_server(encrypted: Stack, tmp_path: Path) -> None:
+    found = await read_metrics(encrypted)
     certificate = x509.load_pem_x509_certificate((tmp_path / "server.crt").read_bytes())
     assert found["pkgrepo_certificate_expiry_timestamp_seconds", ()] == certificate.not_valid_after_utc.timestamp()
     database = encrypted.assembly.core.config.database_path
@@ -178,18 +138,18 @@ async def test_what_the_server_has_is_told(encrypted: Stack, tmp_path: Path) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_storage_that_does_not_answer_leaves_out_its_figures_only(stack: Stack, monkeypatch: Any) -> None:
+async def test_a_storage_that_does_not_answer_has_no_samples(stack: Stack, monkeypatch: Any) -> None:
     def fail(_store: Any) -> Any:
         raise StorageFailed("main")
 
     monkeypatch.setattr(FilesystemBlobStore, "capacity", fail)
-    found = await figures(stack)
+    found = await read_metrics(stack)
     assert ("pkgrepo_disk_free_bytes", (("storage", "main"),)) not in found
     assert found["pkgrepo_storage_active", (("storage", "main"),)] == 1
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_reactor_asks_no_file_system_for_figures(stack: Stack, monkeypatch: Any) -> None:
+async def test_file_systems_are_not_read_in_the_reactor_thread(stack: Stack, monkeypatch: Any) -> None:
     asking: list[int] = []
 
     def note(owner: Any, name: str) -> None:
@@ -201,17 +161,17 @@ async def test_the_reactor_asks_no_file_system_for_figures(stack: Stack, monkeyp
 
         monkeypatch.setattr(owner, name, noting)
 
-    await figures(stack)  # whatever is read once only has been read
+    await read_metrics(stack)  # whatever is read once only has been read
     for owner, name in ((os, "stat"), (os, "statvfs"), (os, "listdir"), (builtins, "open")):
         note(owner, name)
-    await figures(stack)
+    await read_metrics(stack)
     assert asking
     assert threading.get_ident() not in asking
 
 
 @pytest_twisted.ensureDeferred
-async def test_every_figure_is_explained_and_the_dashboard_shows_no_other(encrypted: Stack) -> None:
-    await figures(encrypted)
+async def test_every_metric_is_documented_and_the_dashboard_uses_no_others(encrypted: Stack) -> None:
+    await read_metrics(encrypted)
     reply = await encrypted.call("GET", "/metrics")
     told = {}
     for family in text_string_to_metric_families(reply.body.decode()):
@@ -236,24 +196,6 @@ async def test_every_figure_is_explained_and_the_dashboard_shows_no_other(encryp
 
 
 @pytest_twisted.ensureDeferred
-async def test_figures_can_be_switched_off(make_stack: Any) -> None:
+async def test_metrics_can_be_switched_off(make_stack: Any) -> None:
     stack: Stack = await make_stack(metrics__enabled=False)
     assert (await stack.call("GET", "/metrics")).status == 404
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_storage_that_cannot_be_opened_makes_the_server_unready(stack: Stack) -> None:
-    await stack.ok("POST", "/storage", {"name": "second"})
-    storages = {each.name: each for each in stack.assembly.core.registry.storages()}
-    stack.assembly.core.stores.forget(storages["second"].id)
-    folder = stack.folder / "data" / "storages" / "second"
-    shutil.rmtree(folder)
-    folder.write_text("not a folder")
-    reply = await stack.call("GET", "/readyz")
-    assert reply.status == 503
-    assert reply.json["checks"]["storage main"] == "ok"
-    assert reply.json["checks"]["storage second"] != "ok"
-    checked = await stack.ok("POST", "/storage/second/check")
-    assert checked["ok"] is False
-    assert checked["error"]
-    assert (await stack.ok("GET", "/storage/second"))["usage"]["free_bytes"] is None

@@ -41,7 +41,7 @@ def formats(figures):
     return {sample.labels["format"]: sample.value for sample in total.samples if sample.name.endswith("_total")}
 
 
-def test_names_of_no_repository_are_looked_up_once_for_each_configuration():
+def test_names_of_unknown_repositories_are_looked_up_once_for_each_configuration():
     registry = Registry()
     figures = RequestMetrics(registry)
     for number in range(100):

@@ -41,7 +41,7 @@ async def names(stack: Stack) -> list[str]:
 
 
 @pytest_twisted.ensureDeferred
-async def test_tags_are_listed_with_what_they_stand_for(registry: Registry) -> None:
+async def test_tags_are_listed_with_their_manifests(registry: Registry) -> None:
     stack = registry.stack
     (package,) = (await stack.ok("GET", PACKAGES))["items"]
     assert (package["name"], package["latest"], package["versions"], package["files"]) == ("app", "latest", 3, 10)
@@ -67,7 +67,7 @@ async def test_tags_are_listed_with_what_they_stand_for(registry: Registry) -> N
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_version_shows_everything_that_it_consists_of(registry: Registry) -> None:
+async def test_a_version_lists_its_manifests_and_blobs(registry: Registry) -> None:
     stack = registry.stack
     shown = await stack.ok("GET", f"{APP}/versions/v1")
     assert (shown["digest"], shown["tags"]) == (BOTH.digest, ["latest", "v1"])
@@ -84,7 +84,7 @@ async def test_a_version_shows_everything_that_it_consists_of(registry: Registry
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_tag_goes_alone_and_a_manifest_with_its_tags(registry: Registry) -> None:
+async def test_a_tag_is_deleted_alone_and_a_manifest_with_its_tags(registry: Registry) -> None:
     stack = registry.stack
     dry = await stack.ok("DELETE", f"{APP}/versions/{BOTH.digest}?dry_run=true")
     assert dry == {"deleted": [BOTH.digest, "latest", "v1"], "dry_run": True}
@@ -101,7 +101,7 @@ async def test_a_tag_goes_alone_and_a_manifest_with_its_tags(registry: Registry)
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_image_goes_with_everything(registry: Registry) -> None:
+async def test_an_image_is_deleted_with_its_manifests_and_blobs(registry: Registry) -> None:
     stack = registry.stack
     await registry.push_blob(b"no manifest names this")
     assert len((await stack.ok("DELETE", f"{APP}?dry_run=true"))["deleted"]) == 11
@@ -123,7 +123,7 @@ async def test_paths_of_images_are_deleted_by_tag_or_digest(registry: Registry) 
 
 
 @pytest_twisted.ensureDeferred
-async def test_where_nothing_is_deleted_the_api_deletes_nothing_either(registry: Registry) -> None:
+async def test_the_policy_against_deletion_holds_for_the_api(registry: Registry) -> None:
     stack = registry.stack
     config = {"type": "Hosted", "policy": {"allow_delete": False}}
     await stack.ok("PUT", "/repository/main%2Fimages/config", config)
@@ -134,7 +134,7 @@ async def test_where_nothing_is_deleted_the_api_deletes_nothing_either(registry:
 
 
 @pytest_twisted.ensureDeferred
-async def test_readers_are_not_shown_what_waits_for_a_signature(registry: Registry) -> None:
+async def test_readers_do_not_see_images_that_wait_for_a_signature(registry: Registry) -> None:
     stack = registry.stack
     await stack.add_user("reader")
     signer = Signer()
@@ -154,13 +154,13 @@ async def test_readers_are_not_shown_what_waits_for_a_signature(registry: Regist
 
 @pytest.mark.parametrize("cursor", ["x", "-1/v1", "12"])
 @pytest_twisted.ensureDeferred
-async def test_a_made_up_cursor_does_no_harm(registry: Registry, cursor: str) -> None:
+async def test_an_invented_cursor_is_refused_or_gives_a_page(registry: Registry, cursor: str) -> None:
     reply = await registry.stack.api("GET", f"{APP}/versions?cursor={cursor}")
     assert reply.status in (200, 422)
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_pull_counts_once_whatever_it_takes(registry: Registry) -> None:
+async def test_a_pull_of_many_blobs_counts_as_one_download(registry: Registry) -> None:
     stack = registry.stack
 
     async def downloads() -> int:

@@ -38,7 +38,7 @@ async def test_packages_are_listed_with_their_figures(filled: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_pages_of_packages_may_be_counted(filled: Stack) -> None:
+async def test_packages_can_be_listed_by_page_number(filled: Stack) -> None:
     first = await filled.ok("GET", "/repository/main%2Fpy/packages?page=1&per_page=1")
     second = await filled.ok("GET", "/repository/main%2Fpy/packages?page=2&per_page=1")
     third = await filled.ok("GET", "/repository/main%2Fpy/packages?page=3&per_page=1")
@@ -78,7 +78,7 @@ async def test_a_version_shows_its_files_with_all_digests(filled: Stack) -> None
     "path", ["/demo/versions/2.0", "/demo/versions/nonsense!", "/none", "/none/versions", "/no%20name/versions/1"]
 )
 @pytest_twisted.ensureDeferred
-async def test_what_is_not_there_is_not_found(filled: Stack, path: str) -> None:
+async def test_missing_packages_and_versions_are_answered_with_404(filled: Stack, path: str) -> None:
     assert (await filled.api("GET", f"/package/main%2Fpy{path}")).status == 404
 
 
@@ -102,7 +102,7 @@ async def test_the_readme_is_sent_as_text_that_no_browser_runs(stack: Stack) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_yanked_version_says_why_until_it_is_restored(filled: Stack) -> None:
+async def test_a_yanked_version_has_a_reason_until_it_is_unyanked(filled: Stack) -> None:
     path = "/package/main%2Fpy/demo/versions/1.9"
     yanked = await filled.ok("POST", f"{path}/yank", {"reason": "broken\non arm"})
     assert yanked == {"package": "Demo", "version": "1.9", "state": "yanked", "reason": "broken on arm"}
@@ -116,7 +116,7 @@ async def test_a_yanked_version_says_why_until_it_is_restored(filled: Stack) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_deleted_version_is_gone_and_its_names_stay_burned(filled: Stack) -> None:
+async def test_file_names_of_a_deleted_version_cannot_be_published_again(filled: Stack) -> None:
     path = "/package/main%2Fpy/demo/versions/1.9"
     dry = await filled.ok("DELETE", f"{path}?dry_run=true")
     assert (len(dry["deleted"]), dry["dry_run"]) == (2, True)
@@ -129,7 +129,7 @@ async def test_a_deleted_version_is_gone_and_its_names_stay_burned(filled: Stack
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_package_goes_with_all_its_versions(filled: Stack) -> None:
+async def test_a_package_is_deleted_with_all_its_versions(filled: Stack) -> None:
     gone = await filled.ok("DELETE", "/package/main%2Fpy/demo")
     assert len(gone["deleted"]) == 7
     assert (await filled.api("GET", "/package/main%2Fpy/demo")).status == 404
@@ -138,7 +138,7 @@ async def test_a_package_goes_with_all_its_versions(filled: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_paths_are_deleted_each_for_itself(filled: Stack) -> None:
+async def test_each_path_is_deleted_or_rejected_independently(filled: Stack) -> None:
     version = await filled.ok("GET", "/package/main%2Fpy/demo/versions/1.10")
     wheel = next(file["path"] for file in version["files"] if file["name"].endswith(".whl"))
     paths = [wheel, "demo/1.0", "other.thing", "demo/7", "nothing", "nothing/1.0", wheel]
@@ -210,7 +210,7 @@ async def test_packages_are_found_by_name_where_the_caller_may_see_them(filled: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_all_formats_have_in_common_is_shown_beside_the_metadata(stack: Stack) -> None:
+async def test_fields_that_formats_share_are_shown_beside_the_metadata(stack: Stack) -> None:
     await stack.add_repository()
     fields = [
         ("Keywords", "fast,small"),

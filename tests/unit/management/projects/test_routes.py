@@ -9,7 +9,7 @@ from tests.support.management import Stack
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_project_belongs_to_whoever_made_it(stack: Stack) -> None:
+async def test_the_creator_of_a_project_is_its_owner(stack: Stack) -> None:
     reply = await stack.api("POST", "/project", {"key": "Core", "description": "The core"})
     assert (reply.status, reply.headers["location"]) == (201, "/api/project/core")
     made = reply.json
@@ -21,7 +21,7 @@ async def test_a_project_belongs_to_whoever_made_it(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_private_project_is_known_to_its_members_only(stack: Stack) -> None:
+async def test_only_members_see_a_private_project(stack: Stack) -> None:
     await stack.add_user("ada")
     await stack.ok("POST", "/project", {"key": "open", "visibility": "public"})
     await stack.ok("POST", "/project", {"key": "shut"})
@@ -45,7 +45,7 @@ async def test_a_private_project_is_known_to_its_members_only(stack: Stack) -> N
     [("guest", 403, 403), ("developer", 403, 403), ("maintainer", 200, 403), ("owner", 200, 200)],
 )
 @pytest_twisted.ensureDeferred
-async def test_roles_say_who_changes_a_project(stack: Stack, role: str, edits: int, decides: int) -> None:
+async def test_the_role_decides_who_may_change_a_project(stack: Stack, role: str, edits: int, decides: int) -> None:
     await stack.add_user("ada")
     await stack.add_user("bob")
     await stack.ok("POST", "/project", {"key": "core"})
@@ -58,7 +58,7 @@ async def test_roles_say_who_changes_a_project(stack: Stack, role: str, edits: i
 
 
 @pytest_twisted.ensureDeferred
-async def test_members_come_and_go(stack: Stack) -> None:
+async def test_members_are_added_changed_and_removed(stack: Stack) -> None:
     await stack.add_user("ada")
     await stack.ok("POST", "/project", {"key": "core"})
     await stack.ok("POST", "/project/core/members", {"user": "ada"})
@@ -78,7 +78,7 @@ async def test_members_come_and_go(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_belongs_to_a_project_is_for_its_members_to_know(stack: Stack) -> None:
+async def test_only_members_see_the_list_of_members(stack: Stack) -> None:
     await stack.ok("POST", "/project", {"key": "core", "visibility": "public"})
     for name in ("ada", "bob"):
         await stack.add_user(name)

@@ -52,7 +52,7 @@ async def test_the_older_form_of_creation_works(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_name_is_taken_in_any_case(stack: Stack) -> None:
+async def test_names_differ_by_more_than_case(stack: Stack) -> None:
     await stack.add_repository("py")
     reply = await stack.api("POST", "/repository", {"name": "PY", "storage": "main", "format": "python"})
     assert reply.status == 409
@@ -61,7 +61,7 @@ async def test_a_name_is_taken_in_any_case(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_private_and_hidden_repositories_show_themselves_to_few(stack: Stack) -> None:
+async def test_private_and_hidden_repositories_are_listed_for_few(stack: Stack) -> None:
     await stack.add_user("reader")
     made: dict[str, Any] = {}
     for visibility in ("public", "private", "hidden"):
@@ -86,7 +86,7 @@ async def test_private_and_hidden_repositories_show_themselves_to_few(stack: Sta
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_one_may_not_know_of_looks_like_what_is_not_there(stack: Stack) -> None:
+async def test_a_repository_that_the_caller_may_not_know_of_is_answered_like_a_missing_one(stack: Stack) -> None:
     made = await stack.add_repository("secret", visibility="private")
     for method, suffix in (("GET", ""), ("GET", "/config"), ("PATCH", ""), ("DELETE", "?confirm=secret")):
         for path in (made["id"], "00000000-0000-4000-8000-000000000000"):
@@ -108,7 +108,7 @@ async def test_what_one_may_not_know_of_looks_like_what_is_not_there(stack: Stac
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_lists_are_narrowed(stack: Stack, query: str, names: list[str]) -> None:
+async def test_lists_are_filtered(stack: Stack, query: str, names: list[str]) -> None:
     await stack.add_repository("alpha")
     await stack.add_repository("beta", visibility="private", description="The second")
     found = await stack.ok("GET", f"/repository?{query}")
@@ -139,7 +139,7 @@ async def test_a_change_is_audited_with_before_and_after(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_inactive_repository_rests_but_can_be_switched_on_again(stack: Stack) -> None:
+async def test_an_inactive_repository_is_refused_and_can_be_activated(stack: Stack) -> None:
     made = await stack.add_repository()
     path = f"/repository/{made['id']}"
     await stack.ok("PATCH", path, {"active": False})
@@ -151,7 +151,7 @@ async def test_an_inactive_repository_rests_but_can_be_switched_on_again(stack: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_deletion_wants_to_be_confirmed(stack: Stack) -> None:
+async def test_deletion_must_be_confirmed(stack: Stack) -> None:
     made = await stack.add_repository()
     path = f"/repository/{made['id']}"
     refused = await stack.api("DELETE", path)

@@ -12,7 +12,7 @@ ADA = {"user": {"username": "ada", "password": "a fairly long secret", "name": "
 
 
 @pytest_twisted.ensureDeferred
-async def test_anybody_learns_what_the_server_is(stack: Stack) -> None:
+async def test_everybody_may_read_the_description_of_the_server(stack: Stack) -> None:
     info = await stack.ok("GET", "/info", who=None)
     assert (info["name"], info["installed"]) == ("pkgrepo", True)
     assert "python" in [each["name"] for each in info["formats"]]
@@ -29,7 +29,7 @@ async def test_a_server_with_an_admin_is_not_installed_again(stack: Stack) -> No
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_open_server_takes_its_first_admin_once(make_stack: Any) -> None:
+async def test_with_open_install_the_first_admin_is_added_once(make_stack: Any) -> None:
     stack: Stack = await make_stack(compat__open_install=True, with_admin=False)
     assert (await stack.ok("GET", "/info", who=None))["installed"] is False
     weak = {"user": {"username": "ada", "password": "short"}}

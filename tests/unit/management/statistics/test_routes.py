@@ -61,14 +61,14 @@ async def test_packages_of_other_formats_repeat_under_the_names_of_images(stack:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_empty_repository_has_figures_too(stack: Stack) -> None:
+async def test_an_empty_repository_has_statistics(stack: Stack) -> None:
     await stack.add_repository()
     found = await stack.ok("GET", "/repository/main%2Fpy/stats")
     assert (found["storage_used"], found["last_activity"], found["top_images"]) == ("0B", None, [])
 
 
 @pytest_twisted.ensureDeferred
-async def test_only_admins_read_them(stack: Stack) -> None:
+async def test_only_admins_may_read_statistics(stack: Stack) -> None:
     await stack.add_repository()
     await stack.add_user("bob")
     assert (await stack.api("GET", "/repository/main%2Fpy/stats", who="bob")).status == 403
@@ -79,5 +79,5 @@ async def test_only_admins_read_them(stack: Stack) -> None:
     ("size", "text"),
     [(0, "0B"), (1023, "1023B"), (1024, "1KB"), (1536, "1.5KB"), (2684354560, "2.5GB"), (2**70, "1024EB")],
 )
-def test_sizes_are_written_for_people(size: int, text: str) -> None:
+def test_sizes_have_binary_units(size: int, text: str) -> None:
     assert for_people(size) == text

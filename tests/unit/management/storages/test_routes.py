@@ -34,7 +34,7 @@ async def test_a_storage_gets_a_folder_below_the_data(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_making_what_is_there_already_is_fine_when_it_is_the_same(stack: Stack) -> None:
+async def test_adding_the_same_storage_again_succeeds(stack: Stack) -> None:
     reply = await stack.api("POST", "/storage", {"name": "main", "type": "Local"})
     assert (reply.status, reply.json["name"]) == (200, "main")
     other = await stack.api("POST", "/storage", {"name": "main", "path": str(stack.folder / "elsewhere")})
@@ -42,7 +42,7 @@ async def test_making_what_is_there_already_is_fine_when_it_is_the_same(stack: S
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_folder_whose_storage_could_not_be_written_down_can_be_asked_for_again(
+async def test_a_storage_whose_creation_failed_can_be_added_again_in_its_folder(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_args: object, **_kwargs: object) -> None:
@@ -57,7 +57,7 @@ async def test_a_folder_whose_storage_could_not_be_written_down_can_be_asked_for
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_folder_in_which_something_was_stored_becomes_no_new_storage(stack: Stack) -> None:
+async def test_a_folder_with_blobs_of_a_failed_storage_is_refused(stack: Stack) -> None:
     body = {"name": "second", "type": "Local"}
     assert (await stack.api("POST", "/storage", body)).status == 201
     (stack.folder / "data" / "storages" / "second" / "blobs" / "00" / "kept").write_bytes(b"x")
@@ -91,7 +91,7 @@ async def test_two_storages_never_share_a_folder(stack: Stack, path: str) -> Non
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_wrong_storage_leaves_nothing(stack: Stack, body: dict[str, str], pointer: str) -> None:
+async def test_an_invalid_storage_makes_no_folder(stack: Stack, body: dict[str, str], pointer: str) -> None:
     reply = await stack.api("POST", "/storage", body)
     assert (reply.status, reply.pointer) == (422, pointer)
     assert len((await stack.ok("GET", "/storage"))["items"]) == 1
@@ -118,7 +118,7 @@ async def test_a_storage_in_use_is_not_removed(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_storage_moves_only_while_nothing_lives_there(stack: Stack) -> None:
+async def test_the_path_of_a_storage_changes_only_while_it_is_empty(stack: Stack) -> None:
     await stack.ok("POST", "/storage", {"name": "second"})
     path = str(stack.folder / "moved")
     moved = await stack.ok("PATCH", "/storage/second", {"path": path, "name": "third"})
@@ -134,7 +134,7 @@ async def test_a_storage_moves_only_while_nothing_lives_there(stack: Stack) -> N
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_storage_does_not_move_to_where_it_cannot_be(stack: Stack) -> None:
+async def test_the_path_of_a_storage_does_not_change_to_an_unusable_folder(stack: Stack) -> None:
     made = await stack.ok("POST", "/storage", {"name": "second"})
     full = stack.folder / "full"
     full.mkdir()
@@ -157,7 +157,7 @@ async def test_no_repository_is_made_in_a_storage_that_is_switched_off(stack: St
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_folder_of_a_storage_becomes_no_second_one_by_being_copied(stack: Stack) -> None:
+async def test_a_copy_of_a_storages_folder_is_refused(stack: Stack) -> None:
     await stack.ok("POST", "/storage", {"name": "far", "path": str(stack.folder / "far")})
     shutil.copytree(stack.folder / "far", stack.folder / "copy")
     reply = await stack.api("POST", "/storage", {"name": "copy", "path": str(stack.folder / "copy")})
@@ -165,7 +165,7 @@ async def test_the_folder_of_a_storage_becomes_no_second_one_by_being_copied(sta
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_storage_that_went_missing_is_not_made_again(stack: Stack) -> None:
+async def test_a_missing_storage_is_not_created_again(stack: Stack) -> None:
     await stack.ok("POST", "/storage", {"name": "far", "path": str(stack.folder / "far")})
     await stack.add_repository(storage="far")
     (stack.folder / "far").rename(stack.folder / "away")

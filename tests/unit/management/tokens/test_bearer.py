@@ -45,7 +45,7 @@ async def test_wrong_credentials_get_a_basic_challenge(stack: Stack) -> None:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("path", ["/api/auth/token", "/token"])
 @pytest_twisted.ensureDeferred
-async def test_basic_without_name_and_password_is_nobody(stack: Stack, method: str, path: str) -> None:
+async def test_basic_credentials_without_name_and_password_are_anonymous(stack: Stack, method: str, path: str) -> None:
     await stack.add_repository("open")
     query = "?scope=repository:main/open/app:push,pull"
     blank = {"Authorization": "basic  Og== "}
@@ -93,7 +93,7 @@ async def test_scopes_are_cut_to_what_is_allowed(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_users_token_reaches_what_it_names_and_nothing_else(stack: Stack) -> None:
+async def test_a_scoped_bearer_token_opens_only_its_scopes(stack: Stack) -> None:
     await stack.add_repository("one", visibility="private")
     await stack.add_repository("two", visibility="private")
     await stack.add_user("ada", default_repository_actions=["read"])

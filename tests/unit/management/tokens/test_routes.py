@@ -58,7 +58,9 @@ SOON, LATER = datetime(2030, 1, 1, tzinfo=UTC), datetime(2031, 1, 1, tzinfo=UTC)
         (limits(expires_at=LATER), limits(expires_at=SOON), True),
     ],
 )
-def test_nothing_is_passed_on_that_one_does_not_have(own: TokenLimits | None, wanted: TokenLimits, fine: bool) -> None:
+def test_a_token_allows_nothing_that_its_creator_lacks(
+    own: TokenLimits | None, wanted: TokenLimits, fine: bool
+) -> None:
     if fine:
         check_not_wider(wanted, own)
     else:
@@ -100,7 +102,7 @@ async def test_the_text_of_a_token_is_shown_once(stack: Stack) -> None:
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_a_record_says_what_a_token_reaches_and_how_it_was_asked_for(
+async def test_a_record_has_the_limits_and_the_request_of_a_token(
     stack: Stack, body: dict[str, Any], access: str, scopes: Any, repositories: Any
 ) -> None:
     await stack.add_repository(visibility="private")
@@ -119,7 +121,7 @@ async def test_a_record_says_what_a_token_reaches_and_how_it_was_asked_for(
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_token_of_a_login_was_not_asked_for(stack: Stack) -> None:
+async def test_a_login_token_has_no_request(stack: Stack) -> None:
     await stack.ok("GET", "/auth/token?offline_token=true")
     (record,) = (await stack.ok("GET", "/user/token"))["items"]
     assert (record["repository_access"], record["asked"]) == ("owner", None)
@@ -200,7 +202,7 @@ async def test_a_token_makes_no_wider_one(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_bearer_token_leaves_nothing_that_outlives_it(stack: Stack) -> None:
+async def test_a_bearer_token_makes_no_tokens_and_sets_no_passwords(stack: Stack) -> None:
     made = await stack.ok("POST", "/user/token", {"name": "x", "scopes": ["api:read", "api:write"]})
     await stack.add_user("ada")
     for who in ("admin", made["token"]):

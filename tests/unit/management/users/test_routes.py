@@ -117,7 +117,7 @@ async def test_a_wrong_grant_changes_nothing(stack: Stack, grant: dict[str, obje
 
 
 @pytest_twisted.ensureDeferred
-async def test_user_managers_raise_nobody_and_touch_no_admin(stack: Stack) -> None:
+async def test_user_managers_set_no_flags_and_change_no_admin(stack: Stack) -> None:
     await stack.add_user("boss", user_manager=True)
     await stack.add_user("system", system_manager=True)
     plain = await stack.add_user("plain")
@@ -142,7 +142,7 @@ async def test_user_managers_raise_nobody_and_touch_no_admin(stack: Stack) -> No
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_admins_token_for_users_makes_no_admin(stack: Stack) -> None:
+async def test_a_token_with_the_scope_users_makes_no_admin(stack: Stack) -> None:
     await stack.add_user("ada")
     token = await stack.token(scopes=["users"])
     for method, path, body in (
@@ -167,7 +167,7 @@ async def test_there_is_always_an_admin(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_whoever_is_switched_off_gets_in_no_more(stack: Stack) -> None:
+async def test_an_inactive_user_is_refused(stack: Stack) -> None:
     await stack.add_user("ada")
     token = await stack.token("ada", scopes=["api:read"])
     bearer = (await stack.api("POST", "/auth/token", who="ada")).json["token"]
@@ -218,7 +218,7 @@ async def test_anybody_may_ask_who_they_are(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_nobody_locks_themselves_out(stack: Stack) -> None:
+async def test_users_cannot_deactivate_or_remove_themselves(stack: Stack) -> None:
     await stack.add_user("boss", admin=True)
     assert (await stack.api("DELETE", "/users/boss", who="boss")).status == 409
     assert (await stack.api("PUT", "/users/boss/status", {"active": False}, who="boss")).status == 409
@@ -244,7 +244,7 @@ async def test_a_user_is_renamed_and_given_defaults(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_user_managers_lift_blocks_and_others_do_not(stack: Stack) -> None:
+async def test_only_user_managers_unlock_logins(stack: Stack) -> None:
     await stack.add_user("ada")
     await stack.add_user("boss", user_manager=True)
     assert (await stack.api("POST", "/users/ada/unlock", who="ada")).status == 403

@@ -35,7 +35,7 @@ async def test_what_is_written_is_read_byte_for_byte_and_can_be_written_back(
 
 
 @pytest_twisted.ensureDeferred
-async def test_parts_are_set_and_taken_back_alone(stack: Stack) -> None:
+async def test_parts_are_set_and_reset_one_by_one(stack: Stack) -> None:
     made = await stack.add_repository()
     path = f"/repository/{made['id']}/config"
     assert (await stack.ok("PUT", f"{path}/auth", {"enabled": True})) == {"enabled": True}
@@ -91,7 +91,7 @@ async def test_a_stale_part_is_not_overwritten(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_audit_tells_what_was_configured(stack: Stack) -> None:
+async def test_the_audit_log_has_the_changed_parts(stack: Stack) -> None:
     made = await stack.add_repository()
     await stack.ok(
         "PUT", f"/repository/{made['id']}/config", {"type": "Hosted", "auth": {"enabled": True}, "page": "x"}
@@ -105,7 +105,7 @@ async def test_the_audit_tells_what_was_configured(stack: Stack) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_keys_are_described_to_everybody(stack: Stack) -> None:
+async def test_everybody_may_read_the_description_of_keys(stack: Stack) -> None:
     types = await stack.ok("GET", "/repository/types", who=None)
     (python,) = [each for each in types if each["name"] == "python"]
     assert "pypi" in python["aliases"]
@@ -140,7 +140,7 @@ async def test_the_parts_of_a_repository_are_listed_for_its_editors(stack: Stack
 
 
 @pytest_twisted.ensureDeferred
-async def test_push_rules_go_by_the_names_of_their_own_format_only(stack: Stack) -> None:
+async def test_an_alias_of_push_rules_is_known_only_to_its_format(stack: Stack) -> None:
     made = await stack.add_repository("images", format="docker")
     path = f"/repository/{made['id']}/config"
     rules = await stack.ok("GET", f"{path}/push_rules")

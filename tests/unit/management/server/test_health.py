@@ -1,0 +1,68 @@
+"""Health checks: liveness and readiness."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest_twisted
+
+from pkgrepo.errors import StorageFailed
+from pkgrepo.management.server import health
+from tests.support.management import Stack
+
+
+@pytest_twisted.ensureDeferred
+async def test_liveness_is_always_200(stack: Stack) -> None:
+    for path in ("/healthz", "/health"):
+        reply = await stack.call("GET", path, who=None)
+        assert (reply.status, reply.json["status"]) == (200, "ok")
+        assert reply.headers["cache-control"] == "no-store"
+
+
+@pytest_twisted.ensureDeferred
+async def test_readiness_shows_admins_each_check(stack: Stack) -> None:
+    reply = await stack.call("GET", "/readyz", who=None)
+    assert (reply.status, reply.json) == (200, {"status": "ok", "checks": None})
+    checked = (await stack.call("GET", "/readyz")).json["checks"]
+    assert checked == {"catalog": "ok", "database": "ok", "storage main": "ok", "readable layout": "ok"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_full_disk_degrades_the_server(make_stack: Any) -> None:
+    stack: Stack = await make_stack()
+    total = shutil.disk_usage(stack.folder).total
+    full: Stack = await make_stack(data__low_water=total * 2)
+    reply = await full.call("GET", "/readyz", who="admin")
+    assert (reply.status, reply.json["status"]) == (200, "degraded")
+    for what in ("database", "storage main"):
+        assert "bytes are free" in reply.json["checks"][what]
+    assert (await full.call("GET", "/readyz", who=None)).json == {"status": "degraded", "checks": None}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_catalog_that_does_not_answer_makes_the_server_unready(stack: Stack, monkeypatch: Any) -> None:
+    def fail(_reader: Any) -> bool:
+        raise StorageFailed("catalog")
+
+    monkeypatch.setattr(health, "has_users", fail)
+    reply = await stack.call("GET", "/readyz", who=None)
+    assert (reply.status, reply.json["status"]) == (503, "unavailable")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_storage_that_cannot_be_opened_makes_the_server_unready(stack: Stack) -> None:
+    await stack.ok("POST", "/storage", {"name": "second"})
+    storages = {each.name: each for each in stack.assembly.core.registry.storages()}
+    stack.assembly.core.stores.forget(storages["second"].id)
+    folder = stack.folder / "data" / "storages" / "second"
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
+    reply = await stack.call("GET", "/readyz")
+    assert reply.status == 503
+    assert reply.json["checks"]["storage main"] == "ok"
+    assert reply.json["checks"]["storage second"] != "ok"
+    checked = await stack.ok("POST", "/storage/second/check")
+    assert checked["ok"] is False
+    assert checked["error"]
+    assert (await stack.ok("GET", "/storage/second"))["usage"]["free_bytes"] is None
