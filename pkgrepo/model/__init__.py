@@ -2,7 +2,7 @@
 The values that all rooms share: frozen and typed, without I/O.
 
 Times are aware UTC datetimes here and milliseconds since the epoch in the catalog; sizes are bytes; digests are
-lower-case hex. ``key`` is always the normalised spelling of the ``name`` beside it, made by the format.
+lower-case hex. ``key`` is the normalised form of ``name``.
 """
 
 from __future__ import annotations

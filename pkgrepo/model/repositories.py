@@ -11,7 +11,7 @@ from attrs import frozen
 
 
 class Visibility(StrEnum):
-    """Who sees a repository without a grant: everybody, nobody, or whoever knows its exact name."""
+    """Who may read a repository without a grant: everybody, nobody, or everybody, but it is in no list."""
 
     PUBLIC = "public"
     PRIVATE = "private"
@@ -19,7 +19,7 @@ class Visibility(StrEnum):
 
 
 class RepositoryType(StrEnum):
-    """Where a repository's packages come from; the spellings are the specification's."""
+    """Where a repository's packages come from; the API uses these spellings."""
 
     HOSTED = "Hosted"
     PROXY = "Proxy"

@@ -186,9 +186,9 @@ async def test_a_hidden_repository_and_a_missing_one_are_answered_alike(
     await stack.add_user("boss", user_manager=True)
     await stack.grant("bob", "main/open", "read", "write")
     token = await stack.token("bob", scopes=["api:read", "api:write", "read", "write", "delete", "edit", "admin"])
-    callers = [None, "bob", "boss", token, await bearer(stack, "bob"), await bearer(stack, None)]
+    callers = [None, "bob", "boss", token, await stack.bearer("bob"), await stack.bearer(None)]
     scopes = (f"repository:main/{name}/app:pull,push" for name in ("secret", "nobody"))
-    callers.append(await bearer(stack, "bob", "%20".join(scopes)))
+    callers.append(await stack.bearer("bob", "%20".join(scopes)))
 
     async def ask(name: str, uid: str, probe: tuple[str, str, bytes], who: str | None) -> Any:
         method, path, body = probe
@@ -221,10 +221,6 @@ async def test_a_folder_in_use_is_refused_as_a_storage(stack: Stack) -> None:
     assert [each.name for each in (stack.folder / "home").iterdir()] == ["letter"]
 
 
-async def bearer(stack: Stack, who: str | None, scope: str = "") -> str:
-    return str((await stack.ok("GET", f"/auth/token?scope={scope}", who=who))["token"])
-
-
 PULL = "repository:main/images/app:pull"
 
 
@@ -236,7 +232,7 @@ async def test_a_bearer_token_of_an_admin_does_what_its_scope_says(stack: Stack,
     for name in ("images/app", "images/other", "secret/app"):
         await Registry(stack, f"main/{name}").push(make_image(), "v1")
     who = await stack.token(scopes=["read"]) if limited else "admin"
-    token = await bearer(stack, who, PULL)
+    token = await stack.bearer(who, PULL)
     for method, path, status in (
         ("GET", "/v2/main/images/app/tags/list", 200),
         ("POST", "/v2/main/images/app/blobs/uploads/", 403 if limited else 401),
@@ -255,9 +251,9 @@ async def test_a_bearer_token_of_an_admin_does_what_its_scope_says(stack: Stack,
         assert reply.status == status, (method, path)
         if status == 401:
             assert 'error="insufficient_scope"' in reply.headers["www-authenticate"], path
-    wider = await bearer(stack, token, "registry:catalog:*")
+    wider = await stack.bearer(token, "registry:catalog:*")
     assert (await stack.call("GET", "/v2/_catalog", who=wider)).json["repositories"] == []
-    assert (await stack.api("GET", "/users", who=await bearer(stack, token))).status == 403
+    assert (await stack.api("GET", "/users", who=await stack.bearer(token))).status == 403
 
 
 @pytest.mark.parametrize("scope", ["", PULL, "nonsense"])
@@ -276,12 +272,12 @@ async def test_admins_collect_garbage_and_read_statistics_with_a_bearer_token(st
         ("reader", 403, 403),
         (narrow, 403, 404),
     ):
-        token = await bearer(stack, who, scope)
+        token = await stack.bearer(who, scope)
         for name, status in (("images", images), ("files", files), ("none", 404)):
             stats = await stack.api("GET", f"/repository/main%2F{name}/stats", who=token)
             gc = await stack.api("POST", f"/repository/main%2F{name}/gc?wait=30", {}, who=token)
             assert (stats.status, gc.status) == (status, status), (who, name, stats.body, gc.body)
-    token = await bearer(stack, "keeper", scope)
+    token = await stack.bearer("keeper", scope)
     late = await stack.api("POST", "/repository/main%2Fimages/gc?wait=0", {}, who=token)
     assert (await stack.call("GET", late.headers["location"], who=token)).status == 200
 
@@ -290,7 +286,7 @@ async def test_admins_collect_garbage_and_read_statistics_with_a_bearer_token(st
 async def test_a_bearer_token_without_a_scope_opens_no_image_and_no_cached_response(stack: Stack) -> None:
     await stack.add_repository("images", format="docker", visibility="private")
     await Registry(stack).push(make_image(), "v1")
-    token = await bearer(stack, "admin")
+    token = await stack.bearer()
     for path in ("main/images/app/tags/list", "main/images/app/manifests/v1", "_catalog"):
         for who, status in (("admin", 200), ("admin", 200), (token, 401)):
             reply = await stack.call("GET", f"/v2/{path}", who=who)
@@ -375,7 +371,7 @@ async def test_a_request_counts_as_one_use_of_its_token(tmp_path: Path, visibili
 async def test_a_scoped_bearer_token_opens_no_account_through_npm(stack: Stack, scope: str) -> None:
     await stack.add_repository("node", format="npm", visibility="private")
     made = await stack.ok("POST", "/user/token", {"name": "x"})
-    token = await bearer(stack, "admin", scope)
+    token = await stack.bearer("admin", scope)
     base = "/repositories/main/node/-/npm/v1"
     for method, path, body in (
         ("GET", "/user", None),

@@ -1,4 +1,4 @@
-"""A whole server without ports: requests go into its connections as bytes, answers come out as values."""
+"""A whole server without ports: requests are written to its connections as bytes, answers are returned as values."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Reply:
 
     @property
     def pointer(self) -> str:
-        """Where the first thing stands that is wrong."""
+        """The pointer of the first error of a problem."""
         return str(self.json["errors"][0]["pointer"])
 
 
 @cache
 def _described() -> list[tuple[re.Pattern[str], Any]]:
     """Operations by patterns of paths, those with the fewest parameters first."""
-    document = ManagementApp(MagicMock(), MagicMock()).description.describe()  # nobody calls
+    document = ManagementApp(MagicMock(), MagicMock()).description.describe()  # no route is called
     paths = sorted(document["paths"].items(), key=lambda item: item[0].count("{"))
     return [
         (re.compile("/".join("[^/]+" if part[:1] == "{" else re.escape(part) for part in path.split("/"))), operations)
@@ -72,7 +72,7 @@ def _described() -> list[tuple[re.Pattern[str], Any]]:
 
 
 def described_statuses(method: str, path: str) -> set[str] | None:
-    """The statuses that the description of the API names for a request, or None where it has no such operation."""
+    """The statuses that the OpenAPI document lists for a request; None where it has no such operation."""
     bare = path.partition("?")[0]
     for pattern, operations in _described():
         if pattern.fullmatch(bare):
@@ -82,7 +82,7 @@ def described_statuses(method: str, path: str) -> set[str] | None:
 
 
 class ClosingTransport(StringTransport):
-    """Tells when the server has closed the connection."""
+    """``closed`` fires when the server closes the connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class ClosingTransport(StringTransport):
 
 class Stack:
     """
-    Everything that a server is, but for its ports, over a real catalog and real files.
+    A whole server without ports, with a real catalog and real files.
 
     Callers are named by ``who``: ``admin``, the user names that ``add_user`` was given, None for nobody, or a token.
     """
@@ -132,7 +132,7 @@ class Stack:
         headers: dict[str, str] | None = None,
         raw: bytes | None = None,
     ) -> Reply:
-        """Send one request below the root of the server and wait for its answer."""
+        """Send one request, and return its answer."""
         data = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
         fields = {"Host": "registry.example", "Connection": "close", **(headers or {})}
         if who is not None:
@@ -152,14 +152,14 @@ class Stack:
         return Reply(answer.status, answer.headers, answer.body)
 
     async def api(self, method: str, path: str, body: Any = None, **rest: Any) -> Reply:
-        """The same below ``/api``; the status of the answer must be one that the description names."""
+        """The same below ``/api``; the status must be one that the OpenAPI document lists for the route."""
         reply = await self.call(method, f"/api{path}", body, **rest)
         named = described_statuses(method, path)
         assert named is None or str(reply.status) in named, (method, path, reply.status, "is not in OpenAPI")
         return reply
 
     async def ok(self, method: str, path: str, body: Any = None, **rest: Any) -> Any:
-        """The JSON of an answer that must be a success."""
+        """The JSON of the answer, whose status must be a success."""
         reply = await self.api(method, path, body, **rest)
         assert reply.status < 300, (method, path, reply.status, reply.body)
         return reply.json if reply.body else None
@@ -169,12 +169,12 @@ class Stack:
             return f"Bearer {who}"
         return "Basic " + base64.b64encode(f"{who}:{self._secrets[who]}".encode()).decode()
 
-    def know(self, username: str, password: str) -> None:
+    def set_password(self, username: str, password: str) -> None:
         """Use this password for that caller from now on."""
         self._secrets[username] = password
 
     async def add_user(self, username: str, password: str = OTHER_PASSWORD, **fields: Any) -> Any:
-        self.know(username, password)
+        self.set_password(username, password)
         return await self.ok("POST", "/users", {"username": username, "password": password, **fields})
 
     async def add_repository(self, name: str = "py", **fields: Any) -> Any:
@@ -192,6 +192,10 @@ class Stack:
         made = await self.ok("POST", "/user/token", {"name": "test", **fields}, who=who)
         return str(made["token"])
 
+    async def bearer(self, who: str | None = "admin", scope: str = "") -> str:
+        """A bearer token of the token service."""
+        return str((await self.ok("GET", f"/auth/token?scope={scope}", who=who))["token"])
+
     async def publish(self, repository: str, name: str, version: str, *, sdist: bool = False, **fields: Any) -> str:
         """Upload a small distribution; its file name."""
         filename, data = (make_sdist if sdist else make_wheel)(name, version, **fields)
@@ -201,7 +205,7 @@ class Stack:
         return filename
 
     async def audited(self, **filters: str) -> list[Any]:
-        """Audit lines, the newest first."""
+        """Rows of the audit log, the newest first."""
         query = "&".join(f"{name}={quote(value)}" for name, value in filters.items())
         items: list[Any] = (await self.ok("GET", f"/audit?{query}"))["items"]
         return items

@@ -36,12 +36,12 @@ def parse_json(data: bytes, kind: type[T] | Any) -> T:
 
 def invalid_from(error: msgspec.ValidationError) -> Invalid:
     """The parser's message as L{Invalid} with a JSON pointer (RFC 6901)."""
-    told, _, place = str(error).partition(" - at `")
+    message, _, place = str(error).partition(" - at `")
     steps = [step for step in re.split(r"[.\[\]]+", place.rstrip("`").removeprefix("$")) if step]
-    named = _FIELD.search(told)
+    named = _FIELD.search(message)
     if named:
         steps.append(named[1])
-    return Invalid(told.replace("Object", "the object"), "".join(f"/{escape(step)}" for step in steps))
+    return Invalid(message.replace("Object", "the object"), "".join(f"/{escape(step)}" for step in steps))
 
 
 def escape(step: str) -> str:

@@ -103,7 +103,7 @@ class TokenService(Handlers):
         issued = await self._services.bearer.issue(identity, granted, scoped=bool(asked), catalog=CATALOG in asked)
         call.object = identity.username or "anonymous"
         if identity.anonymous:
-            call.audited = True  # nobody logged in
+            call.audited = True  # a token for an anonymous caller is no login
         return BearerAnswer(
             token=issued.text,
             access_token=issued.text,

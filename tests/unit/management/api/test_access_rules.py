@@ -174,17 +174,14 @@ async def people(stack: Stack) -> Any:
     await stack.grant("editor", "main/private", "read", "edit")
     weak = await stack.token(repositories=[{"repository": "main/private", "actions": ["read"]}])
 
-    async def bearer(who: str, query: str = "") -> str:
-        return str((await stack.ok("GET", f"/auth/token{query}", who=who))["token"])
-
-    scope = "?scope=repository:main/private:pull"
+    scope = "repository:main/private:pull"
     tokens = {
         "weak token": weak,
         "metrics token": await stack.token(scopes=["metrics"]),
-        "scoped bearer": await bearer("admin", scope),
-        "bearer": await bearer("admin"),
-        "drawn scoped bearer": await bearer(weak, scope),
-        "drawn bearer": await bearer(weak),
+        "scoped bearer": await stack.bearer("admin", scope),
+        "bearer": await stack.bearer("admin"),
+        "drawn scoped bearer": await stack.bearer(weak, scope),
+        "drawn bearer": await stack.bearer(weak),
     }
     yield stack, {**{name: name for name in PEOPLE}, "nobody": None, **tokens}
 

@@ -283,8 +283,7 @@ def kept(found: Any) -> dict[str, int]:
 
 async def client(registry: Registry) -> str:
     """The token of one run of a client program that may do anything to the image."""
-    scope = "repository:main/images/app:pull,push,delete"
-    return str((await registry.stack.ok("GET", f"/auth/token?scope={scope}"))["token"])
+    return await registry.stack.bearer(scope="repository:main/images/app:pull,push,delete")
 
 
 @pytest_twisted.ensureDeferred

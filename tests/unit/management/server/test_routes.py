@@ -37,6 +37,6 @@ async def test_with_open_install_the_first_admin_is_added_once(make_stack: Any) 
     assert (await stack.api("POST", "/install", ADA, who=None)).status == 204
     assert (await stack.api("POST", "/install", ADA, who=None)).status == 404
     assert (await stack.ok("GET", "/info", who=None))["installed"] is True
-    stack.know("ada", ADA["user"]["password"])
+    stack.set_password("ada", ADA["user"]["password"])
     me = await stack.ok("GET", "/user/me", who="ada")
     assert (me["admin"], me["name"]) == (True, "Ada")

@@ -206,7 +206,7 @@ async def test_a_bearer_token_makes_no_tokens_and_sets_no_passwords(stack: Stack
     made = await stack.ok("POST", "/user/token", {"name": "x", "scopes": ["api:read", "api:write"]})
     await stack.add_user("ada")
     for who in ("admin", made["token"]):
-        bearer = (await stack.api("POST", "/auth/token", who=who)).json["token"]
+        bearer = await stack.bearer(who)
         assert (await stack.api("GET", "/user/token", who=bearer)).status == 200
         for method, path, body in (
             ("POST", "/user/token", {"name": "x"}),
