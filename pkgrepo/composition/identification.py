@@ -76,5 +76,5 @@ def _audit_file(config: Config) -> Callable[[bytes], None] | None:
     if config.log.audit_file is None:
         return None
     file = AuditFile(config.log.audit_file)
-    file.close_to_others()
+    file.restrict_permissions()
     return file.append

@@ -1,4 +1,4 @@
-"""Values that the management API must refuse in words: each of these was once taken, or answered with 500."""
+"""Values that the management API must refuse with a reason: each of these was once accepted, or answered with 500."""
 
 from __future__ import annotations
 
@@ -11,18 +11,13 @@ import pytest
 import pytest_twisted
 
 from tests.support.images import OCI_IMAGE, OCI_LAYER, digest_of, make_image
-from tests.support.management import Stack
-from tests.support.server import no_failures
+from tests.support.management import Stack, running_stacks
 
 
 @pytest_twisted.async_yield_fixture
 async def stack(tmp_path: Path) -> Any:
-    """A server without ports; nothing may fail in its log."""
-    running = Stack(tmp_path)
-    await running.start()
-    with no_failures():
-        yield running
-        await running.stop()
+    async with running_stacks(tmp_path) as make:
+        yield await make()
 
 
 def cursor(value: object) -> str:

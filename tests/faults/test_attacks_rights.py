@@ -1,4 +1,4 @@
-"""Ways to more than one was given, by detours through the token service and the management API."""
+"""Attempts to gain more rights than one was given, through the token service and the management API."""
 
 from __future__ import annotations
 
@@ -11,31 +11,27 @@ import pytest
 import pytest_twisted
 
 from tests.support.images import Registry, make_image
-from tests.support.management import OTHER_PASSWORD, Stack
+from tests.support.management import OTHER_PASSWORD, Stack, running_stacks
 from tests.support.pyprojects import make_wheel
-from tests.support.server import PASSWORD, no_failures
+from tests.support.server import PASSWORD
 
 
 @pytest_twisted.async_yield_fixture
 async def make_stack(tmp_path: Path) -> Any:
-    """Starts a server without ports with the public repository ``main/py``; nothing may fail in its log."""
-    stacks: list[Stack] = []
+    """See L{running_stacks}; each server has the public repository ``main/py``."""
+    async with running_stacks(tmp_path) as make:
 
-    async def make(**overrides: Any) -> Stack:
-        stacks.append(Stack(tmp_path, **overrides))
-        await stacks[-1].start()
-        await stacks[-1].add_repository()
-        return stacks[-1]
+        async def with_repository(**overrides: Any) -> Stack:
+            stack = await make(**overrides)
+            await stack.add_repository()
+            return stack
 
-    with no_failures():
-        yield make
-        for running in stacks:
-            await running.stop()
+        yield with_repository
 
 
 @pytest_twisted.async_yield_fixture
 async def stack(make_stack: Any) -> Any:
-    """One with the default configuration."""
+    """A server with the default configuration."""
     yield await make_stack()
 
 
@@ -359,7 +355,7 @@ async def test_a_request_counts_as_one_use_of_its_token(tmp_path: Path, visibili
     made = await stack.ok("POST", "/user/token", {"name": "x"})
     for _ in range(3):
         assert (await stack.call("GET", "/repositories/main/py/simple/none/", who=made["token"])).status == 404
-    await stack.stop()  # which writes the uses down
+    await stack.stop()  # writes the uses of tokens
     again = Stack(tmp_path)
     await again.start()
     assert (await again.ok("GET", f"/user/token/{made['id']}"))["uses"] == 3

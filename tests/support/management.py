@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from pkgrepo.management.app import ManagementApp
 from tests.support.auth import FAST
 from tests.support.http import parse_answers
 from tests.support.pyprojects import make_sdist, make_wheel
-from tests.support.server import PASSWORD, server_config
+from tests.support.server import PASSWORD, no_failures, server_config
 
 reactor: Any = _reactor
 ADMIN = ("admin", PASSWORD)
@@ -209,3 +211,19 @@ class Stack:
         query = "&".join(f"{name}={quote(value)}" for name, value in filters.items())
         items: list[Any] = (await self.ok("GET", f"/audit?{query}"))["items"]
         return items
+
+
+@asynccontextmanager
+async def running_stacks(folder: Path) -> AsyncIterator[Callable[..., Awaitable[Stack]]]:
+    """Starts servers, ``await make(section__key=value)``, and stops them at the end; nothing may fail in the log."""
+    stacks: list[Stack] = []
+
+    async def make(**overrides: Any) -> Stack:
+        stacks.append(Stack(folder / str(len(stacks)), **overrides))
+        await stacks[-1].start()
+        return stacks[-1]
+
+    with no_failures():
+        yield make
+        for stack in stacks:
+            await stack.stop()

@@ -25,7 +25,7 @@ class AuditFile:
         self._path = path
         self._failures = FailureLog(log, f"lines cannot be written to {path}")
 
-    def close_to_others(self) -> None:
+    def restrict_permissions(self) -> None:
         """Let only the owner read an existing file, as earlier releases made it; new files are made so."""
         tighten(self._path)
 

@@ -13,7 +13,7 @@ from pkgrepo.model import Repository, Storage
 from pkgrepo.repositories.upkeep.gc import KIND, GcOptions
 from pkgrepo.storage.catalog.server.jobs import Job, JobRunning
 
-from .records import collection, job_record
+from .records import collection_record, job_record
 from .schema import Collection, CollectionWish, JobRecord
 
 WAIT_S = 25  # seconds; proxies give up after 30 or 60
@@ -59,7 +59,7 @@ class GarbageCollection(Handlers):
         uid = await self._begin(repository, storage, options)
         job = await self._services.jobs.wait(uid, seconds)
         if job.state == "done":
-            return collection(job)
+            return collection_record(job)
         if job.ended:
             raise Refusal(503, "; ".join(job.result.get("errors", ())) or "the job failed", "unavailable")
         return json_answer(

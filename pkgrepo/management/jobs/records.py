@@ -21,12 +21,12 @@ def job_record(job: Job) -> JobRecord:
         id=job.uid,
         job_id=job.uid,
         status=job.state,
-        result=msgspec.to_builtins(collection(job)) if ended_well else None,
+        result=msgspec.to_builtins(collection_record(job)) if ended_well else None,
         errors=list(job.result.get("errors", ())),
     )
 
 
-def collection(job: Job) -> Collection:
+def collection_record(job: Job) -> Collection:
     """What a garbage collection came to; the keys of its result are the fields of L{GcReport}."""
     found = job.result
     return Collection(

@@ -7,24 +7,14 @@ from typing import Any
 
 import pytest_twisted
 
-from tests.support.management import Stack
-from tests.support.server import no_failures
+from tests.support.management import running_stacks
 
 
 @pytest_twisted.async_yield_fixture
 async def make_stack(tmp_path: Path) -> Any:
-    """Starts servers without ports: ``await make_stack(section__key=value)``; nothing may fail in the log."""
-    stacks: list[Stack] = []
-
-    async def make(**overrides: Any) -> Stack:
-        stacks.append(Stack(tmp_path / str(len(stacks)), **overrides))
-        await stacks[-1].start()
-        return stacks[-1]
-
-    with no_failures():
+    """See L{running_stacks}."""
+    async with running_stacks(tmp_path) as make:
         yield make
-        for stack in stacks:
-            await stack.stop()
 
 
 @pytest_twisted.async_yield_fixture

@@ -1,4 +1,4 @@
-"""Who may use which route: one table, and every route is in it."""
+"""Access rules: which callers each route admits. Every route is in the table."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ TABLES = [family.table for family in (*HANDLERS, Description)]
 ROUTES = [route for table in TABLES for route in table.routes]
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
-# Status of a refusal by caller; None where the caller gets in. The repository is private.
+# Status of the refusal by caller; None where the caller is admitted. The repository is private.
 PEOPLE = ("nobody", "plain", "reader", "editor", "users", "system", "admin")
-# All of an admin: "weak token" reads that one repository, "drawn" are bearer tokens got for it.
+# All of an admin: "weak token" may only read that repository; the "drawn" bearer tokens were issued for it.
 TOKENS = ("weak token", "metrics token", "scoped bearer", "bearer", "drawn scoped bearer", "drawn bearer")
 CALLERS = (*PEOPLE, *TOKENS)
 EXPECTED: dict[AccessRule, tuple[int | None, ...]] = {
@@ -149,7 +149,7 @@ def test_every_route_has_an_access_rule() -> None:
 
 
 def address(route: Route, path: str) -> str:
-    """The path with a private repository where one is named, and things that do not exist elsewhere."""
+    """The path with the private repository as its repository, and ids that do not exist for other parameters."""
 
     def fill(match: re.Match[str]) -> str:
         return {"repository": "main%2Fprivate", "package": "demo", "version": "1.0"}.get(match[1], NOBODY)

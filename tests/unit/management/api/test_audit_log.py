@@ -1,4 +1,4 @@
-"""Rows without a change are noted in memory, summed up for unknown callers, and kept while none can be written."""
+"""Rows without a change are queued, counted for anonymous callers, and kept while the catalog cannot be written."""
 
 import json
 

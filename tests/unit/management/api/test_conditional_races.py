@@ -1,4 +1,4 @@
-"""Changes with If-Match that others overtake: what their caller has not seen is not overwritten."""
+"""Changes with If-Match during which another change is committed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from twisted.internet.defer import ensureDeferred
 from tests.support.gate import Gate
 from tests.support.management import Reply, Stack
 
-# By resource: the address below /api, the first change and the one that overtakes it, and what both set.
+# By resource: the method and path below /api, the bodies of the conditional change and of the concurrent one.
 RESOURCES: dict[str, tuple[str, str, Any, Any]] = {
     "repository": ("PATCH", "/repository/main%2Fpy", {"description": "a"}, {"description": "b"}),
     "configuration": (
@@ -55,7 +55,7 @@ async def address(stack: Stack, path: str) -> str:
 
 
 async def overtaken(stack: Stack, resource: str, by: tuple[str, str, Any] | None) -> tuple[Reply, Any, Reply]:
-    """The answer to a conditional change which another change overtakes, what it left, and what is there."""
+    """The answer to a conditional change during which another is committed, and the value after each."""
     method, path, body, other = RESOURCES[resource]
     path = await address(stack, path)
     etag = (await stack.api("GET", path)).headers["etag"]

@@ -1,4 +1,4 @@
-"""What all routes have in common: errors, ids, validators, pages, bodies, origins."""
+"""What all routes have in common: errors, request ids, ETags, pages, bodies, origins."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def test_a_page_of_another_site_cannot_change_anything(stack: Stack) -> No
     assert reply.status == 403
     assert reply.json["type"].endswith("/problems/cross_site")
     for origin in ("null", "http://registry.example.evil"):
-        for who in ("admin", None):  # a browser may be known by other means than this field
+        for who in ("admin", None):  # a browser may authenticate by other means than this field
             reply = await stack.api("POST", "/repository", NEW, who=who, headers={"Origin": origin})
             assert (reply.status, reply.json["type"].rpartition("/")[2]) == (403, "cross_site")
     reply = await stack.api("POST", "/repository", NEW, headers={"Origin": "http://registry.example"})

@@ -1,4 +1,4 @@
-"""The audit log: every change and refusal leaves a line, no line holds a secret."""
+"""The audit log: every change and refusal has a row, no row contains a secret."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def test_a_copy_goes_to_a_file(make_stack: Any, tmp_path: Path) -> None:
     stack: Stack = await make_stack(log__audit_file=str(tmp_path / "audit.jsonl"))
     await stack.add_repository()
     await stack.api("POST", "/repository", {"name": "py", "storage": "main", "format": "python"})
-    await stack.audited()  # whoever reads has everything written down first
+    await stack.audited()  # reading the log writes the queue first
     lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     assert [(line["action"], line["outcome"], line["object"]) for line in lines] == [
         ("repository.create", "ok", "main/py"),

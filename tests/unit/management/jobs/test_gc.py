@@ -1,4 +1,4 @@
-"""Garbage collection by the API: what goes, what stays, what it says, and who may ask for it."""
+"""Garbage collection by the API: what is removed and kept, the answer, and the permission."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.images import Image, Registry, digest_of, make_artifact, make
 from tests.support.management import Stack
 
 GC = "/repository/main%2Fimages/gc"
-LATER_MS = 48 * 3_600_000  # well past the default grace time
+LATER_MS = 48 * 3_600_000  # much longer than the default grace period
 LAST_MS = LASTS_MS + FRESH_MS + 1  # when promises are over
 
 
@@ -30,7 +30,7 @@ async def registry(stack: Stack) -> Any:
 
 
 def go_on(stack: Stack, ms: int) -> None:
-    """Let time pass for everything that asks the server's clock."""
+    """Advance the server's clock."""
     clock = stack.assembly.core.clock
     now = clock.now_ms
     clock.now_ms = lambda: now() + ms  # type: ignore[method-assign]
@@ -41,7 +41,7 @@ async def collect(registry: Registry, **options: Any) -> Any:
 
 
 async def stored(stack: Stack) -> set[str]:
-    """The copies on the disk, by their digests."""
+    """The digests of the blob files on disk."""
     core = stack.assembly.core
     storage = core.registry.storages()[0]
     store: Any = core.stores.opened(storage.id)
@@ -277,12 +277,12 @@ async def test_the_grace_period_of_a_manifest_begins_when_it_loses_its_tag(regis
 
 
 def kept(found: Any) -> dict[str, int]:
-    """What a collection kept, by the reason."""
+    """How many things a collection kept, by reason."""
     return {each["reason"]: each["count"] for each in found["kept"]}
 
 
 async def client(registry: Registry) -> str:
-    """The token of one run of a client program that may do anything to the image."""
+    """A bearer token for all actions on the image, as each run of a client program requests one."""
     return await registry.stack.bearer(scope="repository:main/images/app:pull,push,delete")
 
 
@@ -352,7 +352,7 @@ async def test_blobs_are_not_kept_for_a_push_that_is_complete(registry: Registry
         assert (await registry.below("HEAD", f"blobs/{digest_of(blob)}", who=other)).status == 200
     await registry.below("DELETE", f"manifests/{image.digest}")
     go_on(registry.stack, 1000)
-    assert kept(await collect(registry)) == {"push_under_way": 2}  # the other client goes on
+    assert kept(await collect(registry)) == {"push_under_way": 2}  # the other client still pushes
     go_on(registry.stack, LAST_MS)
     assert (await collect(registry))["removed"]["blobs"] == 2
     await registry.push(image, "v1", who=one)

@@ -1,4 +1,4 @@
-"""Counting requests costs the same whatever clients name."""
+"""Counters of requests, and what counting one costs."""
 
 from types import SimpleNamespace
 
@@ -6,7 +6,7 @@ from pkgrepo.management.metrics.http_requests import RequestMetrics
 
 
 class Registry:
-    """One repository; counts how often all are asked for."""
+    """A registry with one repository that counts how often all are listed."""
 
     def __init__(self):
         self.serial = 1

@@ -1,4 +1,4 @@
-"""Images in the management API: tags and manifests as versions, listed, looked into, deleted."""
+"""Images in the management API: tags and manifests as versions are listed, shown and deleted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ APP = "/package/main%2Fimages/app"
 
 
 def size_of(*images: Image) -> int:
-    """What images take, everything once."""
+    """The size of images; blobs that they share count once."""
     return sum(map(len, {data for image in images for data in (image.manifest, *image.blobs)}))
 
 
@@ -49,7 +49,7 @@ async def test_tags_are_listed_with_their_manifests(registry: Registry) -> None:
     listed = await stack.ok("GET", f"{APP}/versions?count=true")
     assert listed["total"] == 4
     found = {each["version"]: each for each in listed["items"]}
-    assert set(found) == {"v1", "latest", "amd64", LOOSE.digest}  # parts of an index are none of their own
+    assert set(found) == {"v1", "latest", "amd64", LOOSE.digest}  # manifests of an index are no versions
     assert (found["v1"]["digest"], found["v1"]["publisher"], found["v1"]["state"]) == (BOTH.digest, "admin", "live")
     assert (found["v1"]["size"], found["v1"]["files"]) == (size_of(ONE, TWO, BOTH), 7)
     assert (found["amd64"]["size"], found["amd64"]["files"]) == (size_of(ONE), 3)
@@ -75,7 +75,7 @@ async def test_a_version_lists_its_manifests_and_blobs(registry: Registry) -> No
     by_digest = {each["name"]: each for each in shown["files"]}
     assert set(by_digest) >= {BOTH.digest, ONE.digest, TWO.digest}
     assert sum(each["size"] for each in shown["files"]) == size_of(ONE, TWO, BOTH)
-    for each in shown["files"]:  # every address is one that answers
+    for each in shown["files"]:  # every URL is served
         path = each["url"].partition("registry.example")[2]
         assert len((await stack.call("GET", path)).body) == each["size"]
     assert (await stack.ok("GET", f"{APP}/versions/{TWO.digest}"))["version"] == TWO.digest
@@ -170,7 +170,7 @@ async def test_a_pull_of_many_blobs_counts_as_one_download(registry: Registry) -
         return int(stats["downloads"]["total"])
 
     assert await downloads() == 0
-    for _ in range(2):  # the second time from memory
+    for _ in range(2):  # the second answer is from the response cache
         await registry.below("HEAD", "manifests/v1")
         assert (await registry.below("GET", "manifests/v1")).status == 200
         assert (await registry.below("GET", f"manifests/{ONE.digest}")).status == 200

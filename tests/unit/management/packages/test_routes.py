@@ -1,4 +1,4 @@
-"""Packages, versions, files and trees: seen, yanked, deleted."""
+"""Packages, versions, files and trees: listed, shown, yanked, deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projects: members, bindings, and who knows of them."""
+"""Projects: members, bindings, and who may see them."""
 
 from __future__ import annotations
 

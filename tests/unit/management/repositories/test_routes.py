@@ -1,4 +1,4 @@
-"""Repositories: made, seen, changed, deleted."""
+"""Repositories: added, listed, shown, changed, removed."""
 
 from __future__ import annotations
 

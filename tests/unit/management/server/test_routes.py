@@ -1,4 +1,4 @@
-"""Info, and the first admin."""
+"""The description of the server, and its installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storages: made, checked, changed, removed."""
+"""Storages: added, tested, changed, removed."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ async def test_a_storage_that_is_opened_again_is_marked_as_in_use_once(stack: St
 
 
 def open_files() -> list[str]:
-    """What the descriptors of this process stand for; threads may close some meanwhile."""
+    """The files that this process has open; threads may close some while they are listed."""
     found = []
     for number in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):

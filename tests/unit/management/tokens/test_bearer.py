@@ -1,4 +1,4 @@
-"""The token service: Basic credentials or a form in, a bearer token out."""
+"""The token service: it issues bearer tokens for Basic credentials or a form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access tokens: made once, never wider than their maker, rotated, revoked."""
+"""Access tokens: made, narrowed, rotated and revoked; none allows more than its creator may do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration objects: whole, in parts, and described."""
+"""Configurations: as a whole, in parts, and the description of their keys."""
 
 from __future__ import annotations
 
