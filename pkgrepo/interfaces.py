@@ -27,12 +27,12 @@ Row = tuple[Any, ...]
 
 
 class NotNow(Enum):
-    """The type of ``NOT_NOW``; queries may give None, and this is never one's result."""
+    """The type of ``NOT_NOW``, which is distinct from every result of a query, including None."""
 
     NOT_NOW = "not now"
 
 
-NOT_NOW: Final = NotNow.NOT_NOW  # what is asked for takes a while: await it
+NOT_NOW: Final = NotNow.NOT_NOW  # the answer needs waiting: use ``look``
 
 
 class IBlobStore(Interface):
@@ -198,34 +198,34 @@ class Transaction(Reader, Protocol):
 
 class ICatalog(Interface):
     """
-    What is stored where, who may touch it, and what happened.
+    The database: packages, files, users, permissions, events.
 
-    Queries and commands are plain functions over a ``Reader`` or a ``Transaction`` (see ``pkgrepo.storage.catalog``),
-    so that every engine runs the same ones.
+    Queries and commands are functions over a ``Reader`` or a ``Transaction`` (see ``pkgrepo.storage.catalog``), so that
+    every engine runs the same ones.
     """
 
     def generation() -> int:
-        """A number that changes whenever a commit, of any process, has become visible here. Costs microseconds."""
+        """A number that changes when a commit of any process becomes visible. It is local and costs microseconds."""
 
     def moment() -> AbstractContextManager[int]:
         """
-        A ``with`` block, which must not wait, in which ``generation`` is asked once: several who watch for changes
-        then share the cost. Gives the generation.
+        A ``with`` block, which must not await, in which ``generation`` is read once: several checks for changes share
+        the cost. Its value is the generation.
         """
 
     def look(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """
         Run a query of a few indexed look-ups.
 
-        An embedded engine answers at once, without a thread and without a turn of the reactor; another one when its
-        reply is in. Whoever asks must count on other events in between.
+        An embedded engine answers at once, without a thread and without a reactor turn; another engine when its reply
+        arrives. The caller must expect other events in between.
         """
 
     def peek(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T | NotNow:
         """
-        The same now, in the calling (reactor) thread, or ``NOT_NOW`` from an engine that would have to wait.
+        Run such a query now, in the calling (reactor) thread; ``NOT_NOW`` from an engine that would have to wait.
 
-        Only for what has an answer without it: ask ``look`` then.
+        Only for callers that can then await ``look`` instead.
         """
 
     def scan(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
@@ -233,59 +233,59 @@ class ICatalog(Interface):
 
     def write(command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """
-        Run a command in a transaction; its result, once that is durable.
+        Run a command in a transaction. Returns its result once it is durable.
 
-        A command that raises changes nothing and its error is raised here; commands that run beside it are not touched.
+        If the command raises, it changes nothing and the error is raised here; other commands are not affected.
         """
 
 
 class IAuthenticator(Interface):
-    """Credentials in any of the forms that clients send, to an identity."""
+    """Authentication: credentials in any form that clients send -> identity."""
 
     def recall(header: bytes) -> Identity | None:
-        """The identity behind an Authorization header that was verified a moment ago, without waiting; else None."""
+        """The identity behind a recently verified Authorization header, without waiting; else None."""
 
     def authenticate(
         header: bytes | None, address: str, client: str = "", *, counted: bool = True
     ) -> Awaitable[Identity]:
         """
         The identity behind an Authorization header value (None: anonymous) from an address; ``client`` is its
-        User-Agent. It is ``counted`` as a use of the token, unless the same request is asked about again.
+        User-Agent. ``counted`` records a use of the token; pass False when the same request is authenticated again.
 
-        :raises AuthenticationFailed: wrong credentials; :raises TooManyAttempts: too many wrong ones lately
+        :raises AuthenticationFailed: wrong credentials; :raises TooManyAttempts: too many wrong ones recently
         """
 
 
 class IAuthorizer(Interface):
-    """The one permission check: every format, the API and search ask here."""
+    """The one permission check, used by all formats, the API and search."""
 
     def may_now(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool | None:
-        """The answer of ``may`` if it is known without waiting, else None."""
+        """The result of ``may`` if it is known without waiting, else None."""
 
     def may(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> Awaitable[bool]:
-        """Whether the identity may do this now. ``package`` (its key) narrows to one package."""
+        """Whether the identity may do this now. ``package`` (a key) restricts the question to one package."""
 
     def may_each(
         identity: Identity, questions: Sequence[tuple[Action, Repository, str | None]]
     ) -> Awaitable[list[bool]]:
-        """The answers of ``may`` to many questions, in their order, for one round trip to the catalog at most."""
+        """The results of ``may`` for many questions, in order, with at most one query."""
 
     def knows_now(identity: Identity, repository: Repository) -> bool | None:
-        """The answer of ``knows`` if it is known without waiting, else None."""
+        """The result of ``knows`` if it is known without waiting, else None."""
 
     def knows(identity: Identity, repository: Repository) -> Awaitable[bool]:
-        """Whether the identity may know that there is such a repository."""
+        """Whether the identity may know that the repository exists."""
 
     def explain(
         identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> Awaitable[str]:
-        """A sentence for the person who was refused: who, what, and the rule that decided."""
+        """The sentence of a refusal: who, what, and the rule that decided."""
 
     def check_project_member(identity: Identity, repository: Repository, package: str) -> Awaitable[bool]:
         """
-        Let pass whom the rule ``must_be_project_member`` lets push.
+        Check the rule ``must_be_project_member``.
 
-        :raises Forbidden: naming the project whose member one must be, or that there is none
+        :raises Forbidden: with the project that the caller must be a member of, or that there is none
         """
 
 

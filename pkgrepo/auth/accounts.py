@@ -1,7 +1,4 @@
-"""
-What people do with their accounts through package clients: log in for a token, list and revoke tokens, and see to
-their own data.
-"""
+"""Account functions of package clients: log in for a token, list and revoke tokens, change own data and password."""
 
 from __future__ import annotations
 
@@ -21,15 +18,15 @@ from pkgrepo.storage.catalog.people import identity as users
 from pkgrepo.storage.catalog.people import tokens
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 
-TOKEN_DAYS = 90  # life of a token when nobody says otherwise
+TOKEN_DAYS = 90  # default lifetime of a token
 
 
 class Accounts:
     """
-    One's own account and tokens. Changes leave a line in the audit log.
+    The caller's own account and tokens. Changes are recorded in the audit log.
 
-    ``now_ms`` tells milliseconds since the epoch; ``token_max_days`` is the longest life of a token. ``copy_entry`` is
-    given each line of the audit log once it is durable.
+    ``now_ms`` returns milliseconds since the epoch; ``token_max_days`` is the longest lifetime of a token.
+    ``copy_entry`` is called with each audit row once it is durable.
     """
 
     def __init__(
@@ -51,9 +48,9 @@ class Accounts:
 
     async def login(self, username: str, secret: str, address: str, client: str = "") -> Identity:
         """
-        The identity behind a name and a password, or an access token in its place.
+        The identity for a name and a password or access token.
 
-        :raises AuthenticationFailed, TooManyAttempts: they are wrong, or guessed at
+        :raises AuthenticationFailed, TooManyAttempts: see ``Authenticator.login``
         """
         return await self._authenticator.login(username, secret, address, client)
 
@@ -68,9 +65,9 @@ class Accounts:
         description: str = "",
     ) -> tuple[Token, str]:
         """
-        A new token and its text, which is never shown again; ``days`` is its life, cut to the longest there is.
+        Create a token for ``days``, at most the longest allowed. Returns it with its text, which is not stored.
 
-        :raises Forbidden: the caller used a token, which makes no others
+        :raises Forbidden: the caller used a token, which cannot create tokens
         """
         if identity.limits is not None:
             raise Forbidden("a token makes no other tokens: log in with the password")
@@ -90,21 +87,21 @@ class Accounts:
         return token, text
 
     def ending(self, limits: TokenLimits, days: int | None = None) -> TokenLimits:
-        """The limits with the end of a token that is made now."""
+        """The limits with the expiry of a token created now."""
         life = timedelta(days=max(1, min(days or TOKEN_DAYS, self._token_max_days)))
         return evolve(limits, expires_at=datetime.fromtimestamp(self._now_ms() / 1000, UTC) + life)
 
     async def tokens(self, identity: Identity, *, after: int = 0, limit: int = 50) -> list[Token]:
-        """The caller's tokens that work, the oldest first; from behind the catalog key ``after``."""
+        """The caller's valid tokens, oldest first, after the catalog key ``after``."""
         return await self._catalog.look(_working_tokens, owner_of(identity), after, limit, self._now_ms())
 
     async def revoke(self, identity: Identity, uid: str, actor: Actor) -> None:
-        """End one of the caller's tokens. :raises NotFound: they have none with this public id"""
+        """Revoke one of the caller's tokens by public id. :raises NotFound: there is none"""
         token = await self._catalog.look(tokens.find_token_by_uid, uid)
         await self._revoke(identity, token, actor)
 
     async def revoke_text(self, identity: Identity, text: str, actor: Actor) -> None:
-        """The same for a token by its text."""
+        """Revoke one of the caller's tokens by its text. :raises NotFound: there is none"""
         token = await self._catalog.look(tokens.find_token_by_hash, hash_token(text))
         await self._revoke(identity, token, actor)
 
@@ -113,11 +110,11 @@ class Accounts:
         return await self._catalog.look(users.get_user, owner_of(identity))
 
     async def find_user(self, username: str) -> User | None:
-        """Anybody's account, or None."""
+        """The account of any user, or None."""
         return await self._catalog.look(users.find_user_by_name, username)
 
     async def change(self, identity: Identity, changes: users.UserChanges, actor: Actor) -> User:
-        """Change name or email of the caller."""
+        """Change the caller's name or email."""
         user: User
         user, entry = await self._catalog.write(_change_user, owner_of(identity), changes, actor, self._now_ms())
         self.copy_entry(entry)
@@ -125,9 +122,9 @@ class Accounts:
 
     async def change_password(self, identity: Identity, old: str, new: str, actor: Actor) -> None:
         """
-        Change the caller's password. A token in place of the old one is not enough.
+        Change the caller's password. A token instead of the old password is refused.
 
-        :raises AuthenticationFailed: the old one is wrong; :raises Invalid: the new one is too weak
+        :raises AuthenticationFailed: the old password is wrong; :raises Invalid: the new one is too weak
         """
         proven = await self.login(identity.username, old, actor.address)
         if proven.limits is not None or proven.user_id != identity.user_id:
@@ -143,7 +140,7 @@ class Accounts:
 
 
 def owner_of(identity: Identity) -> int:
-    """The catalog key of the caller's account. :raises AuthenticationRequired: nobody was named"""
+    """The catalog key of the caller's account. :raises AuthenticationRequired: the caller is anonymous"""
     if identity.user_id is None:
         raise AuthenticationRequired
     return identity.user_id
@@ -159,7 +156,7 @@ def add_personal_token(
     now_ms: int,
     description: str = "",
 ) -> tuple[Token, Entry]:
-    """The write command that adds a token of a person; with its line of the audit log, for ``copy_entry``."""
+    """Write command: add a token of a person. Returns it with its audit row, for ``copy_entry``."""
     token = tokens.add_token(
         tx,
         user_id=user_id,

@@ -1,4 +1,4 @@
-"""Noticing that identities or permissions have changed, in this process or another."""
+"""Detects changes of identities or permissions, by this process or another one."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ class IdentitySerial:
     """
     The catalog's identity serial, which grows with every change of users, groups, grants, tokens and projects.
 
-    It is read again only when the catalog's generation has moved, so asking costs one comparison between commits.
+    It is read again only after a commit; otherwise asking costs one comparison.
     """
 
     def __init__(self, catalog: ICatalog) -> None:
         self._snapshot = Snapshot(catalog, _read, 0)
 
     def now(self) -> int | None:
-        """The serial as of the last commit, or None when it is not in memory: await ``current`` then."""
+        """The serial as of the last commit if it is known without waiting, else None: await ``current`` then."""
         return self._snapshot.value if self._snapshot.refresh_now() else None
 
     async def current(self) -> int:
-        """The serial as of now. It never goes back, whatever order replies come in."""
+        """The current serial. It never decreases, in whatever order replies arrive."""
         await self._snapshot.refresh()
         return self._snapshot.value
 

@@ -1,18 +1,17 @@
 """
-Authorization headers to identities.
+Finds the identity behind an Authorization header.
 
 ==================  =========================================================================================
-a header that       is answered
+header              source of the identity
 ==================  =========================================================================================
-was verified a      from memory (``recall``), in microseconds, without a coroutine
-moment ago
-is being verified   together with the request that came first: one argon2 run however many connections a
-                    client opens; none, when all of them are closed before its turn comes
-is new              by the checkers behind the portal
+verified recently   the cache (``recall``), in microseconds, without a coroutine
+being verified      the verification in progress: one argon2 run for all connections of a client; none if all
+                    of them are closed while it is queued
+new                 the checkers behind the portal
 ==================  =========================================================================================
 
-What is remembered is forgotten after a minute, when its token expires, and all at once when the identity serial moves
-(in any process). Keys of the memory are keyed digests, so that it holds no secret.
+A cache entry ends after a minute or when its token expires; all entries end when the identity serial moves (in any
+process). Keys of the cache are keyed digests, so that it holds no secret.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ from pkgrepo.model import ANONYMOUS, Identity
 from .credentials import Credentials, PasswordCredentials, named_secret, parse_authorization
 from .realm import IIdentity
 
-REMEMBERED_S = 60  # seconds
-REMEMBERED = 10_000  # headers; some 5 MB
+CACHED_S = 60  # seconds
+MOST_CACHED = 10_000  # headers; about 5 MB
 
 
 @frozen
-class _Remembered:
+class _CacheEntry:
     identity: Identity
     until: float
 
 
 @implementer(IAuthenticator)
 class Authenticator:
-    """Who is asking. ``clock`` tells seconds since the epoch."""
+    """Authenticates requests. ``clock`` returns seconds since the epoch."""
 
     def __init__(
         self, catalog: ICatalog, portal: Portal, uses: TokenUses, *, clock: Callable[[], float] = time.time
@@ -58,30 +57,30 @@ class Authenticator:
         self._portal = portal
         self._uses = uses
         self._clock = clock
-        self._watch = IdentitySerial(catalog)
+        self._identity_serial = IdentitySerial(catalog)
         self._serial: int | None = None
         self._key = secrets.token_bytes(32)
-        self._remembered: dict[bytes, _Remembered] = {}
+        self._cache: dict[bytes, _CacheEntry] = {}
         self._flight: SingleFlight[tuple[bytes, str], Identity] = SingleFlight(cancel_unawaited=True)
 
     def recall(self, header: bytes | None, address: str = "") -> Identity | None:
         """
-        The identity behind a header that was verified a moment ago (None: anonymous), without waiting; else None.
+        The identity behind a recently verified header (no header: anonymous), from the cache; None if it is not there.
 
-        Tokens that are bound to addresses are only recalled for an ``address`` of theirs.
+        The identity of a token with allowed addresses is returned only for such an ``address``.
         """
         if header is None:
             return ANONYMOUS
-        serial = self._watch.now()
+        serial = self._identity_serial.now()
         if serial is None:
             return None
-        self._be_of(serial)
+        self._use_serial(serial)
         digest = self._digest(header)
-        found = self._remembered.get(digest)
+        found = self._cache.get(digest)
         if found is None:
             return None
         if self._clock() >= found.until:
-            del self._remembered[digest]
+            del self._cache[digest]
             return None
         identity = found.identity
         if identity.limits is not None and not address_allowed(identity.limits, address):
@@ -96,40 +95,40 @@ class Authenticator:
         """
         The identity behind an Authorization header (None: anonymous) from an address; ``client`` is its User-Agent.
 
-        It is ``counted`` as a use of the token, unless the same request is asked about again.
+        ``counted`` records a use of the token; pass False when the same request is authenticated again.
 
-        :raises AuthenticationFailed: wrong credentials, or from an address that their token does not allow
-        :raises TooManyAttempts: too many wrong passwords lately
+        :raises AuthenticationFailed: wrong credentials, or the token does not allow the address
+        :raises TooManyAttempts: too many wrong passwords recently
         """
         if header is None:
             return ANONYMOUS
         digest = self._digest(header)
-        serial = await self._watch.current()
-        self._be_of(serial)
-        found = self._remembered.get(digest)
+        serial = await self._identity_serial.current()
+        self._use_serial(serial)
+        found = self._cache.get(digest)
         if found is not None and self._clock() < found.until:
             return self._enter(found.identity, address, client, counted=counted)
-        identity = await self._establish(parse_authorization(header, address), (digest, address))
+        identity = await self._verify(parse_authorization(header, address), (digest, address))
         identity = self._enter(identity, address, client, counted=counted)
-        self._remember(digest, identity, serial)
+        self._put(digest, identity, serial)
         return identity
 
     async def login(self, username: str, secret: str, address: str, client: str = "") -> Identity:
         """
-        The identity behind a name and a password (or access token) that came in a form.
+        The identity for a name and a password or access token from a form.
 
         :raises AuthenticationFailed, TooManyAttempts: see ``authenticate``
         """
         credentials = named_secret(username, secret, address)
         digest = self._digest(f"{username}\0{secret}".encode())
-        return self._enter(await self._establish(credentials, (digest, address)), address, client)
+        return self._enter(await self._verify(credentials, (digest, address)), address, client)
 
-    async def _establish(self, credentials: Credentials, flight: tuple[bytes, str]) -> Identity:
+    async def _verify(self, credentials: Credentials, flight: tuple[bytes, str]) -> Identity:
         if not isinstance(credentials, PasswordCredentials):
-            return await self._ask(credentials)
-        return await self._flight.run(flight, lambda: self._ask(credentials))
+            return await self._log_in(credentials)
+        return await self._flight.run(flight, lambda: self._log_in(credentials))
 
-    async def _ask(self, credentials: Credentials) -> Identity:
+    async def _log_in(self, credentials: Credentials) -> Identity:
         try:
             _, identity, _ = await self._portal.login(credentials, None, IIdentity)
         except LoginFailed:
@@ -144,23 +143,23 @@ class Authenticator:
             self._uses.note(identity.token_id, address, client)
         return identity
 
-    def _remember(self, digest: bytes, identity: Identity, serial: int) -> None:
-        # What was found may be older than what moved the serial while the password was checked. A move that is not
-        # noticed yet does no harm: the memory is emptied when it is, before anything is recalled from it.
+    def _put(self, digest: bytes, identity: Identity, serial: int) -> None:
+        # If the serial moved during the verification, the result may be outdated. A move that is not detected yet is
+        # harmless: the cache is cleared when it is detected, before anything is read from it.
         if self._serial != serial:
             return
-        until = self._clock() + REMEMBERED_S
+        until = self._clock() + CACHED_S
         limits = identity.limits
         if limits is not None and limits.expires_at is not None:
             until = min(until, limits.expires_at.timestamp())
-        while len(self._remembered) >= REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
-        self._remembered[digest] = _Remembered(identity, until)
+        while len(self._cache) >= MOST_CACHED:
+            del self._cache[next(iter(self._cache))]
+        self._cache[digest] = _CacheEntry(identity, until)
 
-    def _be_of(self, serial: int) -> None:
-        """Forget what is remembered of another serial."""
+    def _use_serial(self, serial: int) -> None:
+        """Clear the cache if it is of another serial."""
         if serial != self._serial:
-            self._remembered.clear()
+            self._cache.clear()
             self._serial = serial
 
     def _digest(self, header: bytes) -> bytes:

@@ -1,8 +1,8 @@
 """
-Credentials to identities: one twisted.cred checker for each kind.
+The twisted.cred checkers, one for each kind of credentials.
 
-A checker's avatar id is the established identity. Every refusal looks the same, and a password for a name that does
-not exist takes as long as a wrong one.
+A checker's avatar id is the identity. All refusals look the same, and a password for an unknown name takes as long as a
+wrong password.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from .throttle import Throttle
 
 log = Logger()
 
-LOGIN_NOTED_S = 3600  # seconds between two writes of one user's last login
+LOGIN_RECORDED_S = 3600  # seconds between two writes of one user's last login
 
 
 def identity_of(user: User, *, via: str, token: Token | None = None) -> Identity:
-    """The identity of a user who was established by these means."""
+    """The identity of a user; ``via`` is the means of authentication."""
     return Identity(
         user_id=user.id,
         username=user.username,
@@ -63,7 +63,7 @@ def identity_of(user: User, *, via: str, token: Token | None = None) -> Identity
 
 @implementer(ICredentialsChecker)
 class PasswordChecker:
-    """User name and password, throttled."""
+    """User name and password, with a rate limit."""
 
     credentialInterfaces = (IPasswordCredentials,)
 
@@ -86,7 +86,7 @@ class PasswordChecker:
 
     async def _check(self, credentials: Any) -> Identity:
         account, address = name_key(credentials.username), credentials.address
-        await self._throttle.admit(account, address)  # before queueing, and again when the turn has come
+        await self._throttle.admit(account, address)  # before queueing; ``begin`` checks again
         user, stored = await self._catalog.look(_read_account, credentials.username)
         verdict = await self._passwords.verify(
             stored,
@@ -95,21 +95,21 @@ class PasswordChecker:
             begin=partial(self._throttle.begin, account, address),
         )
         if user is None or not verdict.correct:
-            # an unknown name stays out of the log: people type passwords into the wrong field
+            # do not log an unknown name: people type passwords into the wrong field
             known = user.username if user else "an unknown user"
             log.info("wrong password for {user} from {address}", user=known, address=address)
             raise UnauthorizedLogin
         self._throttle.succeeded(account, address)
-        await self._note_login(user, stored, verdict)
+        await self._record_login(user, stored, verdict)
         return identity_of(user, via="password")
 
-    async def _note_login(self, user: User, stored: str, verdict: Verdict) -> None:
+    async def _record_login(self, user: User, stored: str, verdict: Verdict) -> None:
         now = self._clock()
-        recent = user.last_login_at is not None and now - user.last_login_at.timestamp() < LOGIN_NOTED_S
+        recent = user.last_login_at is not None and now - user.last_login_at.timestamp() < LOGIN_RECORDED_S
         if recent and verdict.rehashed is None:
             return
         rehashed = None if verdict.rehashed is None else (stored, verdict.rehashed)
-        # a full disk must not keep people from reading; the next login is noted instead
+        # a full disk must not prevent logins; a later login is recorded instead
         with suppress(StorageFull, StorageFailed):
             await self._catalog.write(record_login, user.id, now_ms=int(now * 1000), rehashed=rehashed)
 
@@ -119,8 +119,8 @@ class TokenChecker:
     """
     Access tokens.
 
-    They are not throttled: nobody guesses 238 bits, and a build with a stale token must not lock out the people who
-    share its address.
+    There is no rate limit: 238 bits cannot be guessed, and a build with an old token must not lock out users with the
+    same address.
     """
 
     credentialInterfaces = (ITokenCredentials,)
@@ -145,7 +145,7 @@ class TokenChecker:
 
 @implementer(ICredentialsChecker)
 class SignedChecker:
-    """Bearer tokens of the token service, against what is true now."""
+    """Bearer tokens of the token service, checked against the current state of user and access token."""
 
     credentialInterfaces = (ISignedCredentials,)
 
@@ -155,7 +155,7 @@ class SignedChecker:
         self._clock = clock
 
     def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The identity, narrowed to what was granted. Fails with C{UnauthorizedLogin}."""
+        """The identity, limited to what was granted. Fails with C{UnauthorizedLogin}."""
         return Deferred.fromCoroutine(self._check(credentials))
 
     async def _check(self, credentials: Any) -> Identity:
@@ -177,25 +177,25 @@ class SignedChecker:
 
 
 def _read_account(r: Reader, username: str) -> tuple[User | None, str]:
-    """A user with what their password is held against."""
+    """A user and the stored password hash; both may be missing."""
     user = find_user_by_name(r, username)
-    # an inactive account is no account here: its password must not be told right by how guesses are counted
+    # an inactive user has no hash here: the rate limit must not reveal whether the password is right
     return user, password_hash(r, user.id) if user and user.active else ""
 
 
 def _read_token(r: Reader, hash: bytes, username: str) -> tuple[Token, User] | None:
-    """A token with its owner; None where there is none, or where it came with another user's name."""
+    """A token with its owner; None if there is none, or if it came with another user's name."""
     token = find_token_by_hash(r, hash)
     owner = None if token is None else find_user(r, token.user_id)
     if token is None or owner is None:
         return None
     if username and name_key(username) != owner.key and find_user_by_name(r, username) is not None:
-        return None  # a free-form name is fine, another user's is a mistake that would hide who acts
+        return None  # any other text is allowed, but another user's name would hide who acts
     return token, owner
 
 
 def _read_bearer(r: Reader, user_uid: str, token_id: int | None) -> tuple[User | None, Token | None]:
-    """The user of a bearer token, and the access token that it was got with, if any."""
+    """The user of a bearer token, and the access token behind it, if any."""
     return find_user_by_uid(r, user_uid), None if token_id is None else find_token(r, token_id)
 
 

@@ -1,14 +1,14 @@
 """
-The one permission check: the rules applied to what the catalog says, remembered until that changes.
+The one permission check: applies the rules to the catalog's data and caches the decisions.
 
 ===============  ====================================================================================================
-method           answers
+method           result
 ===============  ====================================================================================================
-``..._now``      from memory of the current identity serial, or from a catalog that answers at once; None when neither
-                 can tell
-the same name    always: it awaits the catalog where memory cannot tell
+``..._now``      from the cache of the current identity serial, or from a catalog that answers at once; None if
+                 neither has it
+same name        always a result: it awaits the catalog if the cache does not have it
 without it
-``may_each``     many questions about one identity, with one query for all that memory cannot tell
+``may_each``     many questions about one identity, with one query for all that are not cached
 ===============  ====================================================================================================
 """
 
@@ -34,8 +34,8 @@ from .delegation import NEWCOMER, check_delegation
 from .ownership import ownership
 from .rules import NO_REPOSITORY, Decision, Standing, decide, has_any_right, read_standing
 
-REMEMBERED = 50_000  # decisions; some 15 MB
-LONGEST_REMEMBERED = 512  # characters of a package; no format takes longer ones, and anybody can ask for them
+MOST_CACHED = 50_000  # decisions; about 15 MB
+LONGEST_CACHED = 512  # characters of a package name; no format allows longer ones, but anybody can request them
 
 _NOBODY = Standing(user=None)
 _VERBS = {
@@ -49,18 +49,18 @@ _VERBS = {
 
 _EXPIRED = Decision(allowed=False, reason="the token has expired")
 
-Question = tuple[Action, Repository, str | None]  # may the identity do this, with this package if any?
+Question = tuple[Action, Repository, str | None]  # action, repository, and package if any
 
-_Key = tuple[int, int, Action | None, str | None]  # no action: whether the repository is known
+_Key = tuple[int, int, Action | None, str | None]  # without action: whether the identity may know of the repository
 
 
 class _OwnerUnread(Exception):  # noqa: N818 - says what happened
-    """The rules need the project that owns the package, which only the catalog knows."""
+    """The rules need the project that owns the package, which must be read from the catalog."""
 
 
 @frozen
-class _Remembered:
-    """A decision, with the objects whose ``id`` is its key: while they are held, no others can have those."""
+class _CacheEntry:
+    """A decision with the objects whose ``id`` is its key; holding them ensures that the ids are not reused."""
 
     identity: Identity
     repository: Repository
@@ -70,25 +70,24 @@ class _Remembered:
 @implementer(IAuthorizer)
 class Authorizer:
     """
-    What an identity may do.
+    Decides what an identity may do.
 
-    ``anonymous`` is the server's switch for reading without credentials. A new configuration of a repository comes as
-    a new value, so decisions need only be forgotten when the identity serial moves. ``clock`` tells seconds since
-    the epoch.
+    ``anonymous`` is the server's setting for reading without credentials. A changed repository is a new object, so the
+    cache only needs to be cleared when the identity serial moves. ``clock`` returns seconds since the epoch.
     """
 
     def __init__(self, catalog: ICatalog, *, anonymous: bool = True, clock: Callable[[], float] = time.time) -> None:
         self._catalog = catalog
         self._anonymous = anonymous
         self._clock = clock
-        self._watch = IdentitySerial(catalog)
-        self._serial: int | None = None  # of what is remembered
+        self._identity_serial = IdentitySerial(catalog)
+        self._serial: int | None = None  # of the cache
         self._standings: dict[int, Standing] = {}
-        self._decisions: dict[_Key, _Remembered] = {}
+        self._decisions: dict[_Key, _CacheEntry] = {}
 
     @property
     def anonymous(self) -> bool:
-        """Whether anybody may read without credentials at all."""
+        """Whether reading without credentials is possible at all."""
         return self._anonymous
 
     @anonymous.setter
@@ -99,26 +98,26 @@ class Authorizer:
     def may_now(
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> bool | None:
-        """The answer of ``may`` if it is known at once, else None."""
+        """The result of ``may`` if it is known without waiting, else None."""
         decision = self._decide_now(identity, (action, repository, package))
         return None if decision is None else decision.allowed
 
     async def may(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
         """
-        Whether the identity may do this now; ``package`` (its key) narrows to one package.
+        Whether the identity may do this now; ``package`` (a key) restricts the question to one package.
 
-        Without a package, writing and deleting are asked in advance, for whatever package it will be: ask again when
-        the name is known. Every other action is then about the repository as a whole. Whether the repository is
-        active is not asked here.
+        Without a package, writing and deleting are allowed if they are for any package: ask again when the name is
+        known. All other actions then concern the repository as a whole. It does not check whether the repository is
+        active.
         """
         return (await self._decide_one(identity, (action, repository, package))).allowed
 
     async def may_each(self, identity: Identity, questions: Sequence[Question]) -> list[bool]:
-        """The answers of ``may`` to many questions, in their order; the catalog is asked once at most."""
+        """The results of ``may`` for many questions, in order, with at most one query."""
         return [each.allowed for each in await self._decide(identity, questions)]
 
     def knows_now(self, identity: Identity, repository: Repository) -> bool | None:
-        """The answer of ``knows`` if it is known at once, else None."""
+        """The result of ``knows`` if it is known without waiting, else None."""
         readable = self.may_now(ANONYMOUS, Action.READ, repository)
         if readable is not False:
             return readable
@@ -128,14 +127,14 @@ class Authorizer:
         if found is not None:
             return found.decision.allowed
         known = self._catalog.peek(_read_known, identity, repository)
-        return None if known is NOT_NOW else self._keep_known(identity, repository, known)
+        return None if known is NOT_NOW else self._cache_known(identity, repository, known)
 
     async def knows(self, identity: Identity, repository: Repository) -> bool:
         """
-        Whether the identity may know that there is such a repository.
+        Whether the identity may know that the repository exists.
 
-        That is who may do anything there, were it with one package; of a bearer token the owner counts, who can get
-        another one. What is readable for everybody, everybody knows of.
+        True if it may do anything there, if only with one package, or if everybody may read it. For a bearer token the
+        rights of its owner count, who could request another token.
         """
         known = self.knows_now(identity, repository)
         if known is not None:
@@ -149,23 +148,23 @@ class Authorizer:
             return found.decision.allowed
         serial = self._serial
         known = await self._catalog.look(_read_known, identity, repository)
-        return self._keep_known(identity, repository, known) if serial == self._serial else known
+        return self._cache_known(identity, repository, known) if serial == self._serial else known
 
     async def may_see(self, identity: Identity, repository: Repository) -> bool:
-        """Whether the repository appears in lists; a hidden one only for those who may change its settings."""
-        return await self.may(identity, *_seeing(repository))
+        """Whether the repository appears in lists; a hidden one only if the identity may change its settings."""
+        return await self.may(identity, *_visibility_check(repository))
 
     async def visible(self, identity: Identity, repositories: Sequence[Repository]) -> list[Repository]:
         """Those of the repositories for which ``may_see`` holds."""
-        seen = await self.may_each(identity, [(*_seeing(each), None) for each in repositories])
+        seen = await self.may_each(identity, [(*_visibility_check(each), None) for each in repositories])
         return [each for each, sees in zip(repositories, seen, strict=True) if sees]
 
     async def may_use(self, identity: Identity, scope: str) -> bool:
         """
-        Whether the identity may use a part of the server beyond repositories; ``scope`` is one of ``SERVER_SCOPES``.
+        Whether the identity may use a part of the server outside repositories; ``scope`` is one of ``SERVER_SCOPES``.
 
-        A token must have the scope, and its owner the flag: admin for all, user manager for ``users``, system manager
-        for ``system`` and ``metrics``, and nothing for ``api:read`` and ``api:write``, which concern themselves.
+        A token needs the scope, and its owner the flag: admin for all, user manager for ``users``, system manager for
+        ``system`` and ``metrics``, none for ``api:read`` and ``api:write``, which are about the own account.
         """
         limits = identity.limits
         if limits is not None and not (scope in limits.scopes and self._in_force(identity)):
@@ -186,18 +185,18 @@ class Authorizer:
     async def explain(
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> str:
-        """A sentence for the person who was refused: who, what, and the rule that decided."""
+        """The sentence of a refusal: who, what, and the rule that decided."""
         reason = (await self._decide_one(identity, (action, repository, package))).reason
         who = repr(identity.username) if identity.username else "an anonymous caller"
         what = f"{package!r} in {repository.path}" if package else repository.path
         return f"{who} may not {_VERBS[action]} {what}: {reason}"
 
     async def owning_project(self, repository: Repository, package: str) -> Project | None:
-        """The project that owns a package, existing or not, or None."""
+        """The project that owns a package name, or None; the package need not exist."""
         return await self._catalog.look(_read_owner, repository, package)
 
     async def is_project_member(self, identity: Identity, repository: Repository, package: str) -> bool:
-        """Whether the identity is developer or more in the project that owns the package; admins always are."""
+        """Whether the identity has the role developer or above in the project that owns the package, or is an admin."""
         standing = await self._standing(identity)
         return _is_admin(standing) or _is_developer(standing, await self.owning_project(repository, package))
 
@@ -205,11 +204,11 @@ class Authorizer:
         self, identity: Identity, repository: Repository, package: str, *, auto_create: bool = False
     ) -> bool:
         """
-        Let pass whom ``must_be_project_member`` lets push; whether ``claim_package`` must then run, for nobody owns it.
+        Check the rule ``must_be_project_member``. Returns True if ``claim_package`` must run, for want of an owner.
 
-        ``auto_create`` is the setting ``auto_create_projects``: a package without owner becomes its first pusher's.
+        ``auto_create`` is the setting ``auto_create_projects``: a package without owner gets its first pusher as owner.
 
-        :raises Forbidden: naming the project whose member one must be, or that there is none
+        :raises Forbidden: with the project that the caller must be a member of, or that there is none
         """
         standing = await self._standing(identity)
         if _is_admin(standing):
@@ -239,11 +238,11 @@ class Authorizer:
         default_actions: frozenset[Action] | None = None,
     ) -> None:
         """
-        Let a user be given other grants or default actions (None: as they are) by whoever holds what this adds.
+        Check that ``giver`` may set other grants or default actions (None: unchanged) of a user.
 
-        Without a ``user`` it is about one that is to be added. ``repositories`` are all that there are.
+        ``user`` None means a new user. ``repositories`` are all repositories.
 
-        :raises Forbidden: naming a repository and the actions that the giver does not hold there
+        :raises Forbidden: with a repository and the actions that the giver does not hold there
         """
         before = Standing(user=NEWCOMER) if user is None else await self._catalog.look(read_standing, user.id)
         after = before
@@ -262,23 +261,23 @@ class Authorizer:
     def _knows_nothing(self, identity: Identity, repository: Repository) -> bool:
         return identity.anonymous or repository.id == NO_REPOSITORY or not self._in_force(identity)
 
-    # Decisions. What the catalog answers is remembered only if the memory is still of the serial from before the
-    # question: it may be older than what moved the serial meanwhile.
+    # A reply of the catalog is cached only if the cache still has the serial from before the query: otherwise it may
+    # be older than the change that moved the serial.
 
     def _decide_now(self, identity: Identity, question: Question) -> Decision | None:
         if identity.limits is not None and not self._in_force(identity):
             return _EXPIRED
-        serial = self._watch.now()
+        serial = self._identity_serial.now()
         if serial is None:
             return None
-        self._be_of(serial)
+        self._use_serial(serial)
         decision = self._recall(identity, question)
         if decision is None:
-            standing = self._remembered_standing(identity)
+            standing = self._cached_standing(identity)
             found = self._catalog.peek(_read_decisions, identity, (question,), standing, self._anonymous)
             if found is NOT_NOW:
                 return None
-            self._remember(identity, (question,), *found)
+            self._cache_decisions(identity, (question,), *found)
             [decision] = found[1]
         return decision
 
@@ -289,65 +288,65 @@ class Authorizer:
     async def _decide(self, identity: Identity, questions: Sequence[Question]) -> list[Decision]:
         if not self._in_force(identity):
             return [_EXPIRED] * len(questions)
-        self._be_of(await self._watch.current())
+        self._use_serial(await self._identity_serial.current())
         recalled = [self._recall(identity, each) for each in questions]
         missing = [each for each, found in zip(questions, recalled, strict=True) if found is None]
         if not missing:
             return [each for each in recalled if each is not None]
         serial = self._serial
         standing, decisions = await self._catalog.look(
-            _read_decisions, identity, missing, self._remembered_standing(identity), self._anonymous
+            _read_decisions, identity, missing, self._cached_standing(identity), self._anonymous
         )
         if serial == self._serial:
-            self._remember(identity, missing, standing, decisions)
+            self._cache_decisions(identity, missing, standing, decisions)
         asked = iter(decisions)
         return [each or next(asked) for each in recalled]
 
     def _recall(self, identity: Identity, question: Question) -> Decision | None:
-        """The decision from memory, as far as that says what the rules need; None where it does not."""
+        """The decision, if the cache has it or has what the rules need; else None."""
         action, repository, package = question
         found = self._decisions.get((id(identity), id(repository), action, package))
         if found is not None:
             return found.decision
-        standing = self._remembered_standing(identity)
+        standing = self._cached_standing(identity)
         if standing is None:
             return None
         try:
             decision = _apply(standing, identity, question, _raise_unread, anonymous=self._anonymous)
         except _OwnerUnread:
             return None
-        self._keep(identity, question, decision)
+        self._cache_decision(identity, question, decision)
         return decision
 
-    def _remember(
+    def _cache_decisions(
         self, identity: Identity, questions: Sequence[Question], standing: Standing, decisions: Sequence[Decision]
     ) -> None:
         if identity.user_id is not None:
             self._standings[identity.user_id] = standing
         for question, decision in zip(questions, decisions, strict=True):
-            self._keep(identity, question, decision)
+            self._cache_decision(identity, question, decision)
 
-    def _keep(self, identity: Identity, question: Question, decision: Decision) -> None:
+    def _cache_decision(self, identity: Identity, question: Question, decision: Decision) -> None:
         action, repository, package = question
-        if repository.id != NO_REPOSITORY and len(package or "") <= LONGEST_REMEMBERED:  # else it was made up
+        if repository.id != NO_REPOSITORY and len(package or "") <= LONGEST_CACHED:  # else it cannot exist
             self._put((id(identity), id(repository), action, package), identity, repository, decision)
 
-    def _keep_known(self, identity: Identity, repository: Repository, known: bool) -> bool:
+    def _cache_known(self, identity: Identity, repository: Repository, known: bool) -> bool:
         self._put((id(identity), id(repository), None, None), identity, repository, Decision(allowed=known, reason=""))
         return known
 
     def _put(self, key: _Key, identity: Identity, repository: Repository, decision: Decision) -> None:
-        if len(self._decisions) >= REMEMBERED:
+        if len(self._decisions) >= MOST_CACHED:
             self._decisions.clear()
-        self._decisions[key] = _Remembered(identity, repository, decision)
+        self._decisions[key] = _CacheEntry(identity, repository, decision)
 
-    def _remembered_standing(self, identity: Identity) -> Standing | None:
+    def _cached_standing(self, identity: Identity) -> Standing | None:
         return _NOBODY if identity.user_id is None else self._standings.get(identity.user_id)
 
     async def _standing(self, identity: Identity) -> Standing:
         if identity.user_id is None:
             return _NOBODY
-        self._be_of(await self._watch.current())
+        self._use_serial(await self._identity_serial.current())
         standing = self._standings.get(identity.user_id)
         if standing is None:
             serial = self._serial
@@ -356,8 +355,8 @@ class Authorizer:
                 self._standings[identity.user_id] = standing
         return standing
 
-    def _be_of(self, serial: int) -> None:
-        """Forget what is remembered of another serial."""
+    def _use_serial(self, serial: int) -> None:
+        """Clear the cache if it is of another serial."""
         if serial != self._serial:
             self._standings.clear()
             self._decisions.clear()
@@ -388,8 +387,8 @@ def _raise_unread(_repository: Repository, _package: str) -> Project | None:
     raise _OwnerUnread
 
 
-def _seeing(repository: Repository) -> tuple[Action, Repository]:
-    """What one must be allowed to do in a repository to see it in lists."""
+def _visibility_check(repository: Repository) -> tuple[Action, Repository]:
+    """The action that makes a repository appear in lists."""
     return Action.EDIT if repository.visibility is Visibility.HIDDEN else Action.READ, repository
 
 
@@ -409,7 +408,7 @@ def _read_decisions(
     standing: Standing | None,
     anonymous: bool,
 ) -> tuple[Standing, list[Decision]]:
-    """The standing of an identity's user, which is read unless it is known, and the decisions about the questions."""
+    """The standing of the identity's user (read if it is None) and the decisions."""
     if standing is None:
         standing = _NOBODY if identity.user_id is None else read_standing(r, identity.user_id)
     owner = partial(_read_owner, r)
@@ -434,11 +433,11 @@ def _read_bound_projects(r: Reader, repository_id: int) -> frozenset[int]:
 
 def claim_package(tx: Transaction, repository: Repository, package: str, owner: Identity, *, now_ms: int) -> Project:
     """
-    The project that owns a package from now on, with its first pusher as owner when it is new.
+    Bind a package to a project, which is created with the first pusher as owner. Returns the project.
 
-    Runs in the transaction that publishes, so that of two first pushers one wins.
+    It runs in the transaction of the publish, so that one of two concurrent first pushers wins.
 
-    :raises Forbidden: somebody else claimed it a moment ago
+    :raises Forbidden: another pusher claimed it meanwhile
     """
     rule = ownership(repository, package)
     assert owner.user_id is not None

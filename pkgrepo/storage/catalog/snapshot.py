@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 class Snapshot(Generic[T]):
     """
-    What ``read`` gives, as of the last refresh.
+    The result of the query ``read``, as of the last refresh.
 
-    ``read`` is a query that gets the value before it, which it may give back when nothing of it has changed. ``value``
-    is ``initial`` until the first refresh. When several ask for a refresh after one commit, the catalog is asked once.
+    ``read`` gets the previous value and may return it if nothing has changed. ``value`` is ``initial`` until the first
+    refresh. Concurrent refreshes after one commit share one query.
     """
 
     def __init__(self, catalog: ICatalog, read: Callable[[Reader, T], T], initial: T) -> None:
@@ -24,16 +24,12 @@ class Snapshot(Generic[T]):
         self._catalog = catalog
         self._read = read
         self._generation: int | None = None
-        self._begun = 0  # refreshes, in the order in which they asked
-        self._newest = 0  # the number of the refresh that the value is of
+        self._begun = 0  # number of refreshes started
+        self._newest = 0  # number of the refresh that gave the value
         self._flight: SingleFlight[int, None] = SingleFlight()
 
     def refresh_now(self) -> bool:
-        """
-        Whether the value is of the current generation.
-
-        It is read again if the catalog can do that at once; else ``refresh`` has to be awaited.
-        """
+        """Refresh the value without waiting. Returns False if the catalog cannot: await ``refresh`` then."""
         generation = self._catalog.generation()
         if generation == self._generation:
             return True
@@ -46,9 +42,9 @@ class Snapshot(Generic[T]):
 
     async def refresh(self) -> None:
         """
-        Make the value one that was current at some time after this was called.
+        Refresh the value to one that was current at some time after this call.
 
-        The generation may have moved on since then, so that ``refresh_now`` may be false again right afterwards.
+        The generation may move meanwhile, so that ``refresh_now`` may return False right afterwards.
         """
         if not self.refresh_now():
             generation = self._catalog.generation()
@@ -60,6 +56,6 @@ class Snapshot(Generic[T]):
         self._take(number, generation, await self._catalog.look(self._read, self.value))
 
     def _take(self, number: int, generation: int, value: T) -> None:
-        # Replies may overtake each other: an older one must not replace a newer one.
+        # Replies may arrive out of order: an older one must not replace a newer one.
         if number > self._newest:
             self.value, self._generation, self._newest = value, generation, number

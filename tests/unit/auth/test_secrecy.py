@@ -58,7 +58,7 @@ async def test_no_value_shows_a_secret(scene):
         scene.bearer.read(issued.text),
         scene.bearer._keys,
         scene.authenticator,
-        scene.authenticator._remembered,
+        scene.authenticator._cache,
         scene.throttle,
         scene.passwords,
         scene.uses._pending,

@@ -413,7 +413,7 @@ async def test_a_full_disk_keeps_nobody_from_logging_in(scene, monkeypatch):
 
 @pytest_twisted.ensureDeferred
 async def test_memory_of_headers_is_bounded_and_drops_the_oldest(scene, monkeypatch):
-    monkeypatch.setattr(module, "REMEMBERED", 3)
+    monkeypatch.setattr(module, "MOST_CACHED", 3)
     user = scene.user("alice")
     headers = [b"Bearer " + scene.token(user)[0].encode() for _ in range(4)]
     for header in headers:

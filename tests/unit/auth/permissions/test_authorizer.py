@@ -143,7 +143,7 @@ def test_decisions_about_names_that_no_package_has_are_not_remembered(scene, ali
 
 
 def test_memory_of_decisions_is_bounded(scene, alice, monkeypatch):
-    monkeypatch.setattr(module, "REMEMBERED", 10)
+    monkeypatch.setattr(module, "MOST_CACHED", 10)
     repository = scene.repository()
     for count in range(50):
         now(scene.authorizer.may(alice, READ, repository, f"p{count}"))
