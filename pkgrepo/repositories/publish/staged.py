@@ -118,18 +118,20 @@ class Staged:
         """Hand over blobs to the caller, who must commit or delete them."""
         self._locators = [each for each in self._locators if each not in locators]
         uploads = {each: upload for each in locators if (upload := self._sealed.pop(each, None)) is not None}
-        hastened = {each: under_way for each in locators if (under_way := self._committing.pop(each, None)) is not None}
-        waiting = [upload for each, upload in uploads.items() if each not in hastened]
-        return Claim(self._store, locators, waiting, list(hastened.values()))
+        committing = {
+            each: under_way for each in locators if (under_way := self._committing.pop(each, None)) is not None
+        }
+        waiting = [upload for each, upload in uploads.items() if each not in committing]
+        return Claim(self._store, locators, waiting, list(committing.values()))
 
     async def clear(self) -> None:
         """Remove all blobs that were not claimed."""
         sealed, self._sealed = self._sealed, {}
-        hastened, self._committing = self._committing, {}
+        committing, self._committing = self._committing, {}
         leaving, self._locators = self._locators, []
         for upload in sealed.values():
             await upload.abort()
-        for locator, under_way in hastened.items():
+        for locator, under_way in committing.items():
             try:
                 await under_way
             except (CancelledError, PkgrepoError):

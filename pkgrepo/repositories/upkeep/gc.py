@@ -151,11 +151,11 @@ class GarbageCollector:
                 pass
         going: Counter[str] = Counter()
         for repository in repositories:
-            await self._uploads(repository, options, report)
-            await self._images(repository, options, before_ms, report, going)
+            await self._collect_uploads(repository, options, report)
+            await self._collect_images(repository, options, before_ms, report, going)
         if not options.dry_run and report.uploads:
             await self._sweep_uploads(storage, store, report)
-        await self._blobs(storage, store, options, before_ms, report, going)
+        await self._collect_blobs(storage, store, options, before_ms, report, going)
         report.duration_ms = self._clock.now_ms() - started_ms
         return report
 
@@ -167,7 +167,7 @@ class GarbageCollector:
             if report.failures > before:
                 return
 
-    async def _uploads(self, repository: Repository, options: GcOptions, report: GcReport) -> None:
+    async def _collect_uploads(self, repository: Repository, options: GcOptions, report: GcReport) -> None:
         now_ms = self._clock.now_ms()
         before_ms = now_ms - EXPIRES_MS
         report.keep_uploads(Kept(*await self._catalog.scan(unfinished_uploads, repository.id, now_ms)))
@@ -184,7 +184,7 @@ class GarbageCollector:
         except StorageFailed as error:
             report.fail(str(error))
 
-    async def _images(
+    async def _collect_images(
         self, repository: Repository, options: GcOptions, before_ms: int, report: GcReport, going: Counter[str]
     ) -> None:
         after = ""
@@ -201,10 +201,10 @@ class GarbageCollector:
                     going.update(plan.contents)
                     going.update(plan.blobs)
                 elif plan.manifests or plan.blobs:
-                    report.manifests += await self._carry_out(repository, package, plan, before_ms, options.actor)
+                    report.manifests += await self._apply_plan(repository, package, plan, before_ms, options.actor)
             after = page[-1].key
 
-    async def _carry_out(
+    async def _apply_plan(
         self, repository: Repository, package: Package, plan: ImagePlan, before_ms: int, actor: Actor
     ) -> int:
         removed = 0
@@ -218,7 +218,7 @@ class GarbageCollector:
         self._on_change(repository)
         return removed
 
-    async def _blobs(
+    async def _collect_blobs(
         self,
         storage: Storage,
         store: IBlobStore,
@@ -273,7 +273,7 @@ def remove_manifests(
 ) -> int:
     """Remove manifests of an image that nothing but other ``doomed`` ones refers to. Returns their number."""
     removed = 0
-    if _is_gone(tx, repository, package):
+    if _was_removed(tx, repository, package):
         return 0
     for digest in digests:
         if still_doomed(tx, package.id, digest, doomed, before_ms, now_ms):
@@ -286,7 +286,7 @@ def remove_links(
     tx: Transaction, repository: Repository, package: Package, sha256s: Sequence[str], before_ms: int, now_ms: int
 ) -> None:
     """Unlink the blobs of an image that still no manifest of it refers to."""
-    if _is_gone(tx, repository, package):
+    if _was_removed(tx, repository, package):
         return
     for sha256 in sha256s:
         if loose_blob(tx, package.id, sha256, before_ms, now_ms):
@@ -304,7 +304,7 @@ def _count(gone: Sequence[BlobInfo], report: GcReport) -> None:
     report.freed += sum(info.size for info in gone)
 
 
-def _is_gone(tx: Transaction, repository: Repository, package: Package) -> bool:
+def _was_removed(tx: Transaction, repository: Repository, package: Package) -> bool:
     """Whether an image was removed meanwhile; its name or its id may belong to a new one."""
     found = packages.find_package(tx, repository.id, package.key)
     return found is None or found.id != package.id

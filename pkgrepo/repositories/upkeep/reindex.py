@@ -93,11 +93,11 @@ class Reindexer:
                 continue
             layout = layout_folder_of(store)
             if layout is not None:
-                await self._storage(storage, store, layout)
+                await self._restore_storage(storage, store, layout)
                 await self._report_unclaimed(storage, store, await self._pools.disk(read_marker, layout))
         return self._report
 
-    async def _storage(self, storage: Storage, store: IBlobStore, layout: LayoutFolder) -> None:
+    async def _restore_storage(self, storage: Storage, store: IBlobStore, layout: LayoutFolder) -> None:
         def unreadable(place: str, error: Exception) -> None:
             self._report.problems.append(f"{storage.name}: {place}: {reason_of(error)}")
 
@@ -119,14 +119,14 @@ class Reindexer:
             self._progress.step()
         for some in images.values():
             for start in range(0, len(some), BATCH):
-                await self._manifests(storage, store, layout, some[start : start + BATCH])
+                await self._restore_manifests(storage, store, layout, some[start : start + BATCH])
         for repository, sidecar in found:
             if isinstance(sidecar, ImageSidecar):
-                await self._tags(repository, sidecar)
+                await self._restore_tags(repository, sidecar)
             elif isinstance(sidecar, BurnedSidecar):
                 await self._catalog.write(restore_burned, repository, sidecar)
             else:
-                await self._package(repository, sidecar)
+                await self._restore_package(repository, sidecar)
         self._progress.end()
 
     async def _report_unclaimed(self, storage: Storage, store: IBlobStore, marker: LayoutMarker | None) -> None:
@@ -175,9 +175,9 @@ class Reindexer:
             return
         name = PurePosixPath(place).name
         if name == REPOSITORY:
-            await self._repository(storage, decode(data, RepositorySidecar, place))
+            await self._restore_repository(storage, decode(data, RepositorySidecar, place))
             return
-        repository = self._find(storage, place)
+        repository = self._repository_of(storage, place)
         if name == INDEX:
             return  # for other programs; the image's own sidecars have the same data
         if name == IMAGE:
@@ -189,15 +189,15 @@ class Reindexer:
         if name == BURNED:
             found.append((repository, decode(data, BurnedSidecar, place)))
             return
-        await self._version(repository, store, layout, decode(data, VersionSidecar, place))
+        await self._restore_version(repository, store, layout, decode(data, VersionSidecar, place))
 
-    def _find(self, storage: Storage, place: str) -> Repository:
+    def _repository_of(self, storage: Storage, place: str) -> Repository:
         repository = self._registry.find(storage.name, place.split("/", 1)[0])
         if repository is None:
             raise Invalid("its repository has no sidecar")
         return repository
 
-    async def _repository(self, storage: Storage, sidecar: RepositorySidecar) -> None:
+    async def _restore_repository(self, storage: Storage, sidecar: RepositorySidecar) -> None:
         if self._registry.find(storage.name, sidecar.name) is not None:
             return
         if sidecar.format not in self._formats:
@@ -206,7 +206,7 @@ class Reindexer:
         await self._registry.refresh()
         self._report.repositories += 1
 
-    async def _version(
+    async def _restore_version(
         self, repository: Repository, store: IBlobStore, layout: LayoutFolder, sidecar: VersionSidecar
     ) -> None:
         format_ = self._formats[repository.format]
@@ -215,7 +215,7 @@ class Reindexer:
         # One publish for each time of upload; a companion file has the time of its distribution.
         groups: dict[int, list[NewFile]] = {}
         for file in sidecar.files:
-            blob = await self._blob(store, layout, file)
+            blob = await self._find_blob(store, layout, file)
             new = NewFile(path=file.path, blob=blob, media_type=file.media_type, attrs=file.attrs)
             groups.setdefault(round(file.created_at.timestamp() * 1000), []).append(new)
         for created_ms, files in sorted(groups.items()):
@@ -249,7 +249,7 @@ class Reindexer:
                 self._clock.now_ms(),
             )
 
-    async def _manifests(
+    async def _restore_manifests(
         self, storage: Storage, store: IBlobStore, layout: LayoutFolder, places: Sequence[str]
     ) -> None:
         """Restore some manifests of one image, with their blobs."""
@@ -258,7 +258,7 @@ class Reindexer:
         for place in places:
             self._progress.step()
             try:
-                repository = self._find(storage, place)
+                repository = self._repository_of(storage, place)
                 data = await self._pools.disk(layout.read, place)
                 sidecar = decode(data or b"", ManifestSidecar, place)
             except FAILURES as error:
@@ -270,7 +270,7 @@ class Reindexer:
                 if each.digest in found:
                     continue
                 try:
-                    found[each.digest] = await self._image_blob(repository, store, layout, sidecar.image, each)
+                    found[each.digest] = await self._find_image_blob(repository, store, layout, sidecar.image, each)
                 except PkgrepoError as error:
                     problem = f"{repository.path}: {sidecar.image}: {each.digest}: {error}"
                     self._report.problems.append(problem)
@@ -279,7 +279,7 @@ class Reindexer:
                 self._catalog, repository, sidecars, found, self._clock.now_ms()
             )
 
-    async def _image_blob(
+    async def _find_image_blob(
         self,
         repository: Repository,
         store: IBlobStore,
@@ -288,9 +288,9 @@ class Reindexer:
         entry: BlobEntry | ManifestSidecar,
     ) -> BlobInfo:
         place = ImagePlaces.of(repository.name, image).bytes_of(entry.digest)
-        return await self._bytes(store, layout, place, entry.locator, entry.sha256, entry.size, {})
+        return await self._find_bytes(store, layout, place, entry.locator, entry.sha256, entry.size, {})
 
-    async def _tags(self, repository: Repository, sidecar: ImageSidecar) -> None:
+    async def _restore_tags(self, repository: Repository, sidecar: ImageSidecar) -> None:
         lost: list[str] = []
         self._report.tags += await restore_tags(
             self._catalog, repository, sidecar.key, sidecar.tags, self._clock.now_ms(), lost
@@ -299,17 +299,17 @@ class Reindexer:
             problem = f"{repository.path}: {sidecar.key}: {len(lost)} tags such as {lost[0]} have no manifest any more"
             self._report.problems.append(problem)
 
-    async def _package(self, repository: Repository, sidecar: PackageSidecar) -> None:
+    async def _restore_package(self, repository: Repository, sidecar: PackageSidecar) -> None:
         format_ = self._formats[repository.format]
         try:
             await self._catalog.write(restore_package, repository, sidecar, format_.index, self._clock.now_ms())
         except PkgrepoError as error:
             self._report.problems.append(f"{repository.path}: {sidecar.key}: {error}")
 
-    async def _blob(self, store: IBlobStore, layout: LayoutFolder, file: FileSidecar) -> BlobInfo:
-        return await self._bytes(store, layout, file.place, file.locator, file.sha256, file.size, file.digests)
+    async def _find_blob(self, store: IBlobStore, layout: LayoutFolder, file: FileSidecar) -> BlobInfo:
+        return await self._find_bytes(store, layout, file.place, file.locator, file.sha256, file.size, file.digests)
 
-    async def _bytes(
+    async def _find_bytes(
         self,
         store: IBlobStore,
         layout: LayoutFolder,

@@ -67,8 +67,8 @@ class Verifier:
     Hashes every blob, finds copies that no row names, and compares the readable layout with the catalog.
 
     With ``repair`` lost or damaged blobs are replaced if their bytes are found elsewhere (see L{BlobRepair}), the
-    layout is corrected, and unreferenced copies are removed. Other bad blobs are marked as suspect and
-    reported. What cannot be checked is reported too, and the check goes on.
+    layout is corrected, and unreferenced copies are removed. Other bad blobs are marked as suspect and reported. What
+    cannot be checked is reported too, and the check goes on.
     """
 
     def __init__(self, context: MaintenanceContext, *, progress: Progress, repair: bool) -> None:
