@@ -11,7 +11,7 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 
-from .json_errors import ERRORS, explain
+from .json_errors import ERRORS, describe, explain
 from .quoting import quoted
 
 T = TypeVar("T")
@@ -48,6 +48,14 @@ def decode_as(text: bytes, type_: type[T], place: Callable[[int], int] = lambda 
         where = "" if at is None else f" near byte {place(at)}"
         verdict = "is not what it should be" if isinstance(error, msgspec.ValidationError) else "is not JSON"
         raise Invalid(f"{what} {verdict}: {why}{where}") from None
+
+
+def decode_typed(text: bytes, type_: type[T], complaint: str, pointer: str = "") -> T:
+    """A JSON text as a value of ``type_``. :raises Invalid: it is not one; the reason follows ``complaint``"""
+    try:
+        return msgspec.json.decode(text, type=type_)
+    except ERRORS as error:
+        raise Invalid(f"{complaint}: {describe(text, error)}", pointer) from None
 
 
 def _count_members(value: Any) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qs
 
-import msgspec
-
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.indexing import index_project
 from pkgrepo.gateway.services import Services
@@ -14,7 +12,7 @@ from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Actor, Repository, VersionState
 from pkgrepo.repositories.publish import package_changes
-from pkgrepo.untrusted.json_errors import ERRORS, describe
+from pkgrepo.untrusted.strict_json import decode_typed
 
 from .layout import COMPANIONS
 
@@ -95,10 +93,7 @@ async def _read(request: Request) -> dict[str, Any]:
         return {}
     if (request.header(b"content-type") or b"").startswith(b"application/x-www-form-urlencoded"):
         return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
-    try:
-        return msgspec.json.decode(body, type=dict[str, Any])
-    except ERRORS as error:
-        raise Invalid(f"the body is not a JSON object: {describe(body, error)}") from None
+    return decode_typed(body, dict[str, Any], "the body is not a JSON object")
 
 
 def _reason(value: object) -> str:

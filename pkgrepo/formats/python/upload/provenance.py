@@ -18,6 +18,7 @@ from pkgrepo.formats.python.limits import ATTESTATION_VALUES, ATTESTATIONS_SIZE,
 from pkgrepo.formats.python.names import parse_filename
 from pkgrepo.untrusted.json_errors import ERRORS, describe
 from pkgrepo.untrusted.json_limits import check_value_count
+from pkgrepo.untrusted.strict_json import decode_typed
 
 FIELD: Final = "attestations"
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
@@ -105,12 +106,10 @@ def _check(attestation: Attestation, filename: str, sha256: str) -> str:
         raise Invalid(
             f"an attestation of {filename} has a statement that cannot be read: it is not base64", FIELD
         ) from None
-    try:
-        check_value_count(data, ATTESTATION_VALUES, f"an attestation of {filename}", FIELD)
-        statement = msgspec.json.decode(data, type=Statement)
-    except ERRORS as error:
-        why = describe(data, error)
-        raise Invalid(f"an attestation of {filename} has a statement that cannot be read: {why}", FIELD) from None
+    check_value_count(data, ATTESTATION_VALUES, f"an attestation of {filename}", FIELD)
+    statement = decode_typed(
+        data, Statement, f"an attestation of {filename} has a statement that cannot be read", FIELD
+    )
     if statement.type != STATEMENT_TYPE:
         raise Invalid(f"an attestation of {filename} is not an in-toto statement, version 1", FIELD)
     if len(statement.subject) != 1:
