@@ -1,4 +1,4 @@
-"""Holding one write of a catalog back, so that others overtake it."""
+"""Delays one write of a catalog, so that other writes come first."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ class Gate:
         if self._of not in command.__qualname__:
             return await self._write(command, *args, **kwargs)
         self._catalog.write = self._write
-        reactor.callLater(0, self.arrived.callback, None)  # not from within, which would stand in its own way
+        reactor.callLater(0, self.arrived.callback, None)  # in a later turn: the test may await this call
         await self.open
         return await self._write(command, *args, **kwargs)

@@ -96,7 +96,7 @@ class Connection:
         self.channel.dataReceived(data)
 
     def take(self) -> bytes:
-        """What the server has written since the last time."""
+        """The bytes that the server has written since the last call."""
         data: bytes = self.transport.value()
         self.transport.clear()
         return data

@@ -41,7 +41,7 @@ class Server:
 
 
 def turn() -> Deferred[None]:
-    """Fires in the reactor's next turn."""
+    """A Deferred that fires in the reactor's next turn."""
     fired: Deferred[None] = Deferred()
     reactor.callLater(0, fired.callback, None)
     return fired

@@ -1,4 +1,4 @@
-"""Between a client and a server: what passes is told, and a download is cut off once."""
+"""A proxy between a client and a server that records requests, and cuts one download off."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Relay:
                 threading.Thread(target=work, daemon=True).start()
 
     def note(self, raw: bytes) -> int | None:
-        """Note a request; how many bytes may still come for it, if it is the one to be cut off."""
+        """Record a request; returns how many bytes of its answer may pass, if it is the one to be cut off."""
         line, *rest = raw.decode("latin-1").split("\r\n")
         pairs = (field.partition(":") for field in rest)
         head = Head(line, {name.lower(): value.strip() for name, _, value in pairs})
@@ -84,7 +84,7 @@ class _Connection:
         self._left: int | None = None
 
     def up(self) -> None:
-        """From the client to the server, head by head."""
+        """Forward the client's bytes, head by head."""
         pending = b""
         with suppress(OSError):
             while data := self._client.recv(CHUNK):
@@ -98,7 +98,7 @@ class _Connection:
         self._close()
 
     def down(self) -> None:
-        """From the server to the client, as far as it may go."""
+        """Forward the server's bytes, up to the cut."""
         with suppress(OSError):
             while data := self._server.recv(CHUNK):
                 if self._left is not None:

@@ -1,4 +1,4 @@
-"""HTTP as it is on the wire: paths are sent as they are written, nothing is followed, retried or decoded."""
+"""A plain HTTP client: paths are sent unchanged, and nothing is redirected, retried or decoded."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Wire:
         self._auth = auth
 
     def as_user(self, *auth: str) -> Wire:
-        """The same place for somebody else, or for nobody."""
+        """The same base address with other credentials, or none."""
         return Wire(self.url, (auth[0], auth[1]) if auth else None)
 
     def below(self, path: str) -> Wire:
-        """A place further down."""
+        """A base address below this one."""
         return Wire(f"{self.url}/{path}", self._auth)
 
     def ask(

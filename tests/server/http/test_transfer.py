@@ -209,7 +209,7 @@ async def test_error_while_reading_cuts_the_connection(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_reader_that_takes_nothing_is_cut_off(tmp_path: Path, file: str) -> None:
+async def test_client_that_reads_nothing_is_aborted(tmp_path: Path, file: str) -> None:
     files = Files(file)
     with open(file, "ab") as grown:
         grown.truncate(200_000_000)  # more than the kernel buffers

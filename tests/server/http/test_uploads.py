@@ -93,7 +93,7 @@ def curl(*arguments: str) -> str:
 
 @needs_curl
 @pytest_twisted.ensureDeferred
-async def test_curl_waits_for_the_invitation_and_uploads(server: Server) -> None:
+async def test_curl_waits_for_100_continue_and_uploads(server: Server) -> None:
     for fields in (WAITING, ["-H", "Expect:"]):
         assert await blocking(curl, *fields, "-T", "-", server.url) == DIGEST_OF_20_MIB
 

@@ -194,7 +194,7 @@ def test_reader_of_a_body_is_told_when_the_client_leaves() -> None:
 # 100 Continue
 
 
-def test_invitation_is_sent_with_the_first_read() -> None:
+def test_100_continue_is_sent_with_the_first_read() -> None:
     connection = Connection(gate := Gate())
     connection.send(put(5, EXPECT))
     assert connection.take() == b""
@@ -209,7 +209,7 @@ def test_invitation_is_sent_with_the_first_read() -> None:
     assert "connection" not in answer.headers
 
 
-def test_refused_upload_reads_no_body_and_sends_no_invitation() -> None:
+def test_refused_upload_reads_no_body_and_sends_no_100_continue() -> None:
     connection = Connection(refuse)
     connection.send(put(5_000_000, EXPECT))
     answer = connection.answer()
@@ -221,7 +221,7 @@ def test_refused_upload_reads_no_body_and_sends_no_invitation() -> None:
     assert connection.closed
 
 
-def test_too_long_body_is_refused_without_an_invitation() -> None:
+def test_too_long_body_is_refused_without_100_continue() -> None:
     async def read(request: Request) -> Answer:
         return Answer(body=await request.body.read_all(10))
 
@@ -230,7 +230,7 @@ def test_too_long_body_is_refused_without_an_invitation() -> None:
     assert connection.answer().status == 413
 
 
-def test_old_client_gets_no_invitation() -> None:
+def test_http_1_0_client_gets_no_100_continue() -> None:
     connection = Connection(echo)
     connection.send(b"PUT / HTTP/1.0\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello")
     assert connection.answer().body == b"hello"
@@ -266,7 +266,7 @@ def test_rest_of_a_chunked_body_is_read_and_the_connection_closed() -> None:
     assert connection.closed
 
 
-def test_nonsense_in_the_rest_of_a_chunked_body_closes() -> None:
+def test_malformed_rest_of_a_chunked_body_closes_the_connection() -> None:
     connection = Connection(refuse)
     connection.send(CHUNKED)
     assert connection.answer().status == 401
@@ -282,7 +282,7 @@ def test_rest_of_a_body_is_read_up_to_a_limit() -> None:
     assert connection.closed
 
 
-def test_rest_of_a_body_is_waited_for_up_to_a_limit() -> None:
+def test_rest_of_a_body_has_an_idle_timeout() -> None:
     connection = Connection(refuse)
     connection.send(put(1_000_000))
     for _ in range(9):
@@ -294,7 +294,7 @@ def test_rest_of_a_body_is_waited_for_up_to_a_limit() -> None:
     assert connection.closed
 
 
-def test_rest_of_a_body_is_waited_for_also_when_the_refusal_comes_just_before_a_look() -> None:
+def test_idle_timeout_of_a_rest_also_runs_when_the_refusal_comes_just_before_a_check() -> None:
     connection = Connection(gate := Gate())
     connection.send(put(1_000_000) + b"x" * HIGH_WATER)
     connection.clock.advance(0.99)
@@ -306,7 +306,7 @@ def test_rest_of_a_body_is_waited_for_also_when_the_refusal_comes_just_before_a_
     assert connection.closed
 
 
-def test_handler_that_reads_on_after_its_answer_is_told_so() -> None:
+def test_handler_that_reads_on_after_its_answer_gets_an_error() -> None:
     connection = Connection(refuse)
     seen: list[Request] = []
 
@@ -355,7 +355,7 @@ def test_client_that_pipelines_too_much_is_paused() -> None:
     assert connection.reading
 
 
-def test_nothing_is_begun_while_answers_pile_up_unread() -> None:
+def test_no_request_is_begun_while_the_client_does_not_read_answers() -> None:
     connection = Connection(path)
     connection.channel.pauseProducing()
     connection.send(GET)
@@ -393,7 +393,7 @@ def test_client_that_leaves_cancels_the_handler() -> None:
 # Time
 
 
-def test_head_that_drips_in_is_cut_off_at_its_deadline() -> None:
+def test_slow_head_is_refused_at_its_deadline() -> None:
     connection = Connection(path)
     for byte in (GET * 2)[:20]:
         connection.send(bytes([byte]))
@@ -404,14 +404,14 @@ def test_head_that_drips_in_is_cut_off_at_its_deadline() -> None:
 
 
 @pytest.mark.parametrize("hello", [b"\x16\x03\x01\x01\x2a\x01", b"\x16\x03\x01\x01\x2a\x01\x00\x00\x0a\x00"])
-def test_client_that_speaks_tls_is_told_at_once_that_nobody_else_does(hello: bytes) -> None:
+def test_tls_client_is_refused_at_once(hello: bytes) -> None:
     connection = Connection(path)
     connection.send(hello)
     answer = connection.answer()
     assert (answer.status, b"TLS" in answer.body) == (400, True)
 
 
-def test_connection_that_never_speaks_is_closed() -> None:
+def test_connection_without_a_request_is_closed() -> None:
     connection = Connection(path)
     connection.wait(19)
     assert not connection.closed
@@ -444,7 +444,7 @@ def test_deadline_of_a_second_head_runs_from_its_first_byte() -> None:
     assert len(connection.answers()) == 2
 
 
-def test_a_file_that_the_early_road_cannot_open_is_left_to_the_general_one() -> None:
+def test_a_file_that_an_early_answer_cannot_open_is_left_to_the_resource_tree() -> None:
     def early(_request: Request) -> None:
         raise RuntimeError from OSError(24, "too many open files")
 
@@ -453,7 +453,7 @@ def test_a_file_that_the_early_road_cannot_open_is_left_to_the_general_one() -> 
     assert connection.answer().status == 200
 
 
-def test_body_that_crawls_is_given_up() -> None:
+def test_slow_body_fails() -> None:
     connection = Connection(echo)
     connection.send(put(1_000_000))
     for _ in range(30):
@@ -464,7 +464,7 @@ def test_body_that_crawls_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("drip", [b"1\r\nx\r\n", b"1;" + b"y" * 200 + b"\r\nx\r\n"])
-def test_body_that_drips_in_by_tiny_chunks_is_given_up(drip: bytes) -> None:
+def test_body_of_tiny_chunks_fails(drip: bytes) -> None:
     connection = Connection(echo)
     connection.send(b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
     for _ in range(30):
@@ -474,7 +474,7 @@ def test_body_that_drips_in_by_tiny_chunks_is_given_up(drip: bytes) -> None:
     assert (answer.status, answer.headers["connection"]) == (408, "close")
 
 
-def test_body_that_is_slow_but_steady_is_waited_for() -> None:
+def test_body_at_the_least_rate_is_read() -> None:
     connection = Connection(echo)
     connection.send(put(40_000))
     for _ in range(400):
@@ -483,7 +483,7 @@ def test_body_that_is_slow_but_steady_is_waited_for() -> None:
     assert connection.answer().status == 200
 
 
-def test_body_that_stops_after_a_quick_start_is_given_up() -> None:
+def test_body_that_stops_after_a_fast_start_fails() -> None:
     connection = Connection(echo)
     connection.send(put(1_000_000) + b"x" * 500_000)
     connection.wait(60)
@@ -498,7 +498,7 @@ class SlowDisk(Gate):
         return Answer(body=b"".join([chunk async for chunk in request.body]))
 
 
-def test_client_is_not_blamed_for_a_slow_reader() -> None:
+def test_body_rate_is_not_counted_while_the_reader_is_slow() -> None:
     disk = SlowDisk()
     connection = Connection(disk)
     connection.send(put(HIGH_WATER + 10) + b"x" * HIGH_WATER)
@@ -510,7 +510,7 @@ def test_client_is_not_blamed_for_a_slow_reader() -> None:
     assert (answer.status, answer.body[-12:]) == (200, b"xx" + b"y" * 10)
 
 
-def test_client_is_blamed_for_what_it_does_after_the_reader_was_slow() -> None:
+def test_body_rate_is_counted_again_after_the_reader_was_slow() -> None:
     disk = SlowDisk()
     connection = Connection(disk)
     connection.send(put(HIGH_WATER + 10) + b"x" * HIGH_WATER)
@@ -520,7 +520,7 @@ def test_client_is_blamed_for_what_it_does_after_the_reader_was_slow() -> None:
     assert connection.answer().status == 408
 
 
-def test_client_is_not_blamed_while_it_waits_for_an_invitation() -> None:
+def test_body_rate_is_not_counted_before_100_continue() -> None:
     disk = SlowDisk()
     connection = Connection(disk)
     connection.send(put(10, EXPECT))
@@ -532,7 +532,7 @@ def test_client_is_not_blamed_while_it_waits_for_an_invitation() -> None:
     assert (interim.status, answer.status, answer.body) == (100, 200, b"y" * 10)
 
 
-def test_client_is_not_blamed_while_the_server_stands_still() -> None:
+def test_timeouts_do_not_pass_while_the_server_stands_still() -> None:
     connection = Connection(echo)
     connection.send(put(1000) + b"x")
     connection.wait(2)
@@ -543,7 +543,7 @@ def test_client_is_not_blamed_while_the_server_stands_still() -> None:
     assert connection.answer().status == 200
 
 
-def test_clients_are_blamed_again_when_the_server_is_always_late() -> None:
+def test_timeouts_pass_when_the_server_is_always_late() -> None:
     connection = Connection(path)
     connection.clock.advance(30)
     assert not connection.closed
@@ -551,7 +551,7 @@ def test_clients_are_blamed_again_when_the_server_is_always_late() -> None:
     assert connection.closed
 
 
-def test_handler_may_take_its_time() -> None:
+def test_a_slow_handler_has_no_timeout() -> None:
     connection = Connection(gate := Gate())
     connection.send(GET)
     connection.wait(1000)
@@ -559,7 +559,7 @@ def test_handler_may_take_its_time() -> None:
     assert connection.answer().status == 200
 
 
-def test_reader_that_takes_nothing_is_cut_off() -> None:
+def test_client_that_reads_nothing_is_aborted() -> None:
     connection = Connection(path)
     connection.send(GET)
     connection.channel.pauseProducing()
@@ -596,7 +596,7 @@ def test_drain_closes_an_idle_connection_soon() -> None:
     assert idle.closed
 
 
-def test_drain_cuts_what_outlives_the_deadline() -> None:
+def test_drain_aborts_connections_after_the_deadline() -> None:
     connection = Connection(Gate())
     connection.send(GET)
     connection.site.drain(30)
@@ -612,14 +612,14 @@ def test_drain_of_a_site_without_connections_is_done_at_once() -> None:
     assert connection.site.drain(30).called
 
 
-def test_no_clock_runs_for_a_site_without_connections() -> None:
+def test_no_checks_run_for_a_site_without_connections() -> None:
     connection = Connection(path)
     connection.lose()
     connection.wait(2)
     assert connection.clock.getDelayedCalls() == []
 
 
-def test_connection_whose_end_is_never_confirmed_is_cut() -> None:
+def test_connection_whose_end_is_never_confirmed_is_aborted() -> None:
     connection = Connection(path)
     connection.send(b"GET / HTTP/1.0\r\n\r\n")
     assert connection.closed

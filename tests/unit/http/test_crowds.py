@@ -1,4 +1,4 @@
-"""More connections than there may be."""
+"""More connections than the limit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Crowd:
         return [n for n, each in enumerate(self.transports) if each.disconnecting or each.disconnected]
 
 
-def test_those_that_wait_the_longest_make_room() -> None:
+def test_the_longest_idle_connections_are_closed_first() -> None:
     crowd = Crowd(2 * CLOSED_AT_ONCE)
     for _ in range(2 * CLOSED_AT_ONCE - 1):
         crowd.join()
@@ -54,7 +54,7 @@ def test_those_that_wait_the_longest_make_room() -> None:
     assert b"200 OK" in crowd.transports[-1].value()
 
 
-def test_a_request_in_hand_is_never_closed_to_make_room() -> None:
+def test_a_connection_with_a_request_is_never_closed_to_make_room() -> None:
     gates: list[Deferred[None]] = []
 
     async def wait(_request: Request) -> Answer:

@@ -1,4 +1,4 @@
-"""How answers leave: heads, bodies from memory, and the early road."""
+"""Sending of answers: heads, bodies from memory, and early answers."""
 
 from __future__ import annotations
 
@@ -371,10 +371,10 @@ def test_answer_may_close_the_connection_the_old_way() -> None:
     assert connection.closed
 
 
-# The early road
+# Early answers
 
 
-def test_early_road_sees_only_reads_without_a_body() -> None:
+def test_early_answers_are_only_asked_for_reads_without_a_body() -> None:
     seen: list[bytes] = []
 
     def early(request: Request) -> None:

@@ -1,4 +1,4 @@
-"""Large reads of bodies: when they begin and end, and that they leave time for everybody else."""
+"""Large reads of bodies: when they begin and end, and their budget per turn of the reactor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def put(length: int) -> bytes:
 
 
 class Reactor:
-    """Takes a turn when it is told to."""
+    """A reactor whose turns the test takes."""
 
     def __init__(self) -> None:
         self.calls: list[Callable[[], None]] = []
@@ -34,7 +34,7 @@ class Reactor:
 
 
 class Crowd:
-    """Connections of one site, by number."""
+    """Readers of one queue, by number."""
 
     def __init__(self, count: int) -> None:
         self.reactor = Reactor()
@@ -51,7 +51,7 @@ class Crowd:
         return [number for number, reader in enumerate(self.readers) if reader.paused]
 
 
-def test_those_beyond_a_few_wait_and_go_on_a_few_in_a_turn_in_the_order_in_which_they_came() -> None:
+def test_reads_beyond_the_budget_are_queued_and_resumed_in_order() -> None:
     crowd = Crowd(2 * LARGE_READS + 2)
     crowd.read(*range(2 * LARGE_READS + 2))
     assert crowd.waiting() == list(range(LARGE_READS, 2 * LARGE_READS + 2))
@@ -65,7 +65,7 @@ def test_those_beyond_a_few_wait_and_go_on_a_few_in_a_turn_in_the_order_in_which
     assert crowd.changed == waited + waited  # once to stop, once to go on
 
 
-def test_who_reads_again_waits_behind_those_who_wait() -> None:
+def test_a_further_read_is_queued_behind_the_others() -> None:
     crowd = Crowd(LARGE_READS + 1)
     crowd.read(*range(LARGE_READS + 1))
     crowd.read(0)
