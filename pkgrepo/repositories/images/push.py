@@ -8,7 +8,7 @@ from attrs import Factory, define, frozen
 
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import BlobInfo
-from pkgrepo.storage.catalog.images.manifests import NewManifest
+from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 
 NAMED = 10  # digests in a sentence
 
@@ -70,7 +70,7 @@ class Push:
     ``alone`` says whether the client named the image without its repository; None if the address does not tell.
     """
 
-    manifest: NewManifest
+    manifest: ManifestRecord
     blob: BlobInfo
     required: tuple[Reference, ...]
     tags: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ from pkgrepo.model import Identity
 from pkgrepo.repositories.images.manifests import put_manifest
 from pkgrepo.repositories.images.push import Expectation, Push, ReferencesMissing, TagExists
 from pkgrepo.repositories.publish.publisher import log_published
-from pkgrepo.storage.catalog.images.manifests import NewManifest
+from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 
 from .evidence import is_evidence
 
@@ -130,9 +130,9 @@ def _wanted(request: Request, reference: str) -> tuple[Digest | None, tuple[str,
     return digest, tags
 
 
-def _stored(document: ManifestDocument, digest: str, sha256: str, size: int) -> NewManifest:
+def _stored(document: ManifestDocument, digest: str, sha256: str, size: int) -> ManifestRecord:
     referrer = document.subject is not None
-    return NewManifest(
+    return ManifestRecord(
         digest=digest,
         sha256=sha256,
         media_type=document.media_type,

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.container.client import client_of
@@ -27,7 +29,6 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.uploads import check_declared_length, finish_without_client, write_body
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.reading.body import BodyLost
-from pkgrepo.http.reading.ranges import ChunkRange
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo, Identity
@@ -86,41 +87,40 @@ class UploadSessionRequests:
         await finish_without_client(self._cancel(request, target, uid))
         return Answer(204, headers=VERSION)
 
-    async def _append(self, request: Request, target: Target, uid: str) -> int:
-        wanted = chunk_range(request)
+    @asynccontextmanager
+    async def _resume(
+        self, request: Request, target: Target, uid: str
+    ) -> AsyncIterator[tuple[Lease, Staged, IBlobUpload]]:
+        """Hold the lease of the upload within the block, and resume it. :raises Refusal: the range does not fit"""
         async with (
             self._leases.hold(uid, lambda: request.gone) as lease,
             self._services.publisher.stage(target.repository) as staged,
         ):
             session = lease.session
-            check_start(wanted, session, progress_headers(target, uid, session.position))
-            upload = await lease.resume(staged)
+            check_start(chunk_range(request), session, progress_headers(target, uid, session.position))
+            yield lease, staged, await lease.resume(staged)
+
+    async def _append(self, request: Request, target: Target, uid: str) -> int:
+        async with self._resume(request, target, uid) as (lease, _staged, upload):
             lost = await self._write(request, upload, lease)
             if lost is None:
-                await _check_received(wanted, upload, session)
+                await _check_received(request, upload, lease.session)
             position = await lease.save(upload)
         if lost is not None:
             raise lost
         return position
 
     async def _finish(self, request: Request, target: Target, identity: Identity, uid: str, digest: Digest) -> None:
-        wanted = chunk_range(request)
-        async with (
-            self._leases.hold(uid, lambda: request.gone) as lease,
-            self._services.publisher.stage(target.repository) as staged,
-        ):
-            session = lease.session
-            check_start(wanted, session, progress_headers(target, uid, session.position))
-            upload = await lease.resume(staged)
+        async with self._resume(request, target, uid) as (lease, staged, upload):
             if not request.body_is_empty:
                 lost = await self._write(request, upload, lease)
                 if lost is not None:
                     await lease.save(upload)
                     raise lost
-            await _check_received(wanted, upload, session)
+            await _check_received(request, upload, lease.session)
             try:
                 await self._push_rules.check_again(request, identity, target)
-                blob = await self._commit(staged, upload, session, digest)
+                blob = await self._commit(staged, upload, lease.session, digest)
             except BaseException:
                 await lease.remove()
                 raise
@@ -185,10 +185,10 @@ class UploadSessionRequests:
         check_declared_length(request, self._services.max_upload)
 
 
-async def _check_received(wanted: ChunkRange | None, upload: IBlobUpload, session: UploadSession) -> None:
+async def _check_received(request: Request, upload: IBlobUpload, session: UploadSession) -> None:
     """Check that as many bytes were received as the range has. :raises Refusal: the upload stays as it was"""
     try:
-        check_length(wanted, upload.offset - session.position)
+        check_length(chunk_range(request), upload.offset - session.position)
     except Refusal:
         await upload.suspend()  # the session keeps the old position, and resuming drops the bytes after it
         raise

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Actor, BlobInfo, Repository
@@ -12,7 +14,7 @@ from pkgrepo.repositories.images.manifests import put_manifest
 from pkgrepo.repositories.images.push import Push, Quarantine
 from pkgrepo.repositories.images.quarantine import window_ms
 from pkgrepo.storage.catalog.images import manifests, trust
-from pkgrepo.storage.catalog.images.manifests import NewManifest
+from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.packages import packages, tags
 
 from .sidecars import ManifestSidecar, TagEntry
@@ -127,7 +129,7 @@ def _put_tag(
     if found is None or not found.locator:
         return False
     blob = BlobInfo(sha256=found.sha256, size=found.size, locator=found.locator, digests={"sha256": found.sha256})
-    known = NewManifest(digest=found.digest, sha256=found.sha256, media_type=found.media_type, size=found.size)
+    known = ManifestRecord(digest=found.digest, sha256=found.sha256, media_type=found.media_type, size=found.size)
     push = Push(manifest=known, blob=blob, required=(), tags=(entry.name,), quarantine=quarantine)
     actor, updated_ms = Actor(name=entry.actor), round(entry.updated_at.timestamp() * 1000)
     put_manifest(tx, repository, image, push, actor, updated_ms)
@@ -139,17 +141,7 @@ def _wait(repository: Repository, waiting: bool, now_ms: int) -> Quarantine | No
     return Quarantine((), now_ms + window_ms(repository)) if waiting else None
 
 
-def _new(sidecar: ManifestSidecar) -> NewManifest:
+def _new(sidecar: ManifestSidecar) -> ManifestRecord:
     if sidecar.digest.partition(":")[0] == "sha256" and sidecar.digest != f"sha256:{sidecar.sha256}":
         raise Invalid(f"manifest {sidecar.digest} cannot have the content {sidecar.sha256}")
-    return NewManifest(
-        digest=sidecar.digest,
-        sha256=sidecar.sha256,
-        media_type=sidecar.media_type,
-        size=sidecar.size,
-        subject=sidecar.subject,
-        artifact_type=sidecar.artifact_type,
-        annotations=sidecar.annotations,
-        evidence=sidecar.evidence,
-        references=tuple(sidecar.references),
-    )
+    return msgspec.convert(sidecar, ManifestRecord, from_attributes=True)

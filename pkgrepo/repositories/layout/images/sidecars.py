@@ -5,9 +5,12 @@ image's tags, and one for each manifest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
+from attrs import asdict
+from msgspec import convert
 
 from pkgrepo.errors import Invalid
 from pkgrepo.repositories.layout.line_documents import Form
@@ -41,9 +44,9 @@ class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     locator: str
     subject: str | None
     artifact_type: str | None
-    annotations: dict[str, str]
+    annotations: Mapping[str, str]
     evidence: bool
-    references: list[tuple[str, str]]
+    references: Sequence[tuple[str, str]]
     blobs: list[BlobEntry]
     created_at: datetime
     waiting: bool = False
@@ -51,25 +54,8 @@ class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     @classmethod
     def of(cls, image: str, manifest: StoredManifest) -> ManifestSidecar:
         """Make the sidecar of a manifest."""
-        return cls(
-            image=image,
-            digest=manifest.digest,
-            sha256=manifest.sha256,
-            media_type=manifest.media_type,
-            size=manifest.size,
-            locator=manifest.locator,
-            subject=manifest.subject,
-            artifact_type=manifest.artifact_type,
-            annotations=dict(manifest.annotations),
-            evidence=manifest.evidence,
-            references=list(manifest.references),
-            blobs=[
-                BlobEntry(digest=each.digest, sha256=each.sha256, size=each.size, locator=each.locator)
-                for each in manifest.blobs
-            ],
-            created_at=manifest.created_at,
-            waiting=manifest.waiting,
-        )
+        fields = asdict(manifest, recurse=False)
+        return cls(image=image, **fields | {"blobs": convert(manifest.blobs, list[BlobEntry], from_attributes=True)})
 
 
 class TagEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,7 +7,7 @@ that is named what waits for its signature.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from attrs import frozen
@@ -19,7 +19,7 @@ from pkgrepo.storage.catalog.columns import at, load
 from pkgrepo.storage.catalog.rows import column, every
 
 from .linked_blobs import ALGORITHMS, find_in_package
-from .manifests import has_manifest
+from .manifests import ManifestRecord, has_manifest
 
 
 @frozen
@@ -32,25 +32,15 @@ class StoredBlob:
     locator: str
 
 
-@frozen
-class StoredManifest:
+@frozen(kw_only=True)
+class StoredManifest(ManifestRecord):
     """
-    A manifest with the blobs of its own that the image has.
+    A manifest of an image with those of its blobs that the image has.
 
-    ``references`` are (digest, kind), ``locator`` is empty when its bytes were found damaged. ``waiting`` says that it
-    goes unless a trusted signature comes.
+    ``locator`` is empty if its bytes were found damaged. ``waiting`` means that it is in quarantine.
     """
 
-    digest: str
-    sha256: str
-    media_type: str
-    size: int
     locator: str
-    subject: str | None
-    artifact_type: str | None
-    annotations: Mapping[str, str]
-    evidence: bool
-    references: tuple[tuple[str, str], ...]
     blobs: tuple[StoredBlob, ...]
     created_at: datetime
     waiting: bool

@@ -38,12 +38,13 @@ class Manifest:
     locator: str
 
 
-@frozen
-class NewManifest:
+@frozen(kw_only=True)
+class ManifestRecord:
     """
-    A manifest about to be stored; ``references`` are (digest, kind), kind being config, layer or manifest.
+    What the catalog stores of a manifest.
 
-    ``evidence`` says that it is a signature or a statement about another manifest, and nothing to run.
+    ``references`` are (digest, kind), where kind is config, layer or manifest. ``evidence`` means that its layers are
+    signatures, attestations or SBOMs, and nothing to run.
     """
 
     digest: str
@@ -123,7 +124,7 @@ def has_manifests(r: Reader, package_id: int) -> bool:
     return exists(r, "SELECT 1 FROM manifest WHERE package_id = ? LIMIT 1", (package_id,))
 
 
-def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: NewManifest, now_ms: int) -> bool:
+def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: ManifestRecord, now_ms: int) -> bool:
     """
     Store a manifest whose blob has been claimed, with its references; whether the image did not have it.
 

@@ -13,7 +13,7 @@ from pkgrepo.repositories.images.push import Push, Reference
 from pkgrepo.repositories.upkeep import gc
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, promises
 from pkgrepo.storage.catalog.images.gc import ImagePlan, plan_image
-from pkgrepo.storage.catalog.images.manifests import NewManifest
+from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.packages.packages import find_package
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
@@ -36,7 +36,7 @@ class Scene:
         known = self._manifests()
         references = [(digest_of(each.encode()), "manifest" if each in known else "layer") for each in names]
         push = Push(
-            manifest=NewManifest(
+            manifest=ManifestRecord(
                 digest=f"sha256:{blob.sha256}",
                 sha256=blob.sha256,
                 media_type="application/x",
