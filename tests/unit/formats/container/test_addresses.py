@@ -1,4 +1,4 @@
-"""Where container repositories may be: under names that clients take, and where they hide no other image."""
+"""Names of container repositories that clients can address, and that hide no images of the default repository."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_images_of_the_default_repository_are_not_hidden(make_registry: An
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_what_is_declared_is_held_against_the_same(tmp_path: Any, declared: Any, sentence: str) -> None:
+async def test_declared_repositories_are_checked_like_created_ones(tmp_path: Any, declared: Any, sentence: str) -> None:
     stack = Stack(tmp_path, bootstrap__repositories=[declared])
     with pytest.raises(Invalid, match=f"bootstrap.repositories: {sentence}"):
         await stack.start()
@@ -93,7 +93,7 @@ async def test_what_is_declared_is_held_against_the_same(tmp_path: Any, declared
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_declared_hides_nothing(make_registry: Any, tmp_path: Any) -> None:
+async def test_declared_repositories_hide_no_images(make_registry: Any, tmp_path: Any) -> None:
     options = {"container__default_repository": "main/images"}
     registry = await make_registry(**options)
     await registry.push(IMAGE, "v1", name="main/tools/app")

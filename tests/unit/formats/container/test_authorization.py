@@ -1,4 +1,4 @@
-"""Who may do what: the challenge, tokens, hidden names, push rules."""
+"""Authorization: challenges, tokens, hidden names, push rules."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_odd_addresses_are_answered_in_the_shape_that_clients_read(registr
 
 
 @pytest_twisted.ensureDeferred
-async def test_whoever_shows_credentials_is_let_in_or_not(registry: Registry) -> None:
+async def test_the_ping_accepts_right_credentials_and_refuses_wrong_ones(registry: Registry) -> None:
     token = await bearer(registry)
     for who in ("admin", token, await bearer(registry, who=None)):
         reply = await registry.call("GET", "/", who=who, User_Agent="docker/28.2")
@@ -92,7 +92,7 @@ async def test_a_challenge_names_the_scope_that_is_missing(
 
 
 @pytest_twisted.ensureDeferred
-async def test_everybody_reads_what_is_public_and_nobody_writes_unnamed(registry: Registry) -> None:
+async def test_public_images_are_read_by_everyone_and_written_only_with_credentials(registry: Registry) -> None:
     await registry.push(make_image(), "v1")
     for _ in range(2):
         assert (await registry.below("GET", "manifests/v1", who=None)).status == 200
@@ -127,9 +127,7 @@ async def test_names_do_not_leak(make_registry: Any) -> None:
     "path", ["manifests/v1", f"manifests/{digest_of(b'')}", f"blobs/{digest_of(b'')}", "tags/list"]
 )
 @pytest_twisted.ensureDeferred
-async def test_what_one_may_not_see_is_answered_like_what_is_not_there(
-    make_registry: Any, default: str, path: str
-) -> None:
+async def test_hidden_images_are_answered_like_absent_ones(make_registry: Any, default: str, path: str) -> None:
     registry = await make_registry(visibility="private", container__default_repository=default)
     await registry.stack.add_repository("open", format="docker", visibility="public")
     await registry.push(make_image(), "v1")
@@ -266,7 +264,7 @@ async def test_a_refresh_token_is_given_for_a_password_on_request_only(registry:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_token_service_says_what_is_wrong_as_clients_read_it(registry: Registry) -> None:
+async def test_errors_of_the_token_service_have_the_shape_that_clients_read(registry: Registry) -> None:
     wrong = "Basic " + base64.b64encode(b"admin:wrong").decode()
     reply = await registry.stack.call("GET", "/v2/token", who=None, headers={"Authorization": wrong})
     assert (reply.status, code(reply)) == (401, "UNAUTHORIZED")
@@ -278,7 +276,7 @@ async def test_the_token_service_says_what_is_wrong_as_clients_read_it(registry:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_tag_stays_what_it_is(registry: Registry) -> None:
+async def test_a_tag_cannot_be_overwritten(registry: Registry) -> None:
     one, two = make_image("one"), make_image("two")
     await registry.push(one, "v1")
     await registry.push(two)
@@ -303,7 +301,7 @@ async def test_tags_of_signatures_and_exempt_ones_may_move(make_registry: Any) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_containerd_names_itself_before_it_sends_anything(registry: Registry) -> None:
+async def test_containerd_is_challenged_before_its_push(registry: Registry) -> None:
     await registry.push(make_image(), "v1")
     blob = f"blobs/{digest_of(make_image().blobs[0])}"
 

@@ -1,4 +1,4 @@
-"""The commands that people copy, over TLS and without."""
+"""The snippets for client set-up, with and without TLS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def texts(base_url: str) -> dict[str, str]:
     return {each["client"]: each["text"] for each in snippets(base_url, "main/images")}
 
 
-def test_nothing_is_said_of_tls_where_it_is_used() -> None:
+def test_snippets_for_tls_have_no_tls_options() -> None:
     told = texts("https://packages.example")
     assert told["podman"].startswith(
         "podman login packages.example\npodman push packages.example/main/images/IMAGE:TAG"
@@ -19,7 +19,7 @@ def test_nothing_is_said_of_tls_where_it_is_used() -> None:
     assert not any(word in text for text in told.values() for word in ("tls", "plain-http", "insecure"))
 
 
-def test_every_tool_is_told_that_there_is_no_tls() -> None:
+def test_snippets_without_tls_have_the_option_of_each_tool() -> None:
     told = texts("http://packages.example:8081")
     assert told["podman"].count(" --tls-verify=false ") == 3
     assert " --dest-tls-verify=false " in told["skopeo"]
@@ -28,5 +28,5 @@ def test_every_tool_is_told_that_there_is_no_tls() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
-def test_docker_trusts_this_machine_as_it_is(host: str) -> None:
+def test_docker_needs_no_option_for_loopback(host: str) -> None:
     assert texts(f"http://{host}:8081")["docker"].startswith("docker login ")

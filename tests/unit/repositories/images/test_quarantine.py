@@ -1,4 +1,4 @@
-"""What waits for a signature goes to the millisecond, in portions, and whatever happens in another repository."""
+"""Expiry of the quarantine: to the millisecond, in batches, and independent of other repositories."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_an_image_waits_to_the_millisecond(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_one_round_drops_all_in_portions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_run_removes_everything_in_batches(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quarantine, "BATCH", 2)
     images = [make_image(str(each)) for each in range(5)]
     for number, image in enumerate(images):
@@ -56,7 +56,7 @@ async def test_one_round_drops_all_in_portions(world: World, monkeypatch: pytest
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_round_without_anything_to_drop_changes_nothing(world: World) -> None:
+async def test_a_run_without_anything_expired_changes_nothing(world: World) -> None:
     await world.registry.push(make_image(), "v1")
     before = serial(world)
     await world.later(WINDOW_S / 2)
@@ -70,7 +70,7 @@ def serial(world: World) -> int:
 
 
 @pytest_twisted.ensureDeferred
-async def test_while_no_key_is_trusted_the_wait_begins_anew(world: World) -> None:
+async def test_the_quarantine_is_extended_while_no_key_is_trusted(world: World) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     await world.configure(window_s=WINDOW_S)
@@ -83,7 +83,7 @@ async def test_while_no_key_is_trusted_the_wait_begins_anew(world: World) -> Non
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_waits_is_accepted_once_the_rule_is_taken_back(world: World) -> None:
+async def test_the_quarantine_ends_when_signatures_are_no_longer_required(world: World) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     await world.configure(KEY, rule=False, window_s=WINDOW_S)
@@ -96,7 +96,7 @@ async def test_what_waits_is_accepted_once_the_rule_is_taken_back(world: World) 
 
 @pytest.mark.parametrize("error", [PkgrepoError("it cannot be read"), StorageFull("main")])
 @pytest_twisted.ensureDeferred
-async def test_a_repository_in_trouble_keeps_what_it_has_and_stops_no_other(
+async def test_a_failing_repository_keeps_its_images_and_stops_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch, error: PkgrepoError
 ) -> None:
     stack, image = world.registry.stack, make_image()

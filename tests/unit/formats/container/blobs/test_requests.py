@@ -1,4 +1,4 @@
-"""Blobs over the wire: pushed in every way, read in part and whole, mounted, deleted."""
+"""Stored blobs over HTTP: read, in part and whole, and deleted."""
 
 from __future__ import annotations
 
@@ -7,46 +7,16 @@ import json
 import pytest
 import pytest_twisted
 
-from pkgrepo.storage.catalog.blobs import uploads
-from tests.support.images import EMPTY, Registry, code, digest_of, make_image, sentence
+from tests.support.images import Registry, code, digest_of, make_image, sentence
 
 DATA = bytes(range(256)) * 8
 OTHER = "main/images/other"
 
 
-@pytest_twisted.ensureDeferred
-async def test_a_blob_pushed_in_pieces_is_read_back(registry: Registry) -> None:
-    started = await registry.start()
-    assert started.status == 202
-    assert started.headers["range"] == "0-0"
-    assert started.headers["docker-upload-uuid"]
-    assert started.headers["location"].startswith("/v2/main/images/app/blobs/uploads/")
-    first = await registry.go_on(started, "PATCH", DATA[:1000], Content_Range="0-999")
-    assert (first.status, first.headers["range"]) == (202, "0-999")
-    status = await registry.go_on(first, "GET")
-    assert (status.status, status.headers["range"]) == (204, "0-999")
-    second = await registry.go_on(first, "PATCH", DATA[1000:2000])
-    assert second.headers["range"] == "0-1999"
-    digest = digest_of(DATA)
-    done = await registry.go_on(second, "PUT", DATA[2000:], f"?digest={digest}", Content_Range="2000-2047")
-    assert done.status == 201
-    assert done.headers["docker-content-digest"] == digest
-    assert done.headers["location"] == f"/v2/main/images/app/blobs/{digest}"
-    for method in ("GET", "HEAD"):
-        reply = await registry.below(method, f"blobs/{digest}")
-        assert reply.status == 200
-        assert reply.headers["content-length"] == str(len(DATA))
-        assert reply.headers["docker-content-digest"] == digest
-        assert reply.headers["docker-distribution-api-version"] == "registry/2.0"
-        assert reply.headers["etag"] == f'"{digest}"'
-        assert reply.body == (DATA if method == "GET" else b"")
-    assert (await registry.go_on(second, "GET")).status == 404
-
-
 @pytest.mark.parametrize("algorithm", ["sha256", "sha512"])
 @pytest.mark.parametrize("data", [DATA, b""])
 @pytest_twisted.ensureDeferred
-async def test_a_blob_is_known_by_the_name_it_was_pushed_under(registry: Registry, algorithm: str, data: bytes) -> None:
+async def test_a_blob_is_read_by_the_digest_it_was_pushed_with(registry: Registry, algorithm: str, data: bytes) -> None:
     digest = digest_of(data, algorithm)
     whole = await registry.start(f"?digest={digest}", raw=data)
     assert whole.status == 201
@@ -58,80 +28,6 @@ async def test_a_blob_is_known_by_the_name_it_was_pushed_under(registry: Registr
         assert done.headers["docker-content-digest"] == digest
     assert (await registry.below("GET", f"blobs/{digest}")).body == data
     assert (await registry.below("GET", f"blobs/{digest}", name=OTHER)).body == data
-
-
-@pytest.mark.parametrize("algorithm", ["sha256", "sha512"])
-@pytest_twisted.ensureDeferred
-async def test_other_bytes_than_announced_leave_nothing(registry: Registry, algorithm: str) -> None:
-    digest = digest_of(b"other", algorithm)
-    whole = await registry.start(f"?digest={digest}", raw=DATA)
-    assert (whole.status, code(whole)) == (400, "DIGEST_INVALID")
-    started = await registry.start()
-    done = await registry.go_on(started, "PUT", DATA, f"?digest={digest}")
-    assert (done.status, code(done)) == (400, "DIGEST_INVALID")
-    assert (await registry.go_on(started, "GET")).status == 404
-    assert (await registry.below("HEAD", f"blobs/{digest}")).status == 404
-    assert (await registry.below("HEAD", f"blobs/{digest_of(DATA)}")).status == 404
-
-
-@pytest.mark.parametrize(
-    "query", ["", "?digest=", "?digest=sha256:abc", "?digest=md5:0cc175b9c0f1b6a831c399e269772661"]
-)
-@pytest_twisted.ensureDeferred
-async def test_an_upload_stays_when_its_end_names_no_digest(registry: Registry, query: str) -> None:
-    started = await registry.start()
-    patched = await registry.go_on(started, "PATCH", DATA)
-    done = await registry.go_on(patched, "PUT", query=query)
-    assert (done.status, code(done)) == (400, "DIGEST_INVALID")
-    assert (await registry.go_on(patched, "PUT", query=f"?digest={digest_of(DATA)}")).status == 201
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_chunk_out_of_order_is_refused_and_the_upload_goes_on(registry: Registry) -> None:
-    started = await registry.start()
-    await registry.go_on(started, "PATCH", DATA[:10], Content_Range="0-9")
-    for method, query in (("PATCH", ""), ("PUT", f"?digest={digest_of(DATA)}")):
-        late = await registry.go_on(started, method, DATA[20:30], query, Content_Range="20-29")
-        assert (late.status, code(late)) == (416, "RANGE_INVALID")
-        assert late.headers["range"] == "0-9"
-        assert late.headers["location"] == started.headers["location"]
-    done = await registry.go_on(started, "PUT", DATA[10:], f"?digest={digest_of(DATA)}")
-    assert done.status == 201
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_range_of_another_length_than_its_chunk_is_refused_and_rolled_back(registry: Registry) -> None:
-    started = await registry.start()
-    await registry.go_on(started, "PATCH", DATA[:10])
-    wrong = await registry.go_on(started, "PATCH", DATA[10:20], Content_Range="10-14")
-    assert (wrong.status, code(wrong)) == (400, "SIZE_INVALID")
-    malformed = await registry.go_on(started, "PATCH", DATA[10:20], Content_Range="ten")
-    assert malformed.status == 400
-    assert (await registry.go_on(started, "GET")).headers["range"] == "0-9"
-    done = await registry.go_on(started, "PUT", DATA[10:], f"?digest={digest_of(DATA)}")
-    assert done.status == 201
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_cancelled_upload_is_gone(registry: Registry) -> None:
-    started = await registry.start()
-    await registry.go_on(started, "PATCH", DATA)
-    assert (await registry.go_on(started, "DELETE")).status == 204
-    for method in ("GET", "PATCH", "DELETE", "PUT"):
-        reply = await registry.go_on(started, method, query=f"?digest={digest_of(DATA)}" if method == "PUT" else "")
-        assert (reply.status, code(reply)) == (404, "BLOB_UPLOAD_UNKNOWN")
-
-
-@pytest_twisted.ensureDeferred
-async def test_an_upload_is_only_its_images_and_its_users(registry: Registry) -> None:
-    started = await registry.start()
-    uid = started.headers["docker-upload-uuid"]
-    await registry.stack.add_user("bob")
-    await registry.stack.grant("bob", "main/images", "read", "write")
-    assert (await registry.below("GET", f"blobs/uploads/{uid}", name=OTHER)).status == 404
-    assert (await registry.below("GET", f"blobs/uploads/{uid}", who="bob")).status == 404
-    assert (await registry.below("GET", f"blobs/uploads/{uid}")).status == 204
-    assert (await registry.below("GET", "blobs/uploads/nonsense")).status == 404
 
 
 @pytest.mark.parametrize(
@@ -167,7 +63,7 @@ async def test_a_current_copy_is_not_sent_again(registry: Registry) -> None:
 
 @pytest.mark.parametrize("called", ["sha256", "sha512"])
 @pytest_twisted.ensureDeferred
-async def test_a_deleted_blob_is_to_be_had_by_none_of_its_digests(registry: Registry, called: str) -> None:
+async def test_a_deleted_blob_is_gone_under_all_its_digests(registry: Registry, called: str) -> None:
     names = {algorithm: digest_of(DATA, algorithm) for algorithm in ("sha256", "sha512")}
     for digest in names.values():
         started = await registry.start()
@@ -180,40 +76,11 @@ async def test_a_deleted_blob_is_to_be_had_by_none_of_its_digests(registry: Regi
 
 
 @pytest_twisted.ensureDeferred
-async def test_knowing_a_digest_does_not_open_another_images_blob(registry: Registry) -> None:
+async def test_a_digest_gives_no_access_to_a_blob_of_another_image(registry: Registry) -> None:
     digest = await registry.push_blob(DATA)
     await registry.push_blob(b"something", name=OTHER)
     for method in ("GET", "HEAD", "DELETE"):
         assert (await registry.below(method, f"blobs/{digest}", name=OTHER)).status == 404
-
-
-@pytest.mark.parametrize("source", ["&from=main/images/app", "&from=main%2Fimages%2Fapp&origin=x", ""])
-@pytest_twisted.ensureDeferred
-async def test_a_blob_is_mounted_from_an_image_that_may_be_read(registry: Registry, source: str) -> None:
-    digest = await registry.push_blob(DATA)
-    mounted = await registry.start(f"?mount={digest}{source}", name=OTHER)
-    assert mounted.status == 201
-    assert mounted.headers["docker-content-digest"] == digest
-    assert mounted.headers["location"] == f"/v2/{OTHER}/blobs/{digest}"
-    assert (await registry.below("GET", f"blobs/{digest}", name=OTHER)).body == DATA
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_mount_that_cannot_be_had_begins_an_upload_and_tells_nothing(registry: Registry) -> None:
-    await registry.stack.add_repository("secret", format="docker", visibility="private")
-    await registry.stack.add_user("bob")
-    await registry.stack.grant("bob", "main/images", "read", "write")
-    digest = await registry.push_blob(DATA, name="main/secret/app")
-    for query in (
-        f"?mount={digest}&from=main/secret/app",
-        f"?mount={digest}",
-        f"?mount={digest}&from=main/images/none",
-        f"?mount={digest}&from=NO",
-        f"?mount={digest_of(b'nobody has this')}&from=main/images/app",
-    ):
-        reply = await registry.start(query, who="bob")
-        assert (reply.status, reply.headers["range"]) == (202, "0-0")
-    assert (await registry.start(f"?mount={digest}&from=main/secret/app")).status == 201
 
 
 @pytest_twisted.ensureDeferred
@@ -246,33 +113,6 @@ async def test_a_malformed_digest_is_an_unknown_blob(registry: Registry, digest:
 
 
 @pytest_twisted.ensureDeferred
-async def test_too_many_bytes_are_refused_and_the_upload_is_over(make_registry) -> None:
-    registry = await make_registry(server__max_upload=1000)
-    whole = await registry.start(f"?digest={digest_of(DATA)}", raw=DATA)
-    assert (whole.status, code(whole)) == (413, "SIZE_INVALID")
-    started = await registry.start()
-    assert (await registry.go_on(started, "PATCH", DATA)).status == 413
-    assert (await registry.go_on(started, "PATCH", DATA[:900])).status == 202
-    assert (await registry.go_on(started, "PATCH", DATA[:900])).status == 413
-    assert (await registry.go_on(started, "GET")).status == 404
-
-
-@pytest_twisted.ensureDeferred
-async def test_uploads_and_blobs_survive_a_restart(make_registry) -> None:
-    before = await make_registry()
-    started = await before.start()
-    await before.go_on(started, "PATCH", DATA[:1500])
-    empty = await before.push_blob(EMPTY)
-    await before.stack.stop()
-    after = await make_registry()
-    assert (await after.go_on(started, "GET")).headers["range"] == "0-1499"
-    done = await after.go_on(started, "PUT", DATA[1500:], f"?digest={digest_of(DATA)}")
-    assert done.status == 201
-    assert (await after.below("GET", f"blobs/{digest_of(DATA)}")).body == DATA
-    assert (await after.below("GET", f"blobs/{empty}")).body == EMPTY
-
-
-@pytest_twisted.ensureDeferred
 async def test_a_large_blob_is_pushed_and_read(registry: Registry) -> None:
     data = DATA * 1000  # two megabytes: beyond what is kept in memory
     digest = await registry.push_blob(data)
@@ -286,13 +126,3 @@ async def test_errors_have_the_shape_that_clients_read(registry: Registry) -> No
     assert reply.headers["docker-distribution-api-version"] == "registry/2.0"
     assert json.loads(reply.body)["errors"][0]["detail"] == {"digest": digest_of(DATA)}
     assert "unknown" in sentence(reply)
-
-
-@pytest_twisted.ensureDeferred
-async def test_a_lease_that_a_killed_process_left_runs_out(registry: Registry) -> None:
-    started = await registry.start()
-    core = registry.stack.assembly.core
-    now_ms = core.clock.now_ms()
-    uid = started.headers["docker-upload-uuid"]
-    assert await core.catalog.write(uploads.lease_upload, uid, "somebody gone", now_ms + 300, now_ms)
-    assert (await registry.go_on(started, "PUT", DATA, f"?digest={digest_of(DATA)}")).status == 201

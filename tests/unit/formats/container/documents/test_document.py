@@ -1,4 +1,4 @@
-"""Manifests as they are read: what they refer to, and which ones are refused."""
+"""Parsing of manifests: what they refer to, and which are refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_an_image_requires_its_config_and_layers() -> None:
     assert document.artifact_type == OCI_CONFIG
 
 
-def test_types_of_artifacts_may_have_parameters_and_keys_of_our_own_are_nobodys_business() -> None:
+def test_artifact_types_may_have_parameters_and_unknown_keys_are_ignored() -> None:
     document = parse(image(artifactType="application/x.thing+json;version=0.3", Extra={"Layers": 1}))
     assert document.artifact_type == "application/x.thing+json;version=0.3"
 
@@ -88,7 +88,7 @@ def test_the_type_is_taken_from_the_document_when_the_request_does_not_say(conte
         {**LAYER, "data": base64.b64encode(b"layer").decode()},
     ],
 )
-def test_layers_that_are_elsewhere_are_not_required(layer: dict[str, Any]) -> None:
+def test_foreign_layers_are_not_required(layer: dict[str, Any]) -> None:
     document = parse(image(layers=[layer]))
     assert [each.kind for each in document.required] == ["config"]
     assert (LAYER["digest"], "layer") in document.references
@@ -144,7 +144,7 @@ def test_layers_that_are_elsewhere_are_not_required(layer: dict[str, Any]) -> No
         (image(MediaType=OCI_INDEX), "", "MediaType"),
     ],
 )
-def test_what_is_no_manifest_is_refused_with_a_word_on_why(data: bytes, content_type: str, word: str) -> None:
+def test_malformed_manifests_are_refused_with_the_reason(data: bytes, content_type: str, word: str) -> None:
     with pytest.raises(Invalid, match=word):
         parse(data, content_type)
 
@@ -155,7 +155,7 @@ def test_a_malformed_digest_is_refused_as_such(digest: object) -> None:
         parse(image(layers=[{**LAYER, "digest": digest}]))
 
 
-def test_other_documents_are_taken_where_the_repository_says_so() -> None:
+def test_other_media_types_are_accepted_where_the_policy_allows_them() -> None:
     blob = describe(EMPTY, "text/plain")
     document = parse(json.dumps({"blobs": [blob]}).encode(), "application/x.other+json", other_types=True)
     assert document.media_type == "application/x.other+json"

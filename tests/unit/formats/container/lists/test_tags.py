@@ -1,4 +1,4 @@
-"""Lists of tags from memory: read once however often they are asked for, and never old."""
+"""Cached lists of tags: read once from the catalog, and never stale."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_pages_are_read_each_time(registry: Registry, reads: list[str]) ->
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_is_kept_is_not_for_those_who_may_not_see_it(make_registry: Any) -> None:
+async def test_a_cached_list_is_not_served_without_permission(make_registry: Any) -> None:
     registry = await make_registry(visibility="private")
     await registry.push(make_image(), "a")
     assert await tags(registry, who="admin") == ["a"]
@@ -78,7 +78,7 @@ async def test_what_is_kept_is_not_for_those_who_may_not_see_it(make_registry: A
 
 
 @pytest_twisted.ensureDeferred
-async def test_where_content_is_trusted_everybody_gets_an_own_list(make_registry: Any) -> None:
+async def test_lists_are_not_cached_where_signatures_are_required(make_registry: Any) -> None:
     registry = await make_registry()
     key, image = Signer(), make_image()
     repository = registry.stack.assembly.core.registry.find("main", "images")

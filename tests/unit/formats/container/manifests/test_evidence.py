@@ -1,4 +1,4 @@
-"""What counts as a signature or a statement, which readers see unsigned, and what only claims to be one."""
+"""Recognition of evidence: which layers readers see unsigned."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def without_nul() -> bytes:
         b'{"123456": ' + b"7" * 600 + b"}",
     ],
 )
-def test_documents_are_documents(data: bytes) -> None:
+def test_documents_are_recognized(data: bytes) -> None:
     assert begins_document(data[:HEAD])
 
 
@@ -78,11 +78,11 @@ def test_documents_are_documents(data: bytes) -> None:
         without_nul(),
     ],
 )
-def test_archives_and_compressed_streams_are_none_whatever_they_begin_with(data: bytes) -> None:
+def test_archives_and_compressed_streams_are_no_documents(data: bytes) -> None:
     assert not begins_document(data[:HEAD])
 
 
-def test_an_archive_that_reads_like_text_is_one_to_those_who_unpack_it() -> None:
+def test_tar_unpacks_an_archive_whose_header_is_text() -> None:
     with tarfile.open(fileobj=io.BytesIO(without_nul())) as tar:
         assert '{"a":"x' in tar.getmembers()[0].name
 

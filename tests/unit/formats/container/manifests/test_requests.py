@@ -1,4 +1,4 @@
-"""Manifests over the wire: pushed, read, tagged, listed, deleted."""
+"""Manifests over HTTP: pushed, read, tagged, deleted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest_twisted
 
 from tests.support.images import (
     DOCKER_IMAGE,
-    EMPTY,
-    OCI_CONFIG,
     OCI_IMAGE,
     OCI_INDEX,
     SCHEMA_1,
@@ -19,20 +17,12 @@ from tests.support.images import (
     Registry,
     code,
     digest_of,
-    make_artifact,
     make_image,
     make_index,
     sentence,
 )
 
 APP = "main/images/app"
-
-
-def links(reply: Any) -> str:
-    """The address of the next page, below /v2."""
-    address, _, rel = reply.headers["link"].partition(">; ")
-    assert rel == 'rel="next"'
-    return str(address.removeprefix("</v2"))
 
 
 @pytest_twisted.ensureDeferred
@@ -131,7 +121,7 @@ async def test_a_push_by_digest_sets_the_tags_that_it_names(registry: Registry, 
     ],
 )
 @pytest_twisted.ensureDeferred
-async def test_what_is_wrong_with_a_manifest_is_told(
+async def test_errors_of_a_manifest_name_the_reason(
     registry: Registry, reference: str, data: bytes, content_type: str, error: str
 ) -> None:
     for blob in make_image().blobs:
@@ -180,7 +170,7 @@ async def test_a_manifest_is_deleted_with_every_tag_on_it(registry: Registry) ->
 
 
 @pytest_twisted.ensureDeferred
-async def test_nothing_is_deleted_where_the_repository_says_so(make_registry: Any) -> None:
+async def test_deletion_can_be_switched_off(make_registry: Any) -> None:
     registry = await make_registry(policy={"allow_delete": False})
     image = make_image()
     await registry.push(image, "v1")
@@ -199,94 +189,6 @@ async def test_a_manifest_keeps_the_type_under_which_it_came_first(registry: Reg
     assert again.status == 201
     for reference in ("v1", untyped.digest):
         assert (await registry.below("GET", f"manifests/{reference}")).headers["content-type"] == OCI_IMAGE
-
-
-@pytest_twisted.ensureDeferred
-async def test_referrers_are_listed_and_filtered(registry: Registry) -> None:
-    image = make_image()
-    signature = make_artifact(image, "application/vnd.example.sig+json", annotations={"by": "bob"})
-    report = make_artifact(image, "text/spdx")
-    plain = make_image("refers", subject=image.descriptor)
-    assert (await registry.below("GET", f"referrers/{image.digest}")).json["manifests"] == []
-    for each in (signature, report, plain):
-        pushed = await registry.push(each)
-        assert pushed.headers["oci-subject"] == image.digest
-    reply = await registry.below("GET", f"referrers/{image.digest}")
-    assert reply.headers["content-type"] == OCI_INDEX
-    entries = {each["digest"]: each for each in reply.json["manifests"]}
-    assert entries[signature.digest]["annotations"] == {"by": "bob"}
-    assert entries[signature.digest]["artifactType"] == "application/vnd.example.sig+json"
-    assert entries[signature.digest]["size"] == len(signature.manifest)
-    assert entries[plain.digest]["artifactType"] == OCI_CONFIG
-    assert len(entries) == 3
-    for wanted in ("application/vnd.example.sig+json", "application/vnd.example.sig%2Bjson"):
-        filtered = await registry.below("GET", f"referrers/{image.digest}?artifactType={wanted}")
-        assert [each["digest"] for each in filtered.json["manifests"]] == [signature.digest]
-        assert filtered.headers["oci-filters-applied"] == "artifactType"
-    await registry.below("DELETE", f"manifests/{report.digest}")
-    again = await registry.below("GET", f"referrers/{image.digest}")
-    assert report.digest not in [each["digest"] for each in again.json["manifests"]]
-    assert (await registry.below("GET", "referrers/sha256:bad")).status == 400
-    assert (await registry.below("GET", f"referrers/{image.digest}", name="main/images/none")).json["manifests"] == []
-
-
-@pytest.mark.parametrize(("limit", "most"), [("MOST", 2), ("PAGE_BYTES", 1300), ("BATCH", 2)])
-@pytest_twisted.ensureDeferred
-async def test_many_referrers_come_in_pages(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
-) -> None:
-    monkeypatch.setattr(f"pkgrepo.formats.container.lists.referrers.{limit}", most)
-    image = make_image()
-    made = {
-        (await registry.push(make_artifact(image, "a/b", annotations={"n": str(n)}))).headers["docker-content-digest"]
-        for n in range(5)
-    }
-    path = f"/{APP}/referrers/{image.digest}?artifactType=a/b"
-    found: list[str] = []
-    while path:
-        reply = await registry.call("GET", path)
-        found += [each["digest"] for each in reply.json["manifests"]]
-        assert len(reply.json["manifests"]) <= 2 or limit == "BATCH"
-        path = links(reply) if "link" in reply.headers else ""
-    assert found == sorted(made)
-
-
-@pytest_twisted.ensureDeferred
-async def test_tags_are_listed_bytewise_and_in_pages(registry: Registry) -> None:
-    image = make_image()
-    await registry.push(image, "b")
-    for tag in ("a", "B", "_", "c"):
-        await registry.put(image, tag)
-    assert (await registry.below("GET", "tags/list")).json == {"name": APP, "tags": ["B", "_", "a", "b", "c"]}
-    first = await registry.below("GET", "tags/list?n=2")
-    assert first.json["tags"] == ["B", "_"]
-    second = await registry.call("GET", links(first))
-    assert second.json["tags"] == ["a", "b"]
-    third = await registry.call("GET", links(second))
-    assert third.json["tags"] == ["c"]
-    assert "link" not in third.headers
-    assert (await registry.below("GET", "tags/list?last=_a")).json["tags"] == ["a", "b", "c"]
-    none = await registry.below("GET", "tags/list?n=0")
-    assert (none.json["tags"], "link" in none.headers) == ([], False)
-    for wrong in ("-1", "x", "1.5"):
-        assert code(await registry.below("GET", f"tags/list?n={wrong}")) == "PAGINATION_NUMBER_INVALID"
-
-
-@pytest_twisted.ensureDeferred
-async def test_the_catalog_lists_images_with_manifests_in_pages(registry: Registry) -> None:
-    await registry.stack.add_repository("images-2", format="docker")
-    image = make_image()
-    for name in ("main/images/b", "main/images/a/x", "main/images-2/z"):
-        await registry.push(image, "v1", name=name)
-    await registry.push_blob(EMPTY, name="main/images/only-a-blob")
-    every = ["main/images-2/z", "main/images/a/x", "main/images/b"]
-    assert (await registry.call("GET", "/_catalog")).json["repositories"] == every
-    path, found = "/_catalog?n=1", []
-    while path:
-        reply = await registry.call("GET", path)
-        found += reply.json["repositories"]
-        path = links(reply) if "link" in reply.headers else ""
-    assert found == every
 
 
 @pytest_twisted.ensureDeferred

@@ -1,4 +1,4 @@
-"""Images that readers see only once a trusted key has signed them."""
+"""Visibility of images that need the signature of a trusted key."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_readers_keep_what_a_tag_stood_for_until_the_next_is_signed(world:
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_pushers_were_answered_is_not_given_to_readers_from_memory(world: World) -> None:
+async def test_cached_answers_of_pushers_are_not_served_to_readers(world: World) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     for reference in ("v1", image.digest):
@@ -246,7 +246,7 @@ async def test_taking_the_rule_back_accepts_what_waits(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_signatures_and_statements_are_seen_by_all_and_images_in_their_guise_are_not(world: World) -> None:
+async def test_evidence_is_visible_unsigned_and_images_of_its_types_are_not(world: World) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     signature = sign_as_bundle(Signer(), image)
@@ -285,7 +285,7 @@ async def test_what_readers_have_may_be_deleted_while_another_waits(world: World
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_watch_looks_every_minute(world: World) -> None:
+async def test_the_expiry_runs_every_minute(world: World) -> None:
     await world.registry.push(make_image(), "v1")
     clock = world.watch._loop.clock
     world.watch.startService()
@@ -343,7 +343,7 @@ async def test_the_gc_keeps_what_readers_get_while_another_waits(world: World) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_no_cache_on_the_way_may_give_to_readers_what_waits(world: World) -> None:
+async def test_proxies_may_not_cache_manifests_in_quarantine(world: World) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     for reference in ("v1", image.digest):
@@ -354,7 +354,7 @@ async def test_no_cache_on_the_way_may_give_to_readers_what_waits(world: World) 
 
 
 @pytest_twisted.ensureDeferred
-async def test_only_so_many_bytes_of_signatures_are_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_size_of_signature_layers_is_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same payload may stand in many layers of many manifests, and each costs its time."""
     image = make_image()
     await world.registry.push(image, "v1")
@@ -396,7 +396,7 @@ async def test_trust_is_an_event_of_the_image(world: World) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_image_and_its_signature_that_come_at_once_find_each_other(world: World) -> None:
+async def test_a_signature_counts_that_is_pushed_concurrently_with_its_image(world: World) -> None:
     images = [make_image(f"image {number}") for number in range(8)]
     pushes: list[Deferred[Any]] = []
     for number, image in enumerate(images):

@@ -1,4 +1,4 @@
-"""An image is trusted while a stored signature verifies with a trusted key: what takes trust back, what does not."""
+"""Loss of trust: what hides an image again, and what does not."""
 
 from __future__ import annotations
 

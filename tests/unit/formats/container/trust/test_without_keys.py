@@ -1,4 +1,4 @@
-"""Content trust without a key: everything waits and everybody is told; and keys that are given for the whole server."""
+"""Content trust without a key of the repository: with no key at all, and with keys of the server."""
 
 from __future__ import annotations
 
