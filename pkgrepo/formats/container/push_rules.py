@@ -12,11 +12,11 @@ from attrs import evolve
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, TokenKind
+from pkgrepo.model import Action, Identity, Repository, TokenKind
 from pkgrepo.storage.catalog.people.tokens import find_token
 
 from .authorization import Authorization
-from .configuration import push_rules
+from .configuration import policy, push_rules
 from .target import Target
 
 
@@ -59,3 +59,9 @@ class PushRuleCheck:
             return False
         token = await self._services.catalog.look(find_token, identity.token_id)
         return token is not None and token.kind is not TokenKind.LOGIN
+
+
+def check_deletion(repository: Repository) -> None:
+    """Check that content may be deleted. :raises Refusal: the policy forbids it"""
+    if not policy(repository).allow_delete:
+        raise Refusal(405, "nothing is deleted in this repository (allow_delete)", "UNSUPPORTED")

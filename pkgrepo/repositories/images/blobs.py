@@ -89,17 +89,18 @@ def mount_blob(
 
 
 def promise_blob(
-    tx: Transaction, repository: Repository, package_id: int, sha256: str, client: str | None, now_ms: int
+    tx: Transaction, repository: Repository, package_id: int, digest: str, client: str | None, now_ms: int
 ) -> bool:
     """
-    Renew the grace period of a blob before a client is told that it exists; False if it is gone.
+    Renew the grace period of a blob, by its sha256 digest, before a client is told that it exists; False if it is gone.
 
     ``client`` is the client that may push a manifest with it next, None if the caller may not push.
     """
+    sha256 = digest.removeprefix("sha256:")
     if not linked_blobs.touch_link(tx, package_id, sha256, now_ms):
         return False
     if client is not None:
-        promises.promise(tx, package_id, f"sha256:{sha256}", client, now_ms)
+        promises.promise(tx, package_id, digest, client, now_ms)
     return blobs.touch_blob(tx, repository.storage_id, sha256, now_ms)
 
 

@@ -120,7 +120,7 @@ def _check_references(
 
 def _promised_size(tx: Transaction, repository: Repository, package: Package, digest: str, now_ms: int) -> int | None:
     found = linked_blobs.find_in_package(tx, repository.storage_id, package.id, digest)
-    if found is None or not promise_blob(tx, repository, package.id, found.sha256, None, now_ms):
+    if found is None or not promise_blob(tx, repository, package.id, f"sha256:{found.sha256}", None, now_ms):
         return None
     return found.size
 

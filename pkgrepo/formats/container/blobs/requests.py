@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.container.authorization import Authorization
-from pkgrepo.formats.container.configuration import policy
 from pkgrepo.formats.container.names import Digest, find_digest
+from pkgrepo.formats.container.promises import renew_promise
+from pkgrepo.formats.container.push_rules import check_deletion
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.answer_cache import CachedAnswer
@@ -16,9 +17,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity
 from pkgrepo.repositories.images.blobs import delete_blob, promise_blob
-from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
-from pkgrepo.storage.catalog.images.promises import is_fresh
 
 OCTETS = b"application/octet-stream"
 
@@ -41,9 +40,12 @@ class BlobRequests:
         digest = _known(text)
         found = await self._find(target, digest)
         if request.method == b"HEAD":
-            await self._promise(
-                target, found, digest, await self._authorization.pushing_client(request, identity, target)
-            )
+            client = await self._authorization.pushing_client(request, identity, target)
+            content = f"sha256:{found.sha256}"
+            if not await renew_promise(
+                services, repository, promise_blob, found.package_id, content, found.touched_ms, client
+            ):
+                raise unknown(str(digest))
         headers: Fields = (
             (b"Docker-Content-Digest", str(digest).encode("ascii")),
             (b"Cache-Control", file_cache_control(repository)),
@@ -84,8 +86,7 @@ class BlobRequests:
         :raises Refusal: it does not have it, or deletion is off; :raises StillNeeded: a manifest refers to it
         """
         digest = _known(text)
-        if not policy(target.repository).allow_delete:
-            raise Refusal(405, "nothing is deleted in this repository (allow_delete)", "UNSUPPORTED")
+        check_deletion(target.repository)
         try:
             await self._services.publisher.change(delete_blob, target.repository, target.image, str(digest))
         except NotFound:
@@ -100,18 +101,6 @@ class BlobRequests:
         if found is None:
             raise unknown(str(digest))
         return found
-
-    async def _promise(self, target: Target, found: LinkedBlob, digest: Digest, client: str | None) -> None:
-        """Renew the grace period of a blob, and promise it to the client, if that was not done recently."""
-        catalog, now_ms = self._services.catalog, self._services.clock.now_ms()
-        promised = client is None or await catalog.look(
-            is_fresh, found.package_id, f"sha256:{found.sha256}", client, now_ms
-        )
-        if promised and found.touched_ms >= now_ms - TOUCH_MS:
-            return
-        kept = await catalog.write(promise_blob, target.repository, found.package_id, found.sha256, client, now_ms)
-        if not kept:
-            raise unknown(str(digest))
 
 
 def unknown(digest: str) -> Refusal:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.container.authorization import Authorization
-from pkgrepo.formats.container.configuration import policy
 from pkgrepo.formats.container.names import find_digest, is_digest_like, parse_tag
+from pkgrepo.formats.container.promises import renew_promise
+from pkgrepo.formats.container.push_rules import check_deletion
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import View, Visibility
@@ -22,9 +23,7 @@ from pkgrepo.model import Identity
 from pkgrepo.repositories.downloads import ImagePull
 from pkgrepo.repositories.images.manifests import delete_manifest, promise_manifest
 from pkgrepo.repositories.images.tags import delete_tag
-from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, is_part
-from pkgrepo.storage.catalog.images.promises import is_fresh
 from pkgrepo.storage.catalog.images.trust import Keys
 
 
@@ -50,7 +49,11 @@ class ManifestRequests:
         by_digest = is_digest_like(reference)
         found = await self._find(target, reference, view)
         if by_digest and request.method == b"HEAD":
-            await self._promise(target, found, await self._authorization.pushing_client(request, identity, target))
+            client = await self._authorization.pushing_client(request, identity, target)
+            if not await renew_promise(
+                services, repository, promise_manifest, found.package_id, found.digest, found.touched_ms, client
+            ):
+                raise unknown(found.digest)
         digest = found.digest.encode("ascii")
         public = len(view.audiences) == 1 or await services.catalog.look(_is_public, target, reference, view, found)
         # a manifest can become hidden, so clients must revalidate it even by digest
@@ -101,8 +104,7 @@ class ManifestRequests:
 
         :raises Refusal: there is none, or deletion is off
         """
-        if not policy(target.repository).allow_delete:
-            raise Refusal(405, "nothing is deleted in this repository (allow_delete)", "UNSUPPORTED")
+        check_deletion(target.repository)
         command: Callable[..., None] = delete_tag
         if is_digest_like(reference):
             command = delete_manifest
@@ -125,15 +127,6 @@ class ManifestRequests:
         if view.keys is not None and await look(_read_manifest, target, reference, None) is not None:
             raise self._visibility.refusal(target.repository, reference)
         raise unknown(reference)
-
-    async def _promise(self, target: Target, found: Manifest, client: str | None) -> None:
-        """Renew the grace period of a manifest, and promise it to the client, if that was not done recently."""
-        catalog, now_ms = self._services.catalog, self._services.clock.now_ms()
-        promised = client is None or await catalog.look(is_fresh, found.package_id, found.digest, client, now_ms)
-        if promised and found.touched_ms >= now_ms - TOUCH_MS:
-            return
-        if not await catalog.write(promise_manifest, target.repository, found.package_id, found.digest, client, now_ms):
-            raise unknown(found.digest)
 
 
 def _is_public(r: Reader, target: Target, reference: str, view: View, found: Manifest) -> bool:

@@ -54,9 +54,8 @@ class SignatureVerifier:
             subject: await self._find_signers(repository, image, data, subject, trusted.keys)
             for subject in islice(subjects, MOST_SUBJECTS)
         }
-        return VerifiedSignatures(
-            trusted.ids, trusted.id, {subject: found for subject, found in signed.items() if found}
-        )
+        found = {subject: keys for subject, keys in signed.items() if keys}
+        return VerifiedSignatures(trusted.ids, trusted.id, found)
 
     async def verify_stored(self, repository: Repository, image: str) -> bool:
         """
@@ -72,21 +71,18 @@ class SignatureVerifier:
         if before == key_set:
             return True
 
-        async def judge() -> None:
+        async def verify() -> None:
             catalog, found = self._services.catalog, []
             for manifest, subject in await catalog.scan(signatures.list_places, package_id):
-                found.append(
-                    FoundSignatures(
-                        manifest, subject, await self._find_stored_signers(repository, image, manifest, subject, keys)
-                    )
-                )
+                signers = await self._find_stored_signers(repository, image, manifest, subject, keys)
+                found.append(FoundSignatures(manifest, subject, signers))
             for start in range(0, len(found), BATCH):
                 some = found[start : start + BATCH]
                 await self._services.publisher.change(note_signatures, repository, image, some, trusted.ids, SYSTEM)
             await catalog.write(signatures.set_key_set, package_id, before, key_set)
 
         try:
-            await self._running.run((package_id, key_set), judge)
+            await self._running.run((package_id, key_set), verify)
         except StorageFull:  # which the catalog has logged
             return False
         except StorageFailed:
@@ -118,7 +114,7 @@ class SignatureVerifier:
     async def _read_layers(self, repository: Repository, image: str, manifest: bytes) -> list[SignatureLayer]:
         found: list[SignatureLayer] = []
         room = SIGNATURE_LAYERS_SIZE
-        for media_type, digest, size, said in await self._services.pools.cpu(find_signature_layers, manifest):
+        for media_type, digest, size, notes in await self._services.pools.cpu(find_signature_layers, manifest):
             known = find_digest(digest)
             if known is None or size > room:
                 continue
@@ -128,7 +124,7 @@ class SignatureVerifier:
             if blob is not None and blob.size == size and blob.locator:
                 room -= size
                 content = await self._read(repository, blob.locator, blob.size)
-                found.append(SignatureLayer(media_type, content, said))
+                found.append(SignatureLayer(media_type, content, notes))
         return found
 
     async def _read(self, repository: Repository, locator: str, size: int) -> bytes:
