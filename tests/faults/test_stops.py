@@ -90,7 +90,7 @@ async def test_what_arrived_of_a_layer_is_kept(make_stack: Any, turns: int) -> N
     await ask_and_leave(stack, "PATCH", started.headers["location"], bytes(600_000), 300_000, turns)
     await stack.stop()
     stack = await make_stack()
-    status = await Registry(stack).go_on(started, "GET")
+    status = await Registry(stack).continue_upload(started, "GET")
     assert (status.status, status.headers["range"]) in ((204, "0-299999"), (204, "0-0"))
     if turns:
         assert status.headers["range"] == "0-299999"
@@ -126,7 +126,7 @@ async def test_who_waited_for_an_upload_of_somebody_else_has_left_it_alone(
     await turn()
     assert len(waiting) == 1
     stack = await make_stack()
-    assert (await Registry(stack).go_on(started, "GET")).headers["range"] == "0-299999"
+    assert (await Registry(stack).continue_upload(started, "GET")).headers["range"] == "0-299999"
     await stack.stop()
 
 

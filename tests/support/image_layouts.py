@@ -1,4 +1,4 @@
-"""What the readable layout shows of images, and the commands that look after it."""
+"""The readable layout of images, and the commands that check it and restore from it."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def tags(folder: Path) -> dict[str, str]:
 
 
 def untagged(folder: Path) -> set[str]:
-    """The digests of what stands in the index without a tag."""
+    """The digests of the manifests in the index that have no tag."""
     found = json.loads((folder / "index.json").read_bytes())["manifests"]
     return {each["digest"] for each in found if "annotations" not in each}
 
 
 async def verify(registry: Registry, *, repair: bool = False) -> VerifyReport:
-    """Hold the layout against the catalog."""
+    """Compare the layout with the catalog."""
     context = registry.stack.assembly.core.context
     return await Verifier(context, progress=NoProgress(), repair=repair).run()
 
 
 def lose_catalog(data: Path) -> None:
-    """Lose the database in a data folder; L{reindex} is what takes the storage over then."""
+    """Delete the database in a data folder, and the owner of each storage, so that L{reindex} may take them over."""
     for path in (*data.glob("*.db*"), *data.glob("storages/*/owner.json")):
         path.unlink()
 
 
 async def reindex(registry: Registry) -> ReindexReport:
-    """Bring the catalog back from the layout."""
+    """Restore the catalog from the layout."""
     return await Reindexer(registry.stack.assembly.core.context, progress=NoProgress()).run()

@@ -116,7 +116,7 @@ def write_layout(folder: Path, image: Image, tag: str = "v1") -> Path:
 
 
 class Registry:
-    """The container repositories of a server without ports; ``name`` is where images are pushed unless told else."""
+    """The container repositories of a server without ports; ``name`` is the image that requests address by default."""
 
     def __init__(self, stack: Stack, name: str = "main/images/app") -> None:
         self.stack = stack
@@ -129,23 +129,23 @@ class Registry:
         headers = {name.replace("_", "-"): value for name, value in fields.items()}
         return await self.stack.call(method, f"/v2{path}", raw=raw, who=who, headers=headers)
 
-    async def catch_up(self) -> None:
-        """Have the readable layout show what the catalog has."""
+    async def update_layout(self) -> None:
+        """Update the readable layout to the state of the catalog."""
         follower = self.stack.assembly.core.follower
         follower.notify()
         while follower._following is not None:
             await follower._following
 
     async def below(self, method: str, path: str, raw: bytes = b"", *, name: str = "", **rest: Any) -> Reply:
-        """The same below the image."""
+        """One request below the image."""
         return await self.call(method, f"/{name or self.name}/{path}", raw, **rest)
 
     async def start(self, query: str = "", *, name: str = "", **rest: Any) -> Reply:
-        """Begin an upload."""
+        """Start an upload."""
         return await self.below("POST", f"blobs/uploads/{query}", name=name, **rest)
 
-    async def go_on(self, reply: Reply, method: str, raw: bytes = b"", query: str = "", **rest: Any) -> Reply:
-        """The next request of the upload that an answer speaks of."""
+    async def continue_upload(self, reply: Reply, method: str, raw: bytes = b"", query: str = "", **rest: Any) -> Reply:
+        """The next request of an upload, at the address in the last answer."""
         path = reply.headers["location"].removeprefix("/v2")
         return await self.call(method, path + query, raw, **rest)
 
@@ -153,10 +153,10 @@ class Registry:
         """Push a blob as most clients do; its digest."""
         started = await self.start(name=name, who=who)
         assert started.status == 202, started.body
-        patched = await self.go_on(started, "PATCH", data, who=who)
+        patched = await self.continue_upload(started, "PATCH", data, who=who)
         assert patched.status == 202, patched.body
         digest = digest_of(data)
-        done = await self.go_on(patched, "PUT", query=f"?digest={digest}", who=who)
+        done = await self.continue_upload(patched, "PUT", query=f"?digest={digest}", who=who)
         assert done.status == 201, done.body
         return digest
 
@@ -175,10 +175,10 @@ class Registry:
 
 
 def code(reply: Reply) -> str:
-    """The code of the first error of an answer."""
+    """The code of the first error in an answer."""
     return str(reply.json["errors"][0]["code"])
 
 
 def sentence(reply: Reply) -> str:
-    """The message of the first error of an answer."""
+    """The message of the first error in an answer."""
     return str(reply.json["errors"][0]["message"])

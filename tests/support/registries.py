@@ -17,7 +17,7 @@ BOB = ("bob", "staple battery horse")
 
 
 def host_of(process: ServerProcess) -> str:
-    """The server as names of images begin."""
+    """The host and port with which names of images begin."""
     return urlsplit(process.url).netloc
 
 
@@ -37,7 +37,7 @@ def push_image(wire: Wire, name: str, image: Image, *references: str) -> None:
 
 
 def ok(reply: Reply) -> Reply:
-    """The answer, which has to be a good one."""
+    """The answer, which must be a success."""
     assert reply.status < 300, (reply.status, reply.body)
     return reply
 
@@ -46,7 +46,7 @@ class Clients:
     """
     Client programs with a home of their own below ``folder``.
 
-    ``log_in`` has them speak for somebody, by the file of docker that all of them read; until then they are nobody.
+    They are anonymous until ``log_in``, which writes docker's configuration file, from which all of them read.
     """
 
     def __init__(self, folder: Path, host: str) -> None:

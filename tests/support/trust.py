@@ -1,4 +1,4 @@
-"""A registry where content must be trusted, for tests without ports."""
+"""A registry that requires trusted signatures, for tests without ports."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ KEY = Signer()
 
 
 class World:
-    """A registry whose one repository trusts ``KEY`` unless told else, and its clock."""
+    """A registry with one repository, which trusts ``KEY`` by default, and its clock."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.core = registry.stack.assembly.core
         self.repository = self.core.registry.find("main", "images")
-        (self.watch,) = self.core.formats["docker"].background_services(self._services(), ReactorClock())
+        (self.expiry,) = self.core.formats["docker"].background_services(self._services(), ReactorClock())
 
     def _services(self) -> Any:
-        """What verifying signatures needs of the server."""
+        """The services that verification and expiry use."""
         core = self.core
         files = Files(registry=core.registry, stores=core.stores)
         return SimpleNamespace(
@@ -65,13 +65,13 @@ class World:
         return await self.registry.push(sign_simply(key, image.digest), signature_tag(image.digest))
 
     async def later(self, seconds: float) -> None:
-        """Let time pass, and the watch look."""
+        """Set the clock forward, and run the expiry once."""
         self.core.clock.ms += int(seconds * 1000)
-        await self.watch.run_once()
+        await self.expiry.run_once()
 
 
 class Later:
-    """A clock that tests set forward, and that stands still otherwise however long they take."""
+    """A clock that only tests set forward."""
 
     def __init__(self, inner: Any) -> None:
         self._began_ms = int(inner.now_ms())

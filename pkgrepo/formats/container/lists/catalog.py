@@ -51,7 +51,7 @@ class CatalogRequests:
         limits = identity.limits
         viewer = identity
         if identity.via == "bearer" and limits is not None and CATALOG_GRANT in limits.scopes:
-            # a token for the catalog names no repositories: what its owner sees is what it shows
+            # a token for the catalog has no repositories in its scope, and shows what its owner may read
             viewer = await self._authorization.token_owner(identity)
         names: list[str] = []
         default = self._addresses.default(request.authority)

@@ -29,7 +29,7 @@ async def registry(stack: Stack) -> Any:
     yield Registry(stack)
 
 
-def go_on(stack: Stack, ms: int) -> None:
+def advance(stack: Stack, ms: int) -> None:
     """Advance the server's clock."""
     clock = stack.assembly.core.clock
     now = clock.now_ms
@@ -66,7 +66,7 @@ async def test_blobs_of_a_deleted_manifest_are_removed_and_others_stay(registry:
     await registry.push(gone, "v1")
     await registry.push(kept, "v2")
     assert (await registry.below("DELETE", f"manifests/{gone.digest}")).status == 202
-    go_on(registry.stack, 1000)
+    advance(registry.stack, 1000)
     found = await collect(registry)
     lost = names(gone) - names(kept)
     size = sum(len(data) for data in (gone.manifest, *gone.blobs) if digest_of(data)[7:] in lost)
@@ -88,7 +88,7 @@ async def test_a_dry_run_reports_what_the_next_run_removes(registry: Registry) -
     await registry.push(make_image("untagged"))
     await registry.push_blob(b"loose")
     await registry.below("DELETE", f"manifests/{shared.digest}")
-    go_on(registry.stack, LAST_MS)
+    advance(registry.stack, LAST_MS)
     before = await stored(registry.stack)
     dry = await collect(registry, dry_run=True, delete_untagged=True)
     assert await stored(registry.stack) == before
@@ -107,7 +107,7 @@ async def test_the_grace_period_keeps_new_blobs(registry: Registry) -> None:
     await registry.push_blob(b"a layer whose manifest is still to come")
     young = await registry.stack.ok("POST", GC)
     assert (young["removed"]["blobs"], young["kept_by_grace"]) == (0, 1)
-    go_on(registry.stack, LATER_MS)
+    advance(registry.stack, LATER_MS)
     old = await registry.stack.ok("POST", GC)
     assert (old["removed"]["blobs"], old["kept_by_grace"]) == (1, 0)
     assert await stored(registry.stack) == set()
@@ -125,7 +125,7 @@ async def test_manifests_that_others_refer_to_are_not_untagged(registry: Registr
     loose_index = make_index([orphan])
     await registry.push(loose_index)
     await registry.push(index, "v1")
-    go_on(registry.stack, LAST_MS)
+    advance(registry.stack, LAST_MS)
     assert (await collect(registry))["removed"]["manifests"] == 0
     found = await collect(registry, delete_untagged=True)
     assert found["removed"]["manifests"] == 4
@@ -139,9 +139,9 @@ async def test_manifests_that_others_refer_to_are_not_untagged(registry: Registr
 @pytest_twisted.ensureDeferred
 async def test_unfinished_uploads_are_removed_after_a_day(registry: Registry) -> None:
     started = await registry.start()
-    assert (await registry.go_on(started, "PATCH", b"half")).status == 202
+    assert (await registry.continue_upload(started, "PATCH", b"half")).status == 202
     assert (await collect(registry))["removed"]["uploads"] == 0
-    go_on(registry.stack, LATER_MS)
+    advance(registry.stack, LATER_MS)
     dry = await collect(registry, dry_run=True)
     assert (dry["removed"]["uploads"], (await collect(registry))["removed"]["uploads"]) == (1, 1)
 
@@ -156,7 +156,7 @@ async def test_blobs_that_other_repositories_and_formats_use_stay(registry: Regi
     await registry.push(image, "v1", name="main/second/app")
     await registry.below("DELETE", f"manifests/{image.digest}")
     before = await stored(registry.stack)
-    go_on(registry.stack, LATER_MS)
+    advance(registry.stack, LATER_MS)
     assert (await collect(registry, delete_untagged=True))["removed"]["blobs"] == 0
     assert await stored(registry.stack) == before
 
@@ -243,7 +243,7 @@ async def test_a_job_of_a_dead_process_ends_with_its_lease(registry: Registry) -
 
     await core.catalog.write(revive)
     assert (await stack.api("POST", GC)).status == 409
-    go_on(stack, 61_000)
+    advance(stack, 61_000)
     assert (await stack.api("POST", GC)).status == 200
     assert (await stack.ok("GET", f"/job/{uid}"))["state"] == "failed"
 
@@ -255,7 +255,7 @@ async def test_a_blob_that_a_client_was_told_of_is_kept_for_the_grace_period(reg
     await registry.push(child)
     for path in (f"blobs/{layer}", f"manifests/{child.digest}"):
         assert (await registry.below("GET", path)).status == 200
-    go_on(registry.stack, LATER_MS)
+    advance(registry.stack, LATER_MS)
     for path in (f"blobs/{layer}", f"manifests/{child.digest}"):
         assert (await registry.below("HEAD", path)).status == 200
     found = await registry.stack.ok("POST", GC, {"delete_untagged": True})
@@ -267,11 +267,11 @@ async def test_a_blob_that_a_client_was_told_of_is_kept_for_the_grace_period(reg
 async def test_the_grace_period_of_a_manifest_begins_when_it_loses_its_tag(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
-    go_on(registry.stack, LATER_MS)
+    advance(registry.stack, LATER_MS)
     assert (await registry.below("DELETE", "manifests/v1")).status == 202
     options = {"delete_untagged": True}
     assert (await registry.stack.ok("POST", GC, options))["removed"]["manifests"] == 0
-    go_on(registry.stack, LATER_MS)
+    advance(registry.stack, LATER_MS)
     assert (await registry.stack.ok("POST", GC, options))["removed"]["manifests"] == 1
     assert await stored(registry.stack) == set()
 
@@ -291,7 +291,7 @@ async def test_the_default_grace_period_is_15_minutes_and_the_answer_names_it(re
     image = make_image()
     await registry.push(image, "v1")
     await registry.below("DELETE", f"manifests/{image.digest}")
-    go_on(registry.stack, 1000)
+    advance(registry.stack, 1000)
     found = await registry.stack.ok("POST", GC)
     assert (found["removed"]["blobs"], found["kept_by_grace"]) == (0, 3)
     (only,) = found["kept"]
@@ -299,7 +299,7 @@ async def test_the_default_grace_period_is_15_minutes_and_the_answer_names_it(re
     assert "grace_seconds" in only["message"]
     until = datetime.fromisoformat(only["until"]).timestamp() * 1000
     assert 0 < until - registry.stack.assembly.core.clock.now_ms() <= 15 * 60_000
-    go_on(registry.stack, 15 * 60_000)
+    advance(registry.stack, 15 * 60_000)
     found = await registry.stack.ok("POST", GC)
     assert (found["removed"]["blobs"], found["kept"]) == (3, [])
     assert await stored(registry.stack) == set()
@@ -310,7 +310,7 @@ async def test_the_answer_names_what_only_other_parameters_remove(registry: Regi
     await registry.push(make_image(), "v1")
     await registry.below("DELETE", "manifests/v1")
     await registry.start()
-    go_on(registry.stack, 1000)
+    advance(registry.stack, 1000)
     found = await collect(registry)
     messages = {each["reason"]: (each["count"], each["message"], each["until"]) for each in found["kept"]}
     assert messages.keys() == {"untagged", "upload"}
@@ -336,7 +336,7 @@ async def test_without_a_grace_period_blobs_of_a_running_push_are_kept(registry:
             assert (await registry.start(query)).status == 201
     if how == "asked for":
         assert (await registry.below("DELETE", f"manifests/{image.digest}")).status == 202
-    go_on(registry.stack, 1000)
+    advance(registry.stack, 1000)
     found = await collect(registry, delete_untagged=True)
     assert (found["removed"]["blobs"], kept(found)) == (1 if how == "asked for" else 0, {"push_under_way": 2})
     assert (await registry.put(image, "v1", who=one)).status == 201
@@ -351,13 +351,13 @@ async def test_blobs_are_not_kept_for_a_push_that_is_complete(registry: Registry
     for blob in image.blobs:
         assert (await registry.below("HEAD", f"blobs/{digest_of(blob)}", who=other)).status == 200
     await registry.below("DELETE", f"manifests/{image.digest}")
-    go_on(registry.stack, 1000)
+    advance(registry.stack, 1000)
     assert kept(await collect(registry)) == {"push_under_way": 2}  # the other client still pushes
-    go_on(registry.stack, LAST_MS)
+    advance(registry.stack, LAST_MS)
     assert (await collect(registry))["removed"]["blobs"] == 2
     await registry.push(image, "v1", who=one)
     await registry.below("DELETE", f"manifests/{image.digest}")
-    go_on(registry.stack, 1000)
+    advance(registry.stack, 1000)
     assert kept(await collect(registry)) == {}
     assert await stored(registry.stack) == set()
 
@@ -368,12 +368,12 @@ async def test_manifests_are_kept_for_an_index_that_is_being_pushed(registry: Re
     who = await client(registry)
     for each in children:
         await registry.push(each, who=who)
-    go_on(registry.stack, 1000)
+    advance(registry.stack, 1000)
     found = await collect(registry, delete_untagged=True)
     assert (found["removed"], kept(found)) == ({"blobs": 0, "manifests": 0, "uploads": 0}, {"push_under_way": 2})
     await registry.push(make_index(children), "v1", who=who)
     await registry.below("DELETE", f"manifests/{make_index(children).digest}")
-    go_on(registry.stack, 1000)
+    advance(registry.stack, 1000)
     assert (await collect(registry, delete_untagged=True))["removed"]["manifests"] == 2
     assert await stored(registry.stack) == set()
 
@@ -387,7 +387,7 @@ async def test_requests_of_callers_who_may_not_push_keep_no_blob(registry: Regis
         for blob in image.blobs:
             assert (await registry.below("HEAD", f"blobs/{digest_of(blob)}", who=who)).status == 200
     await registry.below("DELETE", f"manifests/{image.digest}")
-    go_on(registry.stack, 1000)
+    advance(registry.stack, 1000)
     assert kept(await collect(registry)) == {}
     assert await stored(registry.stack) == set()
 
@@ -405,6 +405,6 @@ async def test_rows_of_many_clients_are_bounded_and_expire(registry: Registry) -
     assert rows() <= promises.MOST_CLIENTS + 1
     await catalog.write(promises.fulfil, 1, [digest], "client 40")
     assert catalog.peek(promises.is_promised, 1, digest, now_ms)
-    go_on(registry.stack, LAST_MS)
+    advance(registry.stack, LAST_MS)
     await collect(registry)
     assert rows() == 0

@@ -116,7 +116,7 @@ async def test_a_failing_repository_keeps_its_images_and_stops_no_other(
             raise error
         return True
 
-    monkeypatch.setattr(world.watch, "_verify", verify)
+    monkeypatch.setattr(world.expiry, "_verify", verify)
     if isinstance(error, StorageFull):  # the others would fare no better
         with pytest.raises(StorageFull):
             await world.later(WINDOW_S)

@@ -168,7 +168,7 @@ async def test_a_wrong_file_in_the_layout_is_not_used(world):
 async def test_a_lost_layer_of_an_image_is_restored(registry):
     image = make_image("demo")
     await registry.push(image, "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     main = registry.stack.folder / "data/storages/main"
     for path in (main / "blobs").rglob("*.*"):
         path.unlink()
@@ -235,7 +235,7 @@ async def test_lost_bytes_are_restored_from_another_storage(registry):
     await stack.add_repository("images", storage="second", format="docker")
     await registry.push(image, "v1")
     await registry.push(image, "v1", name="second/images/app")
-    await registry.catch_up()
+    await registry.update_layout()
     main = stack.folder / "data/storages/main"
     for path in (*(main / "blobs").rglob("*.*"), *(main / "repositories").rglob("sha256/*")):
         if path.suffix != ".json":

@@ -23,7 +23,7 @@ async def test_a_blob_is_read_by_the_digest_it_was_pushed_with(registry: Registr
     assert whole.headers["docker-content-digest"] == digest
     for hint in ("", f"?digest-algorithm={algorithm}"):
         started = await registry.start(hint, name=OTHER + hint.replace("?digest-algorithm=", "-"))
-        done = await registry.go_on(started, "PUT", data, f"?digest={digest}")
+        done = await registry.continue_upload(started, "PUT", data, f"?digest={digest}")
         assert done.status == 201
         assert done.headers["docker-content-digest"] == digest
     assert (await registry.below("GET", f"blobs/{digest}")).body == data
@@ -67,7 +67,7 @@ async def test_a_deleted_blob_is_gone_under_all_its_digests(registry: Registry, 
     names = {algorithm: digest_of(DATA, algorithm) for algorithm in ("sha256", "sha512")}
     for digest in names.values():
         started = await registry.start()
-        assert (await registry.go_on(started, "PUT", DATA, f"?digest={digest}")).status == 201
+        assert (await registry.continue_upload(started, "PUT", DATA, f"?digest={digest}")).status == 201
     for digest in names.values():
         assert (await registry.below("GET", f"blobs/{digest}")).body == DATA
     assert (await registry.below("DELETE", f"blobs/{names[called]}")).status == 202

@@ -287,16 +287,16 @@ async def test_what_readers_have_may_be_deleted_while_another_waits(world: World
 @pytest_twisted.ensureDeferred
 async def test_the_expiry_runs_every_minute(world: World) -> None:
     await world.registry.push(make_image(), "v1")
-    clock = world.watch._loop.clock
-    world.watch.startService()
+    clock = world.expiry._loop.clock
+    world.expiry.startService()
     try:
-        await world.watch._running
+        await world.expiry._running
         world.core.clock.ms += 3_601_000
         clock.advance(EVERY_S)
-        await world.watch._running
+        await world.expiry._running
         assert await world.seen("v1", "admin") is None
     finally:
-        await (world.watch.stopService() or _not_found())
+        await (world.expiry.stopService() or _not_found())
 
 
 async def _not_found() -> None:
@@ -375,7 +375,7 @@ async def test_a_lost_signature_hides_nothing_else(world: World) -> None:
     await world.registry.push(lost)
     where = (world.repository.storage_id, world.repository.id, "app")
     found = world.core.catalog.peek(find_manifest, *where, lost.digest)
-    await world.registry.catch_up()
+    await world.registry.update_layout()
     store = await world.core.stores.of(world.core.registry.storage(world.repository.storage_id))
     await store.delete(found.locator)
     await world.configure(KEY, key)

@@ -162,7 +162,7 @@ async def test_what_a_new_key_has_signed_is_not_dropped_although_nobody_read_it(
 
 async def restored(world: World, make_registry: Any) -> World:
     """The server on the same files, after its database was lost and built again from the layout."""
-    await world.registry.catch_up()
+    await world.registry.update_layout()
     stack = world.registry.stack
     await stack.stop()
     lose_catalog(stack.folder / "data")
@@ -198,7 +198,7 @@ async def test_reindex_gives_the_same_answers(world: World, make_registry: Any) 
     assert before[2][:3] == [new.digest, first.digest, plain.digest]
     again = await restored(world, make_registry)
     assert await answers(again) == before
-    await again.registry.catch_up()
+    await again.registry.update_layout()
     assert not (await verify(again.registry)).problems
     await again.later(3601)
     assert [await again.seen(each, "admin") for each in ("v1", "v2", "v3")] == [old.digest, None, plain.digest]
@@ -216,7 +216,7 @@ async def test_what_waits_has_its_whole_window_again_after_reindex_and_can_be_si
     assert await again.seen("v1", "admin") == image.digest
     await again.sign(image)
     assert await again.seen("v1") == image.digest
-    await again.registry.catch_up()
+    await again.registry.update_layout()
     assert tags(top(again.registry))["v1"] == image.digest
     assert not (await verify(again.registry)).problems
 

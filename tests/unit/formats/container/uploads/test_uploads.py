@@ -19,14 +19,14 @@ async def test_a_blob_pushed_in_pieces_is_read_back(registry: Registry) -> None:
     assert started.headers["range"] == "0-0"
     assert started.headers["docker-upload-uuid"]
     assert started.headers["location"].startswith("/v2/main/images/app/blobs/uploads/")
-    first = await registry.go_on(started, "PATCH", DATA[:1000], Content_Range="0-999")
+    first = await registry.continue_upload(started, "PATCH", DATA[:1000], Content_Range="0-999")
     assert (first.status, first.headers["range"]) == (202, "0-999")
-    status = await registry.go_on(first, "GET")
+    status = await registry.continue_upload(first, "GET")
     assert (status.status, status.headers["range"]) == (204, "0-999")
-    second = await registry.go_on(first, "PATCH", DATA[1000:2000])
+    second = await registry.continue_upload(first, "PATCH", DATA[1000:2000])
     assert second.headers["range"] == "0-1999"
     digest = digest_of(DATA)
-    done = await registry.go_on(second, "PUT", DATA[2000:], f"?digest={digest}", Content_Range="2000-2047")
+    done = await registry.continue_upload(second, "PUT", DATA[2000:], f"?digest={digest}", Content_Range="2000-2047")
     assert done.status == 201
     assert done.headers["docker-content-digest"] == digest
     assert done.headers["location"] == f"/v2/main/images/app/blobs/{digest}"
@@ -38,7 +38,7 @@ async def test_a_blob_pushed_in_pieces_is_read_back(registry: Registry) -> None:
         assert reply.headers["docker-distribution-api-version"] == "registry/2.0"
         assert reply.headers["etag"] == f'"{digest}"'
         assert reply.body == (DATA if method == "GET" else b"")
-    assert (await registry.go_on(second, "GET")).status == 404
+    assert (await registry.continue_upload(second, "GET")).status == 404
 
 
 @pytest.mark.parametrize("algorithm", ["sha256", "sha512"])
@@ -48,9 +48,9 @@ async def test_a_body_of_another_digest_stores_nothing(registry: Registry, algor
     whole = await registry.start(f"?digest={digest}", raw=DATA)
     assert (whole.status, code(whole)) == (400, "DIGEST_INVALID")
     started = await registry.start()
-    done = await registry.go_on(started, "PUT", DATA, f"?digest={digest}")
+    done = await registry.continue_upload(started, "PUT", DATA, f"?digest={digest}")
     assert (done.status, code(done)) == (400, "DIGEST_INVALID")
-    assert (await registry.go_on(started, "GET")).status == 404
+    assert (await registry.continue_upload(started, "GET")).status == 404
     assert (await registry.below("HEAD", f"blobs/{digest}")).status == 404
     assert (await registry.below("HEAD", f"blobs/{digest_of(DATA)}")).status == 404
 
@@ -61,45 +61,47 @@ async def test_a_body_of_another_digest_stores_nothing(registry: Registry, algor
 @pytest_twisted.ensureDeferred
 async def test_an_upload_survives_a_finish_without_digest(registry: Registry, query: str) -> None:
     started = await registry.start()
-    patched = await registry.go_on(started, "PATCH", DATA)
-    done = await registry.go_on(patched, "PUT", query=query)
+    patched = await registry.continue_upload(started, "PATCH", DATA)
+    done = await registry.continue_upload(patched, "PUT", query=query)
     assert (done.status, code(done)) == (400, "DIGEST_INVALID")
-    assert (await registry.go_on(patched, "PUT", query=f"?digest={digest_of(DATA)}")).status == 201
+    assert (await registry.continue_upload(patched, "PUT", query=f"?digest={digest_of(DATA)}")).status == 201
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_chunk_out_of_order_is_refused_and_the_upload_goes_on(registry: Registry) -> None:
     started = await registry.start()
-    await registry.go_on(started, "PATCH", DATA[:10], Content_Range="0-9")
+    await registry.continue_upload(started, "PATCH", DATA[:10], Content_Range="0-9")
     for method, query in (("PATCH", ""), ("PUT", f"?digest={digest_of(DATA)}")):
-        late = await registry.go_on(started, method, DATA[20:30], query, Content_Range="20-29")
+        late = await registry.continue_upload(started, method, DATA[20:30], query, Content_Range="20-29")
         assert (late.status, code(late)) == (416, "RANGE_INVALID")
         assert late.headers["range"] == "0-9"
         assert late.headers["location"] == started.headers["location"]
-    done = await registry.go_on(started, "PUT", DATA[10:], f"?digest={digest_of(DATA)}")
+    done = await registry.continue_upload(started, "PUT", DATA[10:], f"?digest={digest_of(DATA)}")
     assert done.status == 201
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_range_of_another_length_than_its_chunk_is_refused_and_rolled_back(registry: Registry) -> None:
     started = await registry.start()
-    await registry.go_on(started, "PATCH", DATA[:10])
-    wrong = await registry.go_on(started, "PATCH", DATA[10:20], Content_Range="10-14")
+    await registry.continue_upload(started, "PATCH", DATA[:10])
+    wrong = await registry.continue_upload(started, "PATCH", DATA[10:20], Content_Range="10-14")
     assert (wrong.status, code(wrong)) == (400, "SIZE_INVALID")
-    malformed = await registry.go_on(started, "PATCH", DATA[10:20], Content_Range="ten")
+    malformed = await registry.continue_upload(started, "PATCH", DATA[10:20], Content_Range="ten")
     assert malformed.status == 400
-    assert (await registry.go_on(started, "GET")).headers["range"] == "0-9"
-    done = await registry.go_on(started, "PUT", DATA[10:], f"?digest={digest_of(DATA)}")
+    assert (await registry.continue_upload(started, "GET")).headers["range"] == "0-9"
+    done = await registry.continue_upload(started, "PUT", DATA[10:], f"?digest={digest_of(DATA)}")
     assert done.status == 201
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_cancelled_upload_is_gone(registry: Registry) -> None:
     started = await registry.start()
-    await registry.go_on(started, "PATCH", DATA)
-    assert (await registry.go_on(started, "DELETE")).status == 204
+    await registry.continue_upload(started, "PATCH", DATA)
+    assert (await registry.continue_upload(started, "DELETE")).status == 204
     for method in ("GET", "PATCH", "DELETE", "PUT"):
-        reply = await registry.go_on(started, method, query=f"?digest={digest_of(DATA)}" if method == "PUT" else "")
+        reply = await registry.continue_upload(
+            started, method, query=f"?digest={digest_of(DATA)}" if method == "PUT" else ""
+        )
         assert (reply.status, code(reply)) == (404, "BLOB_UPLOAD_UNKNOWN")
 
 
@@ -150,22 +152,22 @@ async def test_too_many_bytes_are_refused_and_the_upload_is_over(make_registry) 
     whole = await registry.start(f"?digest={digest_of(DATA)}", raw=DATA)
     assert (whole.status, code(whole)) == (413, "SIZE_INVALID")
     started = await registry.start()
-    assert (await registry.go_on(started, "PATCH", DATA)).status == 413
-    assert (await registry.go_on(started, "PATCH", DATA[:900])).status == 202
-    assert (await registry.go_on(started, "PATCH", DATA[:900])).status == 413
-    assert (await registry.go_on(started, "GET")).status == 404
+    assert (await registry.continue_upload(started, "PATCH", DATA)).status == 413
+    assert (await registry.continue_upload(started, "PATCH", DATA[:900])).status == 202
+    assert (await registry.continue_upload(started, "PATCH", DATA[:900])).status == 413
+    assert (await registry.continue_upload(started, "GET")).status == 404
 
 
 @pytest_twisted.ensureDeferred
 async def test_uploads_and_blobs_survive_a_restart(make_registry) -> None:
     before = await make_registry()
     started = await before.start()
-    await before.go_on(started, "PATCH", DATA[:1500])
+    await before.continue_upload(started, "PATCH", DATA[:1500])
     empty = await before.push_blob(EMPTY)
     await before.stack.stop()
     after = await make_registry()
-    assert (await after.go_on(started, "GET")).headers["range"] == "0-1499"
-    done = await after.go_on(started, "PUT", DATA[1500:], f"?digest={digest_of(DATA)}")
+    assert (await after.continue_upload(started, "GET")).headers["range"] == "0-1499"
+    done = await after.continue_upload(started, "PUT", DATA[1500:], f"?digest={digest_of(DATA)}")
     assert done.status == 201
     assert (await after.below("GET", f"blobs/{digest_of(DATA)}")).body == DATA
     assert (await after.below("GET", f"blobs/{empty}")).body == EMPTY
@@ -178,4 +180,4 @@ async def test_the_lease_of_a_killed_process_expires(registry: Registry) -> None
     now_ms = core.clock.now_ms()
     uid = started.headers["docker-upload-uuid"]
     assert await core.catalog.write(uploads.lease_upload, uid, "somebody gone", now_ms + 300, now_ms)
-    assert (await registry.go_on(started, "PUT", DATA, f"?digest={digest_of(DATA)}")).status == 201
+    assert (await registry.continue_upload(started, "PUT", DATA, f"?digest={digest_of(DATA)}")).status == 201

@@ -28,7 +28,7 @@ async def test_an_image_is_an_oci_layout_of_links(registry: Registry) -> None:
     image = make_image()
     await registry.push(image, "v1")
     await registry.push(image, "latest")
-    await registry.catch_up()
+    await registry.update_layout()
     folder = top(registry)
     assert json.loads((folder / "oci-layout").read_bytes()) == {"imageLayoutVersion": "1.0.0"}
     assert tags(folder) == {"v1": image.digest, "latest": image.digest}
@@ -47,7 +47,7 @@ async def test_the_index_has_manifests_without_a_tag_only_if_nothing_refers_to_t
     for each in (*children, signature):
         await registry.push(each)
     await registry.push(index, "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     found = json.loads((top(registry) / "index.json").read_bytes())["manifests"]
     assert [each["digest"] for each in found] == [index.digest, signature.digest]
     assert {each["digest"] for each in found if "annotations" not in each} == {signature.digest}
@@ -59,12 +59,12 @@ async def test_a_deleted_image_is_removed_from_the_layout_and_then_its_blobs_fro
     await registry.push(gone, "v1")
     await registry.push(kept, "v2")
     await registry.below("DELETE", f"manifests/{gone.digest}")
-    await registry.catch_up()
+    await registry.update_layout()
     assert tags(top(registry)) == {"v2": kept.digest}
     present = {path.name for path in top(registry).glob("blobs/*/*")}
     assert present == {digest_of(data).partition(":")[2] for data in (kept.manifest, *kept.blobs)}
     await registry.below("DELETE", f"manifests/{kept.digest}")
-    await registry.catch_up()
+    await registry.update_layout()
     assert not top(registry).exists()
     assert not (await verify(registry)).problems
 
@@ -88,12 +88,12 @@ async def test_the_directory_of_an_image_can_be_inside_that_of_another(registry:
     names = ("app", "app/blobs", "app/index.json/x", "app/deep")
     for name in names:
         await registry.push(make_image(name), "v1", name=f"main/images/{name}")
-    await registry.catch_up()
+    await registry.update_layout()
     for name in names:
         assert tags(top(registry, image_directory(name))) == {"v1": make_image(name).digest}
     assert not (await verify(registry)).problems
     await registry.below("DELETE", f"manifests/{make_image('app').digest}")
-    await registry.catch_up()
+    await registry.update_layout()
     assert not (top(registry) / "oci-layout").exists()
     assert tags(top(registry, "app/deep")) == {"v1": make_image("app/deep").digest}
     assert not (await verify(registry)).problems
@@ -112,7 +112,7 @@ async def test_the_directory_of_an_image_can_be_inside_that_of_another(registry:
 @pytest_twisted.ensureDeferred
 async def test_verify_finds_and_repairs_differences(registry: Registry, damage: Callable[[Path], object]) -> None:
     await registry.push(make_image(), "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     before = {path.relative_to(top(registry)): path.is_file() for path in top(registry).rglob("*")}
     damage(top(registry))
     assert (await verify(registry)).problems
@@ -132,7 +132,7 @@ async def test_reindex_restores_images_and_tags(make_registry: Any, tmp_path: Pa
         await registry.push(each)
     await registry.push(index, "v1")
     await registry.push(children[0], "latest", name="main/images/deep/er")
-    await registry.catch_up()
+    await registry.update_layout()
     before = await registry.below("GET", f"referrers/{index.digest}")
     await registry.stack.stop()
     lose_catalog(tmp_path / "data")
@@ -148,7 +148,7 @@ async def test_reindex_restores_images_and_tags(make_registry: Any, tmp_path: Pa
         for data in each.blobs:
             assert (await registry.below("GET", f"blobs/{digest_of(data)}")).body == data
     assert (await registry.below("GET", f"referrers/{index.digest}")).json == before.json
-    await registry.catch_up()
+    await registry.update_layout()
     assert not (await verify(registry)).problems
     again = await reindex(registry)
     assert (again.repositories, again.manifests, again.tags, again.problems) == (0, 0, 0, [])
@@ -159,10 +159,10 @@ async def test_a_blob_uploaded_after_its_manifest_is_shown(make_registry: Any) -
     registry = await make_registry(allow_sparse=True)
     image = make_image()
     assert (await registry.put(image, "v1")).status == 201
-    await registry.catch_up()
+    await registry.update_layout()
     for data in image.blobs:
         await registry.push_blob(data)
-    await registry.catch_up()
+    await registry.update_layout()
     assert not (await verify(registry)).problems
     assert len(list(top(registry).glob("blobs/*/*"))) == 3
 
@@ -189,14 +189,14 @@ def write_first_form(registry: Registry) -> None:
 async def test_image_directories_of_the_first_releases_are_rewritten(make_registry: Any, tmp_path: Path) -> None:
     registry = await make_registry()
     await registry.push(make_image(), "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     write_first_form(registry)
     core = registry.stack.assembly.core
     repository = core.registry.find("main", "images")
     await core.catalog.write(layout_pending.add_packages, [repository.id])  # as the migration does
     await registry.stack.stop()
     registry = await make_registry(fresh=False)
-    await registry.catch_up()
+    await registry.update_layout()
     assert not (await verify(registry)).problems
     restored = await built_again(make_registry, registry, tmp_path)
     assert (restored.problems, restored.manifests, restored.tags) == ([], 1, 1)
@@ -207,7 +207,7 @@ async def test_reindex_reports_tags_without_a_manifest(make_registry: Any, tmp_p
     registry = await make_registry()
     for number in range(3):
         await registry.push(make_image(), f"v{number}")
-    await registry.catch_up()
+    await registry.update_layout()
     write_first_form(registry)
     restored = await built_again(make_registry, registry, tmp_path)
     assert restored.tags == 0

@@ -57,7 +57,7 @@ async def right(registry: Registry, compared: list[str]) -> None:
 async def shown(registry: Registry, compared: list[str]) -> int:
     """Have the layout catch up; how many images that compared."""
     before = len(compared)
-    await registry.catch_up()
+    await registry.update_layout()
     return len(compared) - before
 
 
@@ -105,7 +105,7 @@ async def test_only_affected_files_are_written(
     first, *images = variants(10)
     for number, each in enumerate(images):
         await registry.push(each, f"v{number}")
-    await registry.catch_up()
+    await registry.update_layout()
     assert compared == ["app"]
     disk = Disk(monkeypatch)
     await registry.push(first, "v00")
@@ -165,7 +165,7 @@ class Play:
 async def test_any_order_of_changes_ends_correctly(registry: Registry, compared: list[str], seed: int) -> None:
     play = Play(registry, seed)
     await registry.push(make_image("stays"))
-    await registry.catch_up()
+    await registry.update_layout()
     for _ in range(8):
         for _ in range(play.random.randint(1, 4)):
             await play.step()
@@ -179,7 +179,7 @@ async def test_a_new_follower_compares_once_and_repairs_differences_after_a_cras
 ) -> None:
     registry = await make_registry()
     await registry.push(make_image("one"), "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     await registry.stack.stop()
     (top(registry) / "index.json").unlink()
     (top(registry) / "blobs/sha256" / ("0" * 64)).write_bytes(b"of a round that did not end")
@@ -197,7 +197,7 @@ async def test_a_half_written_change_is_completed(
     registry: Registry, compared: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await registry.push(make_image("one"), "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     disk = Disk(monkeypatch)
     failures = iter([True])
     disk.fails = lambda place: place.endswith("index.json") and next(failures, False)
@@ -213,13 +213,13 @@ async def test_an_image_that_cannot_be_shown_is_reported_and_shown_with_the_next
 ) -> None:
     registry = await make_registry()
     await registry.push(make_image("one"), "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     disk = Disk(monkeypatch)
     disk.fails = lambda place: place.endswith("index.json")
     told: list[str] = []
     monkeypatch.setattr(follower.log, "error", lambda _, **fields: told.append(fields["package"]))
     await registry.push(make_image("two"), "v2")
-    await registry.catch_up()
+    await registry.update_layout()
     assert told == ["app"]
     assert tags(top(registry)) == {"v1": make_image("one").digest}
     disk.fails = lambda place: False
@@ -242,7 +242,7 @@ async def test_documents_changed_by_hand_are_rewritten(
     registry: Registry, compared: list[str], damage: Callable[[Path], object]
 ) -> None:
     await registry.push(make_image("one"), "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     damage(top(registry))
     await registry.push(make_image("two"), "v2")
     assert await shown(registry, compared) == 1
@@ -255,7 +255,7 @@ async def test_many_changes_at_once_cause_a_comparison_of_the_whole_image(
 ) -> None:
     monkeypatch.setattr(changes, "MAX_CHANGES", 3)
     await registry.push(make_image("one"), "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     query = "&".join(f"tag=w{number}" for number in range(4))
     assert (await registry.put(make_image("one"), f"{make_image('one').digest}?{query}")).status == 201
     assert await shown(registry, compared) == 1
@@ -295,7 +295,7 @@ async def test_tags_in_quarantine_show_the_manifest_that_readers_get(make_regist
 
     await configure(trust=True)
     await registry.push(make_image("stays"))
-    await registry.catch_up()
+    await registry.update_layout()
     await registry.push(first, "v1")
     await shows(None)
     await registry.push(sign_simply(key, first.digest), signature_tag(first.digest))
@@ -307,7 +307,7 @@ async def test_tags_in_quarantine_show_the_manifest_that_readers_get(make_regist
     await shows(make_index([second]).digest)
     assert first.digest in untagged(top(registry))
     await registry.push(third, "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     await registry.below("DELETE", f"manifests/{make_index([second]).digest}")
     await shows(None)
 
@@ -323,10 +323,10 @@ async def test_quarantined_manifests_are_shown_without_the_rule(make_registry: A
     config = {"type": "Hosted", "push_rules": {"require_content_trust": True}, "trust": {"keys": [Signer().pem]}}
     await registry.stack.ok("PUT", f"/repository/{repository.uid}/config", config)
     await registry.push(make_image(), "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     assert tags(top(registry)) == {}
     await core.publisher.change(end_quarantine, repository)
-    await registry.catch_up()
+    await registry.update_layout()
     await right(registry, compared)
     assert tags(top(registry)) == {"v1": make_image().digest}
 
@@ -336,7 +336,7 @@ async def test_a_late_blob_is_shown_under_all_its_digests(make_registry: Any, co
     registry = await make_registry(allow_sparse=True)
     image = make_image()
     assert (await registry.put(image, "v1")).status == 201
-    await registry.catch_up()
+    await registry.update_layout()
     for data in image.blobs:
         await registry.push_blob(data)
     assert await shown(registry, compared) == 0
@@ -350,13 +350,13 @@ async def test_reindex_restores_every_page(make_registry: Any, compared: list[st
     images = variants(9)
     for number, each in enumerate(images):
         await registry.push(each, f"v{number}")
-    await registry.catch_up()
+    await registry.update_layout()
     await registry.stack.stop()
     lose_catalog(tmp_path / "data")
     registry = await make_registry(fresh=False)
     restored = await reindex(registry)
     assert (restored.problems, restored.manifests, restored.tags) == ([], 9, 9)
-    await registry.catch_up()
+    await registry.update_layout()
     await right(registry, compared)
     assert tags(top(registry)) == {f"v{number}": each.digest for number, each in enumerate(images)}
 
@@ -375,6 +375,6 @@ async def test_documents_that_cannot_be_created_leave_no_temporary(
 
     monkeypatch.setattr(LayoutFolder, "draft", second_fails)
     await registry.push(make_image(), "v1")
-    await registry.catch_up()
+    await registry.update_layout()
     assert made
     assert not Path(made[0].path).exists()
