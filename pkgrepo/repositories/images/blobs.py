@@ -6,7 +6,7 @@ from attrs import define, frozen
 
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import SYSTEM, BlobInfo, Package, Repository
+from pkgrepo.model import SYSTEM, BlobInfo, Repository
 from pkgrepo.repositories.publish.events import append_package_event
 from pkgrepo.storage.catalog.blobs import blobs, uploads
 from pkgrepo.storage.catalog.images import linked_blobs, promises, signatures
@@ -37,7 +37,7 @@ def link_blob(
     repository: Repository,
     image: str,
     info: BlobInfo,
-    sha512: str | None,
+    digest: str,
     upload: str | None,
     client: str | None,
     now_ms: int,
@@ -45,15 +45,10 @@ def link_blob(
     """
     Add a received blob to an image, and promise it to ``client`` for its push.
 
-    ``sha512`` is a further digest of the blob in hex. ``upload`` is the id of the upload that ends by this.
+    ``digest`` is the one that the client gave. ``upload`` is the id of the upload that ends by this.
     """
     claimed = blobs.claim_blob(tx, repository.storage_id, info, now_ms)
-    package = ensure_image(tx, repository, image, now_ms)
-    if linked_blobs.link_blob(tx, package.id, info.sha256, sha512, now_ms):
-        repositories.add_usage(tx, repository.id, info.size, 0)
-        _note_completion(tx, package, info.sha256, now_ms)
-    if client is not None:
-        promises.promise(tx, package.id, f"sha256:{info.sha256}", client, now_ms)
+    _link(tx, repository, image, info.sha256, info.size, digest, client, now_ms)
     if upload is not None:
         uploads.remove_upload(tx, upload)
     return Stored(() if claimed.locator == info.locator else (info.locator,))
@@ -79,12 +74,7 @@ def mount_blob(
         return False
     if not blobs.touch_blob(tx, repository.storage_id, found.sha256, now_ms):
         return False
-    package = ensure_image(tx, repository, image, now_ms)
-    sha512 = digest.partition(":")[2] if digest.startswith("sha512:") else None
-    if linked_blobs.link_blob(tx, package.id, found.sha256, sha512, now_ms):
-        repositories.add_usage(tx, repository.id, found.size, 0)
-        _note_completion(tx, package, found.sha256, now_ms)
-    promises.promise(tx, package.id, f"sha256:{found.sha256}", client, now_ms)
+    _link(tx, repository, image, found.sha256, found.size, digest, client, now_ms)
     return True
 
 
@@ -125,8 +115,23 @@ def delete_blob(tx: Transaction, repository: Repository, image: str, digest: str
     remove_if_empty(tx, repository, package)
 
 
-def _note_completion(tx: Transaction, package: Package, sha256: str, now_ms: int) -> None:
-    """Append an event for a blob that came after a manifest that refers to it, as in a sparse image."""
-    if linked_blobs.is_needed(tx, package.id, sha256):
-        signatures.mark_unverified(tx, package.id)
-        append_package_event(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
+def _link(
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    sha256: str,
+    size: int,
+    digest: str,
+    client: str | None,
+    now_ms: int,
+) -> None:
+    package = ensure_image(tx, repository, image, now_ms)
+    sha512 = digest.removeprefix("sha512:") if digest.startswith("sha512:") else None
+    if linked_blobs.link_blob(tx, package.id, sha256, sha512, now_ms):
+        repositories.add_usage(tx, repository.id, size, 0)
+        if linked_blobs.is_needed(tx, package.id, sha256):
+            # the blob came after a manifest that refers to it, as in a sparse image
+            signatures.mark_unverified(tx, package.id)
+            append_package_event(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
+    if client is not None:
+        promises.promise(tx, package.id, f"sha256:{sha256}", client, now_ms)

@@ -124,9 +124,8 @@ class UploadSessionRequests:
             except BaseException:
                 await lease.remove()
                 raise
-            sha512 = digest.hex if digest.algorithm == "sha512" else None
             await self._services.publisher.change_with_blobs(
-                link_blob, target.repository, staged, [blob], target.image, blob, sha512, uid, client_of(request)
+                link_blob, target.repository, staged, [blob], target.image, blob, str(digest), uid, client_of(request)
             )
 
     async def _cancel(self, request: Request, target: Target, uid: str) -> None:

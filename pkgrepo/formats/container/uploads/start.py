@@ -88,8 +88,7 @@ class UploadStartRequests:
                 expected={digest.algorithm: digest.hex},
             )
             await self._push_rules.check_again(request, identity, target)
-            sha512 = digest.hex if digest.algorithm == "sha512" else None
             await services.publisher.change_with_blobs(
-                link_blob, target.repository, staged, [blob], target.image, blob, sha512, None, client_of(request)
+                link_blob, target.repository, staged, [blob], target.image, blob, str(digest), None, client_of(request)
             )
         return created_answer(target, digest)

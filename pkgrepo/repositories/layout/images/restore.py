@@ -69,8 +69,7 @@ def _link_blobs(
     tx: Transaction, repository: Repository, image: str, batch: Mapping[str, BlobInfo], now_ms: int
 ) -> None:
     for digest, info in batch.items():
-        algorithm, _, text = digest.partition(":")
-        link_blob(tx, repository, image, info, text if algorithm == "sha512" else None, None, None, now_ms)
+        link_blob(tx, repository, image, info, digest, None, None, now_ms)
 
 
 def _put_manifests(

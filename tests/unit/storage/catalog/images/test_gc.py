@@ -57,7 +57,7 @@ class Scene:
     def link(self, content: str, now_ms: int = NOW, client: str | None = None) -> BlobInfo:
         """A blob of the image."""
         blob = make_blob(content.encode())
-        self.catalog.do(link_blob, self.repository, "app", blob, None, None, client, now_ms)
+        self.catalog.do(link_blob, self.repository, "app", blob, digest_of(content.encode()), None, client, now_ms)
         return blob
 
     def plan(self) -> ImagePlan:
