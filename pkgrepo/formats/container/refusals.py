@@ -16,7 +16,7 @@ from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.reading.body import BodyLost, BodyTooLarge
 from pkgrepo.http.request import Request
 from pkgrepo.repositories.images.blobs import StillNeeded
-from pkgrepo.repositories.images.push import Unexpected
+from pkgrepo.repositories.images.push import TagConditionFailed
 from pkgrepo.repositories.publish.upload_leases import UploadUnknown
 
 from .names import DigestInvalid, NameInvalid, TagInvalid
@@ -77,7 +77,7 @@ ERRORS = ErrorTable(
         TagInvalid: (400, "TAG_INVALID"),
         DigestInvalid: (400, "DIGEST_INVALID"),
         UploadUnknown: (404, "BLOB_UPLOAD_UNKNOWN"),
-        Unexpected: (412, "DENIED"),
+        TagConditionFailed: (412, "DENIED"),
         StillNeeded: (405, "UNSUPPORTED"),
         errors.Invalid: (400, "MANIFEST_INVALID"),
         errors.NotFound: (404, "NAME_UNKNOWN"),

@@ -14,7 +14,7 @@ from pkgrepo.storage.catalog.server import repositories
 from .blobs import Stored, promise_blob
 from .package import ensure_image, get_image, remove_if_empty
 from .push import Push, Reference, ReferencesMissing
-from .tags import moved_tags
+from .tags import find_moved_tags
 from .trust import append_trust_events, update_trust
 
 
@@ -23,14 +23,14 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     Store a manifest and point tags to it.
 
     :raises ReferencesMissing: the image lacks what it refers to; :raises Invalid: a descriptor has another size
-    :raises TagExists: a tag may not be moved; :raises Unexpected: the condition on the first tag fails
+    :raises TagExists: a tag may not be moved; :raises TagConditionFailed: the condition on the first tag fails
     """
     new = push.manifest
     claimed = blobs.claim_blob(tx, repository.storage_id, push.blob, now_ms)
     package = ensure_image(tx, repository, image, now_ms)
     if push.alone is not None:
         packages.set_alone(tx, package.id, push.alone)
-    moved = moved_tags(tx, package, push, now_ms)
+    moved = find_moved_tags(tx, package, push, now_ms)
     _check_references(tx, repository, package, push.required, now_ms)
     added = manifests.add_manifest(tx, repository.id, package.id, new, now_ms)
     if added:

@@ -16,7 +16,7 @@ NAMED = 10  # digests in a sentence
 @frozen
 class Reference:
     """
-    Content that a manifest refers to and that must be stored.
+    Content that a manifest refers to.
 
     ``kind`` is config, layer or manifest; ``size`` is the one in the descriptor, in bytes.
     """
@@ -27,7 +27,7 @@ class Reference:
 
 
 @frozen
-class Expectation:
+class TagCondition:
     """Condition of a push on its tag: the tag is ``absent``, or points to one of ``digests`` (``*``: to any)."""
 
     digests: frozenset[str] = frozenset()
@@ -64,7 +64,7 @@ class Push:
     """
     A manifest to store, and the tags to point to it.
 
-    ``immutable`` are the tags among them that may not be moved; ``expected`` is the condition on the first tag. With a
+    ``immutable`` are the tags among them that may not be moved; ``condition`` is on the first tag. With a
     ``quarantine`` readers see the manifest only when it is signed. ``signatures`` are None if the manifest was not
     searched for them. ``client`` is the one whose promises the push fulfils (see ``promises`` of the catalog).
     ``alone`` says whether the client named the image without its repository; None if the address does not tell.
@@ -75,7 +75,7 @@ class Push:
     required: tuple[Reference, ...]
     tags: tuple[str, ...] = ()
     immutable: Collection[str] = ()
-    expected: Expectation | None = None
+    condition: TagCondition | None = None
     quarantine: Quarantine | None = None
     signatures: VerifiedSignatures | None = None
     client: str | None = None
@@ -106,7 +106,7 @@ class TagExists(PkgrepoError):  # noqa: N818 - named for what happened
 
 
 @define
-class Unexpected(PkgrepoError):  # noqa: N818 - named for what happened
+class TagConditionFailed(PkgrepoError):  # noqa: N818 - named for what happened
     """A tag does not point to what the condition of the request says (``If-Match``, ``If-None-Match``)."""
 
     tag: str

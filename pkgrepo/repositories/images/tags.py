@@ -10,7 +10,7 @@ from pkgrepo.storage.catalog.images import manifests, signatures, trust
 from pkgrepo.storage.catalog.packages import tags
 
 from .package import get_image
-from .push import Expectation, Push, TagExists, Unexpected
+from .push import Push, TagCondition, TagConditionFailed, TagExists
 from .trust import update_trust
 
 
@@ -49,18 +49,18 @@ def release_tag(tx: Transaction, repository: Repository, image: str, tag: str, a
     append_package_event(tx, package, "released", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
 
 
-def moved_tags(tx: Transaction, package: Package, push: Push, now_ms: int) -> tuple[str, ...]:
+def find_moved_tags(tx: Transaction, package: Package, push: Push, now_ms: int) -> tuple[str, ...]:
     """
     The tags of a push that do not point to its manifest yet.
 
-    :raises TagExists: one may not be moved; :raises Unexpected: the condition on the first one fails
+    :raises TagExists: one may not be moved; :raises TagConditionFailed: the condition on the first one fails
     """
     moved: list[str] = []
     for index, name in enumerate(push.tags):
         found = tags.find_tag(tx, package.id, name)
         current = None if found is None else found.digest
-        if index == 0 and push.expected is not None and not _is_expected(push.expected, current):
-            raise Unexpected(name)
+        if index == 0 and push.condition is not None and not _is_met(push.condition, current):
+            raise TagConditionFailed(name)
         if current == push.manifest.digest:
             continue
         if current is not None and name in push.immutable:
@@ -71,7 +71,7 @@ def moved_tags(tx: Transaction, package: Package, push: Push, now_ms: int) -> tu
     return tuple(moved)
 
 
-def _is_expected(expected: Expectation, current: str | None) -> bool:
-    if expected.absent:
+def _is_met(condition: TagCondition, current: str | None) -> bool:
+    if condition.absent:
         return current is None
-    return current is not None and ("*" in expected.digests or current in expected.digests)
+    return current is not None and ("*" in condition.digests or current in condition.digests)

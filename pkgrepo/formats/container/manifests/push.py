@@ -22,7 +22,7 @@ from pkgrepo.http.reading.body import BodyTooLarge
 from pkgrepo.http.request import Request
 from pkgrepo.model import Identity
 from pkgrepo.repositories.images.manifests import put_manifest
-from pkgrepo.repositories.images.push import Expectation, Push, ReferencesMissing, TagExists
+from pkgrepo.repositories.images.push import Push, ReferencesMissing, TagCondition, TagExists
 from pkgrepo.repositories.publish.publisher import log_published
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 
@@ -46,7 +46,7 @@ class ManifestPushRequests:
         Store a manifest under its digest, and point tags to it.
 
         :raises Refusal: a reference is missing, a tag may not be moved, or it is too large
-        :raises Invalid, DigestInvalid, TagInvalid: it is malformed; :raises Unexpected: the condition fails
+        :raises Invalid, DigestInvalid, TagInvalid: it is malformed; :raises TagConditionFailed: the condition fails
         """
         digest, tags = _wanted(request, reference)
         content_type = (request.header(b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
@@ -74,7 +74,7 @@ class ManifestPushRequests:
                 required=() if rules.allow_sparse else document.required,
                 tags=tags,
                 immutable=immutable_tags(target.repository, tags),
-                expected=_expectation(request) if digest is None else None,
+                condition=_condition(request) if digest is None else None,
                 quarantine=self._visibility.quarantine(target.repository, document),
                 signatures=signatures,
                 client=client_of(request),
@@ -145,15 +145,15 @@ def _stored(document: ManifestDocument, digest: str, sha256: str, size: int) -> 
     )
 
 
-def _expectation(request: Request) -> Expectation | None:
+def _condition(request: Request) -> TagCondition | None:
     """The condition of the request on the tag (RFC 9110 section 13.1)."""
     if (request.header(b"if-none-match") or b"").strip() == b"*":
-        return Expectation(absent=True)
+        return TagCondition(absent=True)
     value = request.header(b"if-match")
     if value is None:
         return None
     found = _ETAG.findall(value.decode("latin-1"))
-    return Expectation(digests=frozenset(quoted or star for quoted, star in found))
+    return TagCondition(digests=frozenset(quoted or star for quoted, star in found))
 
 
 def _missing(error: ReferencesMissing) -> Refusal:
