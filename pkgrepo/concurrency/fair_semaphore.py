@@ -34,7 +34,7 @@ BURST = 16  # waiters in one turn of the reactor: at most some 10 ms when each i
 Path = Sequence[Hashable]
 
 
-class QueueFull(Exception):  # noqa: N818 - says what happened, as all errors of the house
+class QueueFull(Exception):  # noqa: N818 - named for what happened
     """The queue of waiters is full."""
 
 

@@ -74,8 +74,8 @@ def text_answer(text: str, status: int = 200, **rest: Any) -> Answer:
 
 def error_answer(sentence: str, status: int, headers: Fields = ()) -> Answer:
     """A refusal for any client: npm prints ``error``, container clients ``errors``, and pip the reason."""
-    told = {"error": sentence, "errors": [{"code": "UNKNOWN", "message": sentence}]}
-    return json_answer(told, status, headers=headers, reason=sentence)
+    body = {"error": sentence, "errors": [{"code": "UNKNOWN", "message": sentence}]}
+    return json_answer(body, status, headers=headers, reason=sentence)
 
 
 @define

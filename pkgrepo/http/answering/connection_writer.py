@@ -1,4 +1,4 @@
-"""The writing half of a connection, with back-pressure from the client to whoever produces the answer."""
+"""The writing half of a connection, with back-pressure from the client to the producer of the answer."""
 
 from __future__ import annotations
 
