@@ -13,7 +13,7 @@ from werkzeug.exceptions import NotFound
 from pkgrepo.errors import PkgrepoError, TooManyAttempts
 from pkgrepo.http.answering.dispatch import answer_with, answering, refuse_unrouted
 from pkgrepo.http.answering.errors import ErrorTable
-from pkgrepo.http.answers import Answer, Refusal, error_answer, text_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, error_answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import ANONYMOUS
 
@@ -27,7 +27,7 @@ REALM = b'Basic realm="pkgrepo", Bearer'  # npm asks for a new login where Beare
 
 def render_refusal(_request: Request, refusal: Refusal) -> Answer:
     """A refusal outside of any repository."""
-    headers = (*refusal_headers(refusal, REALM), (b"Cache-Control", b"no-store"))
+    headers = (*refusal_headers(refusal, REALM), *NO_STORE)
     return error_answer(refusal.sentence, refusal.status, headers)
 
 

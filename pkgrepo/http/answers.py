@@ -13,6 +13,7 @@ Fields = tuple[tuple[bytes, bytes], ...]
 
 JSON = b"application/json"
 TEXT = b"text/plain; charset=utf-8"
+NO_STORE: Fields = ((b"Cache-Control", b"no-store"),)
 
 _encode_json = msgspec.json.Encoder().encode
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pkgrepo.errors import RepositoryInactive
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 
@@ -58,4 +58,4 @@ def check_read(request: Request, sentence: str) -> None:
 
 def ping_answer() -> Answer:
     """The answer that this is a registry, and its version."""
-    return json_answer({}, headers=(*VERSION, (b"Cache-Control", b"no-store")))
+    return json_answer({}, headers=(*VERSION, *NO_STORE))

@@ -12,7 +12,7 @@ from typing import Any
 from pkgrepo import errors
 from pkgrepo.gateway.statuses import refusal_headers
 from pkgrepo.http.answering.errors import ErrorTable
-from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal, json_answer
 from pkgrepo.http.reading.body import BodyLost, BodyTooLarge
 from pkgrepo.http.request import Request
 from pkgrepo.repositories.images.blobs import StillNeeded
@@ -67,7 +67,7 @@ def render_refusal(_request: Request, refusal: Refusal) -> Answer:
             only["detail"] = refusal.detail
         listed = [only]
     own = tuple(each for each in refusal_headers(refusal, BASIC) if each not in VERSION)
-    headers = (*VERSION, *own, (b"Cache-Control", b"no-store"))
+    headers = (*VERSION, *own, *NO_STORE)
     return json_answer({"errors": listed}, refusal.status, headers=headers)
 
 

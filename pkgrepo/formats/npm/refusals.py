@@ -5,10 +5,8 @@ from __future__ import annotations
 from pkgrepo import errors
 from pkgrepo.gateway.statuses import STATUSES, refusal_headers
 from pkgrepo.http.answering.errors import ErrorTable
-from pkgrepo.http.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
-
-from .rendering import NO_STORE
 
 LOGIN_FAILED = "login_failed"
 REALM = b'Bearer, Basic realm="pkgrepo"'

@@ -1,13 +1,8 @@
-"""Parts that the documents and answers of several inner rooms render alike."""
+"""Times in the form of npm's documents."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
-
-from pkgrepo.http.answers import Fields
-
-NO_STORE: Final[Fields] = ((b"Cache-Control", b"no-store"),)
 
 
 def format_time(time: datetime) -> str:

@@ -29,14 +29,13 @@ from pkgrepo.gateway.mounts import below
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
-from pkgrepo.http.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 
 from .document_requests import DocumentRequests
 from .paths import ApiPath, PackagePath, Path, RootPath, TarballPath, VersionPath, read_path, split_name
 from .refusals import ERRORS
-from .rendering import NO_STORE
 
 METHODS = ["GET", "HEAD", "PUT", "POST", "DELETE"]
 READS = frozenset({b"GET", b"HEAD"})

@@ -11,7 +11,7 @@ from pkgrepo.gateway.statuses import STATUSES, refusal_headers
 from pkgrepo.http.answering.errors import ErrorTable
 from pkgrepo.http.answering.head import usual_reason
 from pkgrepo.http.answering.negotiation import names_media_type
-from pkgrepo.http.answers import Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 
 PROBLEM = b"application/problem+json"
@@ -20,7 +20,7 @@ REALM = b'Basic realm="pkgrepo"'
 
 def render_refusal(request: Request, refusal: Refusal) -> Answer:
     """Render as problem+json for clients whose Accept names JSON (RFC 9457; uv does), else as one line of text."""
-    headers = (*refusal_headers(refusal, REALM), (b"Cache-Control", b"no-store"))
+    headers = (*refusal_headers(refusal, REALM), *NO_STORE)
     if names_media_type(request.header(b"accept"), b"application/json"):
         title = usual_reason(refusal.status).decode("ascii")
         problem = {"type": "about:blank", "title": title, "status": refusal.status, "detail": refusal.sentence}

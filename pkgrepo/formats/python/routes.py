@@ -23,7 +23,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.uploads import check_declared_length, receive_body
 from pkgrepo.http.answering.dispatch import answering, refuse_unrouted
-from pkgrepo.http.answers import Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository
 
@@ -182,7 +182,7 @@ class PythonSite:
         try:
             return await self._index.project_document(request, key, version, simple=simple)
         except NotFound:
-            return json_answer({"message": "Not Found"}, 404, headers=((b"Cache-Control", b"no-store"),))
+            return json_answer({"message": "Not Found"}, 404, headers=NO_STORE)
 
     # Uploading
 

@@ -26,7 +26,7 @@ from pkgrepo.errors import (
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.klein_app import new_app
 from pkgrepo.http.answering.dispatch import answer_with, refuse_unrouted
-from pkgrepo.http.answers import JSON, Answer, Refusal
+from pkgrepo.http.answers import JSON, NO_STORE, Answer, Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 
@@ -40,7 +40,6 @@ from .problems import ERRORS
 from .route import NDJSON, Created, Lines, Route, Table, Value
 from .services import ManagementServices
 
-NO_STORE = (b"Cache-Control", b"no-store")
 REFUSALS = (AuthenticationFailed, AuthenticationRequired, Forbidden, TooManyAttempts)
 ATTEMPTS = 5  # at a conditional change, while other changes are committed in between
 SAFE = "@:+~!$&'()*,;="  # not percent-encoded in a path segment (RFC 3986 section 3.3)
@@ -185,7 +184,7 @@ async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments:
 
 def render(call: Call, value: object) -> Answer:
     """The answer for what a handler returned (see the table in L{route})."""
-    headers: tuple[tuple[bytes, bytes], ...] = (NO_STORE,)
+    headers = NO_STORE
     status = 200 if call.route.status == 201 else call.route.status
     if isinstance(value, Answer):
         return value

@@ -10,7 +10,7 @@ from attrs import define
 from pkgrepo import errors
 from pkgrepo.gateway.statuses import STATUSES, refusal_headers
 from pkgrepo.http.answering.errors import ErrorTable
-from pkgrepo.http.answers import JSON, Answer, Refusal, json_answer, text_answer
+from pkgrepo.http.answers import JSON, NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
 
 PROBLEM = b"application/problem+json"
@@ -120,7 +120,7 @@ def render_problem(request: Request, refusal: Refusal) -> Answer:
         problem,
         refusal.status,
         content_type=content_type,
-        headers=(*refusal_headers(refusal, REALM), (b"Cache-Control", b"no-store")),
+        headers=(*refusal_headers(refusal, REALM), *NO_STORE),
     )
 
 

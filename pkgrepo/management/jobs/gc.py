@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.management.api.access_rules import ADMINS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
@@ -62,9 +62,7 @@ class GarbageCollection(Handlers):
             return collection_record(job)
         if job.ended:
             raise Refusal(503, "; ".join(job.result.get("errors", ())) or "the job failed", "unavailable")
-        return json_answer(
-            job_record(job), 202, headers=((b"Location", _address(job)), (b"Cache-Control", b"no-store"))
-        )
+        return json_answer(job_record(job), 202, headers=((b"Location", _address(job)), *NO_STORE))
 
     @table.route(
         "GET",

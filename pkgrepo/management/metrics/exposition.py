@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from pkgrepo import __version__
 from pkgrepo.errors import StorageFailed
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.answers import NO_STORE, Answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.management.api.access_rules import METRICS_READERS
@@ -27,8 +27,6 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Repository, Storage
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.repositories import all_repositories
-
-NO_STORE = ((b"Cache-Control", b"no-store"),)
 
 Families = Callable[[], Iterable[Metric]]
 

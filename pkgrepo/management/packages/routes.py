@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.answers import NO_STORE, Answer
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
@@ -141,7 +141,7 @@ class Packages(Handlers):
             body=str(text).encode(),
             content_type=shown + b"; charset=utf-8",
             headers=(
-                (b"Cache-Control", b"no-store"),
+                *NO_STORE,
                 (b"X-Readme-Type", kind.encode("ascii")),
                 (b"Content-Security-Policy", b"sandbox; default-src 'none'"),
             ),

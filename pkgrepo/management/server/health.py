@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.http.answers import Answer, json_answer
+from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.management.api.services import ManagementServices
@@ -20,8 +20,6 @@ OK = "ok"
 DEGRADED = "degraded"
 UNAVAILABLE = "unavailable"
 STATUSES = (OK, DEGRADED, UNAVAILABLE)  # from the best to the worst
-
-NO_STORE = ((b"Cache-Control", b"no-store"),)
 
 
 @frozen

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.limits import AUDIT_SIZE
-from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 

@@ -14,11 +14,11 @@ from pkgrepo.auth.tokens.limits import literal
 from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid
 from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
-from pkgrepo.formats.npm.rendering import NO_STORE, format_time
+from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.gateway.access import actor_of, unknown
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Refusal, json_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits, User
 from pkgrepo.storage.catalog.people.identity import UserChanges

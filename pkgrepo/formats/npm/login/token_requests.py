@@ -11,11 +11,11 @@ from pkgrepo.auth.tokens.limits import check_limits, literal
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.authorization import RepositoryRequests
-from pkgrepo.formats.npm.rendering import NO_STORE, format_time
+from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, json_answer
+from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, Token
 from pkgrepo.untrusted.quoting import quoted

@@ -25,10 +25,9 @@ from pkgrepo.auth.accounts import add_personal_token, owner_of
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.npm.authorization import RepositoryRequests
-from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Repository, TokenKind, TokenLimits

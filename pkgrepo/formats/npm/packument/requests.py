@@ -12,13 +12,12 @@ from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.layout import bundle_path, tarball_path
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath
 from pkgrepo.formats.npm.refusals import version_not_found
-from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.answer_cache import CachedAnswer
 from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
-from pkgrepo.http.answers import Answer, Fields, json_answer
+from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Package, Repository, Version

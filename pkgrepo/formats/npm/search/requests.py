@@ -9,9 +9,8 @@ from typing import Any, Final, TypeVar
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.authorization import RepositoryRequests, permissions_of
-from pkgrepo.formats.npm.rendering import NO_STORE
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import JSON, Answer, json_answer
+from pkgrepo.http.answers import JSON, NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository
