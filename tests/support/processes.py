@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.support.patience import PATIENCE_S
 
 ADDRESS = re.compile(r"answers at (\S+?)/? ")
-TWISTD = [str(Path(sys.executable).with_name("twistd"))]
+TWISTD = [str(Path(sys.executable).with_name("twistd"))]  # the command, which --catalog-delay replaces
 ROOT = Path(__file__).parents[2]
 
 

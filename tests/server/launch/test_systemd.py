@@ -55,7 +55,7 @@ def manager(tmp_path):
 def start(tmp_path, listening, manager):
     processes = []
 
-    def start(program=(str(TWISTD), "--nodaemon", "--pidfile=", "pkgrepo"), **variables) -> ServerProcess:
+    def start(program=(*TWISTD, "--nodaemon", "--pidfile=", "pkgrepo"), **variables) -> ServerProcess:
         command = [sys.executable, "-c", AS_SYSTEMD, str(listening.fileno()), *program]
         command += ["--set", "server.listen=systemd:domain=INET:index=0"]
         environ = clean_environment(
@@ -118,7 +118,7 @@ def test_a_socket_that_was_not_passed_or_not_named_is_told_in_a_sentence(start, 
 
 
 def test_serving_needs_no_memory_that_is_written_and_executed(start):
-    server = start([sys.executable, "-c", WITHOUT_WRITE_EXECUTE, str(TWISTD), "--nodaemon", "--pidfile=", "pkgrepo"])
+    server = start([sys.executable, "-c", WITHOUT_WRITE_EXECUTE, *TWISTD, "--nodaemon", "--pidfile=", "pkgrepo"])
     try:
         url = server.wait_ready()
     except AssertionError:

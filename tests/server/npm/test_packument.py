@@ -101,9 +101,9 @@ def test_if_modified_since_gives_304(npm, publish, accept):
 
 def test_dates_alone_never_hide_a_change(npm, publish):
     """Several changes lie within one second, and in a second that has not ended."""
-    seen = set()
+    seen, last = set(), 5
     publish("hurried", "1.0.0")
-    for patch in range(1, 6):
+    for patch in range(1, last + 1):
         reply = npm.get("/hurried")
         known = reply.headers.get("last-modified", reply.headers["date"])
         publish("hurried", f"1.0.{patch}")
@@ -112,7 +112,8 @@ def test_dates_alone_never_hide_a_change(npm, publish):
         assert told_date(after) is None or told_date(after) <= parsedate_to_datetime(after.headers["date"])
         if told_date(after) is not None:
             assert told_date(after) not in seen
-            seen.add(told_date(after))
+            if patch < last:  # where a second passes before the answer, this is the settled date already
+                seen.add(told_date(after))
     deadline = time.monotonic() + PATIENCE_S
     while told_date(settled := npm.get("/hurried")) is None:
         assert time.monotonic() < deadline
