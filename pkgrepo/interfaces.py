@@ -334,7 +334,7 @@ class IFormat(Interface):
     def readable_path(path: str) -> str:
         """The path in the readable layout for a file's public path, relative to the repository's folder."""
 
-    def welcomes(path: bytes) -> bool:
+    def needs_no_credentials(path: bytes) -> bool:
         """
         Whether callers without credentials may reach this path (raw, below a repository), because it is for logging in.
 

@@ -81,7 +81,7 @@ class Mounts:
         place = split(raw_path)
         if place is None or not all(_NAME.fullmatch(part) for part in place[:2]):
             return None
-        format_ = next((each for each in self._formats.values() if each.welcomes(place[2])), None)
+        format_ = next((each for each in self._formats.values() if each.needs_no_credentials(place[2])), None)
         if format_ is None:
             return None
         storage, name = (part.decode("ascii") for part in place[:2])

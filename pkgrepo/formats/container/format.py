@@ -131,8 +131,8 @@ class ContainerFormat:
         """See L{IFormat.readable_path}."""
         return path
 
-    def welcomes(self, path: bytes) -> bool:
-        """All paths, since the challenge tells the address of the token service. See L{IFormat.welcomes}."""
+    def needs_no_credentials(self, path: bytes) -> bool:
+        """All paths, since the challenge tells the address of the token service. See L{IFormat.needs_no_credentials}."""
         return path == b"v2" or path.startswith(b"v2/")
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:

@@ -83,8 +83,8 @@ class NpmFormat:
         """See L{IFormat.readable_path}."""
         return layout.readable_path(path)
 
-    def welcomes(self, path: bytes) -> bool:
-        """Whether a path is one of login or logout. See L{IFormat.welcomes}."""
+    def needs_no_credentials(self, path: bytes) -> bool:
+        """Whether a path is one of login or logout. See L{IFormat.needs_no_credentials}."""
         return path.startswith(LOGINS)
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:

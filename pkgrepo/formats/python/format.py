@@ -74,8 +74,8 @@ class PythonFormat:
         """See L{IFormat.readable_path}."""
         return layout.readable_path(path)
 
-    def welcomes(self, path: bytes) -> bool:  # noqa: ARG002 - Python clients have no login request
-        """No path needs it. See L{IFormat.welcomes}."""
+    def needs_no_credentials(self, path: bytes) -> bool:  # noqa: ARG002 - Python clients have no login request
+        """No path. See L{IFormat.needs_no_credentials}."""
         return False
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
