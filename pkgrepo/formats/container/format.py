@@ -132,7 +132,7 @@ class ContainerFormat:
         return path
 
     def needs_no_credentials(self, path: bytes) -> bool:
-        """All paths, since the challenge tells the address of the token service. See L{IFormat.needs_no_credentials}."""
+        """All paths: the challenge names the token service. See L{IFormat.needs_no_credentials}."""
         return path == b"v2" or path.startswith(b"v2/")
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
