@@ -13,10 +13,10 @@ import pytest
 import pytest_twisted
 from hypothesis import HealthCheck, settings
 
-from tests.support import processes
+from tests.support import server_process
 from tests.support.delayed_catalog import delay_catalogs
-from tests.support.processes import ServerProcess, twistd_process
-from tests.support.server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
+from tests.support.inprocess_server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
+from tests.support.server_process import ServerProcess, twistd_process
 
 # What an example takes is no property of ours: on a busy machine any of them may be late, and making them may be slow.
 settings.register_profile("pkgrepo", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     delay_s = config.getoption("--catalog-delay")
     if delay_s is not None:
         delay_catalogs(delay_s)
-        processes.TWISTD[:] = [sys.executable, "-m", "tests.support.delayed_twistd", str(delay_s)]
+        server_process.TWISTD[:] = [sys.executable, "-m", "tests.support.delayed_twistd", str(delay_s)]
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

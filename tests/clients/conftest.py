@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.processes import ServerProcess, running
-from tests.support.registries import ADMIN, host_of
-from tests.support.wire import Wire
+from tests.support.container_clients import ADMIN, host_of
+from tests.support.http_client import HttpClient
+from tests.support.server_process import ServerProcess, running
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +26,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, configuration: str) -> Iter
 
 
 @pytest.fixture
-def wire(server: ServerProcess) -> Wire:
+def wire(server: ServerProcess) -> HttpClient:
     """The server, as its admin."""
-    return Wire(server.url, ADMIN)
+    return HttpClient(server.url, ADMIN)
 
 
 @pytest.fixture

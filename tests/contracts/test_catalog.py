@@ -12,7 +12,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.storage.catalog.server import settings
 from tests.support.catalogs import DelayedCase, SqliteCase
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 CASES = {"sqlite": SqliteCase, "delayed": DelayedCase}
 
@@ -133,7 +133,7 @@ async def test_a_query_sees_one_state_from_its_begin_to_its_end(case, catalog):
     def slow(view):
         seen.append(settings.get(view, "serial"))
         reactor.callFromThread(first_read.callback, None)
-        assert written.wait(PATIENCE_S)
+        assert written.wait(TIMEOUT_S)
         seen.append(settings.get(view, "serial"))
 
     scan = catalog.scan(slow)

@@ -18,7 +18,7 @@ from pkgrepo.interfaces import IFormat
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository
-from tests.support.server import server_config
+from tests.support.inprocess_server import server_config
 
 # A path under which each format publishes.
 PATHS = {

@@ -17,7 +17,7 @@ from pkgrepo.storage.catalog.engine.dialect import FUNCTIONS, schema_to_postgres
 from pkgrepo.storage.catalog.engine.schema import load_migrations
 from tests.support.catalog import MemoryCatalog
 from tests.support.postgresql import postgresql
-from tests.support.statements import Statement, find_statements, load_sources
+from tests.support.sql_statements import Statement, find_statements, load_sources
 
 ENGINE = f"{pkgrepo.__name__}.storage.catalog.engine."  # its own SQL is for SQLite alone
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audit import Data
-from tests.support.processes import ServerProcess, restarts
+from tests.support.data_folder import DataFolder
+from tests.support.server_process import ServerProcess, restarts
 
 
 @pytest.fixture
@@ -19,6 +19,6 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[...
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Data:
+def data(tmp_path: Path) -> DataFolder:
     """What those servers keep."""
-    return Data(tmp_path / "data")
+    return DataFolder(tmp_path / "data")

@@ -11,7 +11,7 @@ import pytest
 import pytest_twisted
 
 from tests.support.images import OCI_IMAGE, OCI_LAYER, digest_of, make_image
-from tests.support.management import Stack, running_stacks
+from tests.support.memory_server import Stack, running_stacks
 
 
 @pytest_twisted.async_yield_fixture

@@ -11,9 +11,9 @@ import pytest
 import pytest_twisted
 
 from tests.support.images import Registry, make_image
-from tests.support.management import OTHER_PASSWORD, Stack, running_stacks
-from tests.support.pyprojects import make_wheel
-from tests.support.server import PASSWORD
+from tests.support.inprocess_server import PASSWORD
+from tests.support.memory_server import OTHER_PASSWORD, Stack, running_stacks
+from tests.support.python_packages import make_wheel
 
 
 @pytest_twisted.async_yield_fixture

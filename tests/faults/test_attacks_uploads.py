@@ -13,13 +13,13 @@ import pytest_twisted
 from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 
-from tests.support.http import parse_answers
+from tests.support.http_client import BOUNDARY, form_body
 from tests.support.images import make_index
-from tests.support.management import ClosingTransport, Stack
-from tests.support.npmpkgs import make_publish, make_tarball
-from tests.support.pyprojects import make_wheel
-from tests.support.server import no_failures
-from tests.support.wire import BOUNDARY, form_body
+from tests.support.inprocess_server import no_failures
+from tests.support.memory_connection import parse_answers
+from tests.support.memory_server import ClosingTransport, Stack
+from tests.support.npm_packages import make_publish, make_tarball
+from tests.support.python_packages import make_wheel
 
 Change = Callable[[Stack], Awaitable[Any]]
 REPOSITORIES = ("py", "node", "images")

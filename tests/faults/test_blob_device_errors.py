@@ -10,7 +10,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.errors import StorageFailed, StorageFull
-from tests.support.blob_audit import assert_promises_kept, files_below, read_promises, start_child
+from tests.support.blob_checks import assert_promises_kept, files_below, read_promises, start_child
 from tests.support.blob_stores import FilesystemCase, open_descriptors
 
 pytestmark = pytest.mark.faults

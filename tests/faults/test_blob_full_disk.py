@@ -12,7 +12,7 @@ import pytest_twisted
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from tests.support.blob_audit import FUTURE, assert_promises_kept, assert_visible_is_whole, files_below
+from tests.support.blob_checks import FUTURE, assert_promises_kept, assert_visible_is_whole, files_below
 from tests.support.blob_stores import FilesystemCase
 
 pytestmark = pytest.mark.faults

@@ -6,7 +6,7 @@ import signal
 import pytest
 import pytest_twisted
 
-from tests.support.blob_audit import (
+from tests.support.blob_checks import (
     FUTURE,
     assert_promises_kept,
     assert_visible_is_whole,

@@ -13,12 +13,12 @@ import pytest
 from attrs import frozen
 
 from tests.support.configurations import MOVING, hosted
+from tests.support.container_clients import ADMIN, ok, push_image
+from tests.support.http_client import HttpClient, Reply, read_reply
 from tests.support.images import OCI_IMAGE, digest_of, make_image
-from tests.support.npmpkgs import make_publish, make_tarball
-from tests.support.processes import ServerProcess
-from tests.support.pyprojects import make_wheel
-from tests.support.registries import ADMIN, ok, push_image
-from tests.support.wire import Reply, Wire, read_reply
+from tests.support.npm_packages import make_publish, make_tarball
+from tests.support.python_packages import make_wheel
+from tests.support.server_process import ServerProcess
 
 pytestmark = pytest.mark.faults
 
@@ -73,7 +73,7 @@ def probes(round_: int) -> list[Probe]:
 class Starving:
     """A server whose descriptors are all in use, by connections that nobody uses; ``ask`` has others, open already."""
 
-    def __init__(self, process: ServerProcess, wire: Wire, connections: int) -> None:
+    def __init__(self, process: ServerProcess, wire: HttpClient, connections: int) -> None:
         self._pid, self._wire = process.pid, wire
         self._limits = resource.prlimit(self._pid, resource.RLIMIT_NOFILE)
         self._ready = [self._connect() for _ in range(connections)]
@@ -120,7 +120,7 @@ def server(run: Callable[[], ServerProcess]) -> ServerProcess:
 
 
 def test_who_needs_a_descriptor_is_told_to_come_again_and_the_server_recovers(server: ServerProcess) -> None:
-    wire = Wire(server.url, ADMIN)
+    wire = HttpClient(server.url, ADMIN)
     for name, data in (BIG, COLD, SMALL):
         ok(wire.put(f"/repositories/main/py/{name.partition('-')[0]}/1.0/{name}", data))
     demo = make_publish("demo", "1.0.0", tarball=make_tarball("demo", "1.0.0", pad=PAD))

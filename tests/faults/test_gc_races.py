@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.churn import Churner, make_pool
 from tests.support.configurations import MOVING, hosted
+from tests.support.http_client import HttpClient
 from tests.support.images import digest_of
-from tests.support.processes import ServerProcess, running
-from tests.support.wire import Wire
+from tests.support.random_pushes import RandomClient, make_pool
+from tests.support.server_process import ServerProcess, running
 
 pytestmark = pytest.mark.server
 
@@ -39,14 +39,14 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
         yield process
 
 
-def collect(wire: Wire, **options: Any) -> Any:
+def collect(wire: HttpClient, **options: Any) -> Any:
     reply = wire.post_json(GC, options)
     assert reply.status == 200, reply.text
     assert reply.json["errors"] == []
     return reply.json
 
 
-def collect_until(wire: Wire, over: threading.Event, totals: Counter[str]) -> None:
+def collect_until(wire: HttpClient, over: threading.Event, totals: Counter[str]) -> None:
     """Collect again and again, without any grace time; no push may fail by it, nor be repeated."""
     while not over.is_set():
         found = collect(wire, grace_seconds=0, delete_untagged=totals["runs"] % 2 == 1)
@@ -56,7 +56,7 @@ def collect_until(wire: Wire, over: threading.Event, totals: Counter[str]) -> No
         totals["manifests"] += found["removed"]["manifests"]
 
 
-def churn(client: Churner, goes_on: Callable[[int], bool]) -> None:
+def churn(client: RandomClient, goes_on: Callable[[int], bool]) -> None:
     done = 0
     while goes_on(done):
         client.step()
@@ -68,9 +68,9 @@ def copies(folder: Path) -> list[Path]:
 
 
 def test_no_acknowledged_image_loses_anything_and_nothing_else_stays(server: ServerProcess, tmp_path: Path) -> None:
-    wire, over, totals = Wire(server.url, AUTH), threading.Event(), Counter[str]()
+    wire, over, totals = HttpClient(server.url, AUTH), threading.Event(), Counter[str]()
     pool = make_pool(7)
-    clients = [Churner(server.url, AUTH, number, pool=pool, repository="main/images") for number in range(CLIENTS)]
+    clients = [RandomClient(server.url, AUTH, number, pool=pool, repository="main/images") for number in range(CLIENTS)]
     until = time.monotonic() + SECONDS
     goes_on = (lambda _: time.monotonic() < until) if SECONDS else (lambda done: done < ROUNDS)
     with ThreadPoolExecutor(CLIENTS + 1) as threads:

@@ -3,13 +3,13 @@
 import pytest
 import requests
 
-from tests.support.audit import Data, pkgrepo
 from tests.support.configurations import hosted
+from tests.support.data_folder import DataFolder, pkgrepo
 from tests.support.images import digest_of, make_image
-from tests.support.index import PASSWORD, USER
-from tests.support.npmpkgs import make_publish, make_tarball
-from tests.support.patience import PATIENCE_S
-from tests.support.pyprojects import make_wheel
+from tests.support.npm_packages import make_publish, make_tarball
+from tests.support.python_index import PASSWORD, USER
+from tests.support.python_packages import make_wheel
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.faults
 
@@ -24,7 +24,7 @@ def sender(url):
     session.auth = (USER, PASSWORD)
 
     def send(method, path, **options):
-        reply = session.request(method, path if "://" in path else url + path, timeout=PATIENCE_S, **options)
+        reply = session.request(method, path if "://" in path else url + path, timeout=TIMEOUT_S, **options)
         assert reply.status_code in (200, 201, 202), reply.text
         return reply
 
@@ -53,7 +53,7 @@ def publish(url):
 
 
 def test_a_clean_stop_loses_nothing_with_the_catalog(run, tmp_path):
-    data = Data(tmp_path / "data")
+    data = DataFolder(tmp_path / "data")
     server = run()
     publish(server.url)
     server.stop()
@@ -69,7 +69,7 @@ def test_a_clean_stop_loses_nothing_with_the_catalog(run, tmp_path):
 
 
 def test_after_a_kill_reindex_says_what_may_be_missing(run, tmp_path):
-    data = Data(tmp_path / "data")
+    data = DataFolder(tmp_path / "data")
     server = run()
     publish(server.url)
     server.kill()
@@ -83,7 +83,7 @@ def test_after_a_kill_reindex_says_what_may_be_missing(run, tmp_path):
 
 
 def test_files_removed_by_an_offline_gc_are_not_restored_by_reindex(run, tmp_path):
-    data = Data(tmp_path / "data")
+    data = DataFolder(tmp_path / "data")
     server = run()
     send = sender(server.url)
     for tag in ("kept", "gone"):

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from tests.support.audit import Data, pkgrepo, wait_for
 from tests.support.configurations import hosted
-from tests.support.npmpkgs import make_publish, make_tarball
+from tests.support.data_folder import DataFolder, pkgrepo, wait_for
+from tests.support.http_client import HttpClient
+from tests.support.npm_packages import make_publish, make_tarball
 from tests.support.uploader import Upload, Uploader
-from tests.support.wire import Wire
 
 pytestmark = pytest.mark.faults
 
@@ -26,7 +26,7 @@ def integrity_of(body):
 
 
 def test_a_version_is_there_whole_or_not_at_all(run, tmp_path):
-    data = Data(tmp_path / "data")
+    data = DataFolder(tmp_path / "data")
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     uploads, published = [], {}
@@ -41,14 +41,14 @@ def test_a_version_is_there_whole_or_not_at_all(run, tmp_path):
     uploader = Uploader(uploads)
 
     def documents(server):
-        registry = Wire(f"{server.url}/repositories/main/js")
+        registry = HttpClient(f"{server.url}/repositories/main/js")
         for name in NAMES:
             reply = registry.get(f"/{name}")
             yield name, json.loads(reply.body) if reply.status == 200 else {"versions": {}, "dist-tags": {}, "time": {}}
 
     def check(server):
         """Whatever a document lists can be installed, and what was acknowledged is listed."""
-        registry = Wire(f"{server.url}/repositories/main/js")
+        registry = HttpClient(f"{server.url}/repositories/main/js")
         listed = set()
         for name, document in documents(server):
             assert set(document["versions"]) == set(document["time"]) - {"created", "modified"}

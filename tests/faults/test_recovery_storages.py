@@ -6,12 +6,12 @@ import pytest
 import requests
 
 from pkgrepo.storage.storages_file import STORAGES_JSON
-from tests.support.audit import Data, pkgrepo
-from tests.support.index import PASSWORD, USER
-from tests.support.patience import PATIENCE_S
-from tests.support.processes import restarts
-from tests.support.pyprojects import make_sdist
-from tests.support.wire import Wire
+from tests.support.data_folder import DataFolder, pkgrepo
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
+from tests.support.python_packages import make_sdist
+from tests.support.server_process import restarts
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.faults
 
@@ -19,13 +19,13 @@ FILE = make_sdist("demo", "1.0")
 
 
 def api(server, method, path, body=None):
-    reply = requests.request(method, f"{server.url}/api{path}", json=body, auth=(USER, PASSWORD), timeout=PATIENCE_S)
+    reply = requests.request(method, f"{server.url}/api{path}", json=body, auth=(USER, PASSWORD), timeout=TIMEOUT_S)
     assert reply.status_code < 300, reply.text
     return reply
 
 
 def test_storages_are_found_again(run, tmp_path):
-    data, far = Data(tmp_path / "data"), tmp_path / "far away"
+    data, far = DataFolder(tmp_path / "data"), tmp_path / "far away"
     server = run()
     for name, path in (("far", str(far)), ("gone", None)):
         api(server, "POST", "/storage", {"name": name, **({"path": path} if path else {})})
@@ -33,10 +33,10 @@ def test_storages_are_found_again(run, tmp_path):
     api(server, "PATCH", "/storage/far", {"name": "remote"})
     body = {"name": "py", "storage": "remote", "format": "python", "visibility": "public"}
     api(server, "POST", "/repository", body)
-    py = Wire(f"{server.url}/repositories/remote/py", (USER, PASSWORD))
+    py = HttpClient(f"{server.url}/repositories/remote/py", (USER, PASSWORD))
     assert py.put(f"/demo/1.0/{FILE[0]}", FILE[1]).status == 201
     while not (far / "repositories" / "py" / "demo" / ".package.json").exists():
-        assert requests.get(server.url + "/", timeout=PATIENCE_S).status_code == 200
+        assert requests.get(server.url + "/", timeout=TIMEOUT_S).status_code == 200
     server.stop()
 
     data.forget_catalog()
@@ -58,18 +58,18 @@ def test_storages_are_found_again(run, tmp_path):
     named = pkgrepo(data, "reindex", "--storage", f"remote={moved}")
     assert (named.returncode, "took in 1 repositories" in named.stdout) == (0, True), named.stderr
     server = run()
-    assert Wire(f"{server.url}/repositories/remote/py").get(f"/packages/demo/1.0/{FILE[0]}").body == FILE[1]
+    assert HttpClient(f"{server.url}/repositories/remote/py").get(f"/packages/demo/1.0/{FILE[0]}").body == FILE[1]
 
 
 def test_reindex_reports_a_storage_without_a_readable_layout(tmp_path):
-    data = Data(tmp_path / "data")
+    data = DataFolder(tmp_path / "data")
     declared = (
         '[[bootstrap.storages]]\nname = "plain"\nreadable_layout = false\n'
         '[[bootstrap.repositories]]\nname = "py"\nstorage = "plain"\nformat = "python"\n'
     )
     with restarts(tmp_path, declared) as start:
         server = start()
-        py = Wire(f"{server.url}/repositories/plain/py", (USER, PASSWORD))
+        py = HttpClient(f"{server.url}/repositories/plain/py", (USER, PASSWORD))
         assert py.put(f"/demo/1.0/{FILE[0]}", FILE[1]).status == 201
         server.stop()
     store = data.folder / "storages" / "plain"

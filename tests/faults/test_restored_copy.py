@@ -8,12 +8,12 @@ from contextlib import closing
 import pytest
 import requests
 
-from tests.support.audit import Data, pkgrepo, stop_in_step, tree, wait_for
-from tests.support.index import PASSWORD, USER
-from tests.support.patience import PATIENCE_S
-from tests.support.processes import restarts, twistd_process
-from tests.support.pyprojects import make_sdist
-from tests.support.wire import Wire
+from tests.support.data_folder import DataFolder, pkgrepo, stop_in_step, tree, wait_for
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
+from tests.support.python_packages import make_sdist
+from tests.support.server_process import restarts, twistd_process
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.faults
 
@@ -36,7 +36,7 @@ def publish(server, name):
     """A project into each storage; what readers get for it."""
     filename, body = make_sdist(name, "1.0")
     for storage in STORAGES:
-        wire = Wire(f"{server.url}/repositories/{storage}/py", (USER, PASSWORD))
+        wire = HttpClient(f"{server.url}/repositories/{storage}/py", (USER, PASSWORD))
         assert wire.put(f"/{name}/1.0/{filename}", body).status == 201
         assert wire.get(f"/packages/{name}/1.0/{filename}").body == body
 
@@ -54,12 +54,10 @@ def original(tmp_path):
                 ("storage", body),
                 ("repository", {"name": "py", "storage": name, "format": "python", "visibility": "public"}),
             ):
-                reply = requests.post(
-                    f"{server.url}/api/{kind}", json=record, auth=(USER, PASSWORD), timeout=PATIENCE_S
-                )
+                reply = requests.post(f"{server.url}/api/{kind}", json=record, auth=(USER, PASSWORD), timeout=TIMEOUT_S)
                 assert reply.status_code < 300, reply.text
         publish(server, "demo")
-        data = Data(home / "data")
+        data = DataFolder(home / "data")
         wait_for(data.is_in_step, server)
         yield server, data
 
@@ -77,7 +75,7 @@ def back_up(data, target):
 
 def restore(backup, home):
     """README's restore of the data folder; what lies outside of it is not restored yet."""
-    data = Data(home / "data")
+    data = DataFolder(home / "data")
     data.folder.mkdir(parents=True)
     shutil.copy(backup / "db", data.folder / "pkgrepo.db")
     subprocess.run(["cp", "-a", backup / "storages", data.folder], check=True)
@@ -113,7 +111,7 @@ def test_a_restored_copy_leaves_its_original_alone(original, copy, tmp_path):
         second = start()
         publish(second, "other")
         for storage in STORAGES:
-            wire = Wire(f"{second.url}/repositories/{storage}/py")
+            wire = HttpClient(f"{second.url}/repositories/{storage}/py")
             assert wire.get("/packages/demo/1.0/demo-1.0.tar.gz").status == 200
         stop_in_step(second, copy)
     (copy.layout / "py" / "demo" / "1.0" / "demo-1.0.tar.gz").unlink()

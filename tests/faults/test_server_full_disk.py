@@ -11,13 +11,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.forms import uv
+from tests.support.http_client import HttpClient
 from tests.support.images import digest_of, make_image
-from tests.support.index import PASSWORD, USER
-from tests.support.npmpkgs import make_publish, make_tarball
-from tests.support.processes import restarts
-from tests.support.pyprojects import make_wheel
-from tests.support.wire import Wire
+from tests.support.npm_packages import make_publish, make_tarball
+from tests.support.python_index import PASSWORD, USER
+from tests.support.python_packages import make_wheel
+from tests.support.server_process import restarts
+from tests.support.upload_forms import uv
 
 pytestmark = pytest.mark.faults
 
@@ -75,7 +75,7 @@ def assert_full(reply):
 
 
 def test_an_upload_that_does_not_fit_is_refused_and_the_server_goes_on(server, small):
-    py = Wire(f"{server.url}/repositories/small/py", (USER, PASSWORD))
+    py = HttpClient(f"{server.url}/repositories/small/py", (USER, PASSWORD))
     first, data = make_wheel("first", "1.0", pad=4 * MIB)
     assert py.put(f"/first/1.0/{first}", data).status == 201
     second, more = make_wheel("second", "1.0", pad=4 * MIB + 1)
@@ -94,7 +94,7 @@ def test_an_upload_that_does_not_fit_is_refused_and_the_server_goes_on(server, s
 
 
 def test_a_refusal_for_want_of_room_comes_before_the_body(server):
-    py = Wire(f"{server.url}/repositories/small/py", (USER, PASSWORD))
+    py = HttpClient(f"{server.url}/repositories/small/py", (USER, PASSWORD))
     with py.connect() as connection:
         head = py.head_lines("PUT", "/big/1.0/big-1.0.tar.gz", Content_Length=str(64 * MIB), Expect="100-continue")
         connection.sendall(head)
@@ -147,7 +147,7 @@ def filled(folder):
 
 
 def publish_all(server):
-    wire = Wire(server.url, (USER, PASSWORD))
+    wire = HttpClient(server.url, (USER, PASSWORD))
     assert wire.put(f"/repositories/main/py/demo/1.0/{WHEEL}", WHEEL_DATA).status == 201
     document = make_publish("demo", "1.0.0", tarball=TARBALL)
     assert wire.put("/repositories/main/js/demo", document, Content_Type="application/json").status == 201
@@ -160,7 +160,7 @@ def publish_all(server):
 
 def assert_readable(server):
     """Every format is read, as its clients do, with a name and a password that were not verified lately."""
-    wire = Wire(server.url, (USER, PASSWORD))
+    wire = HttpClient(server.url, (USER, PASSWORD))
     for _ in range(3):
         query = "/token?service=pkgrepo&scope=repository:main/images/app:pull&offline_token=true"
         reply = wire.get(f"/api/auth{query}")
@@ -179,7 +179,7 @@ def assert_readable(server):
 
 
 def health(server):
-    reply = Wire(server.url, (USER, PASSWORD)).get("/readyz")
+    reply = HttpClient(server.url, (USER, PASSWORD)).get("/readyz")
     return reply.status, reply.json["status"], reply.json["checks"]
 
 
@@ -200,7 +200,7 @@ def test_a_full_disk_stops_neither_reading_nor_logins_nor_a_start(tmp_path, data
             while poor(checks := health(server)) != {"database", "storage main"}:  # storages look once a second
                 pass
             assert checks[:2] == (200, "degraded")
-            refused = Wire(server.url, (USER, PASSWORD)).post_json("/api/user/token", {"name": "ci"})
+            refused = HttpClient(server.url, (USER, PASSWORD)).post_json("/api/user/token", {"name": "ci"})
             assert refused.status == 507
             server.stop()
             logs = [server.output]
@@ -212,7 +212,7 @@ def test_a_full_disk_stops_neither_reading_nor_logins_nor_a_start(tmp_path, data
             logs.append(server.output)
             server = start()
             assert_readable(server)
-        wire = Wire(server.url, (USER, PASSWORD))
+        wire = HttpClient(server.url, (USER, PASSWORD))
         while wire.post_json("/api/user/token", {"name": "ci"}).status != 201:
             pass
         while health(server)[1] != "ok":

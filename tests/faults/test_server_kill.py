@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from tests.support.audit import pkgrepo, wait_for
 from tests.support.configurations import hosted
-from tests.support.index import JSON, PASSWORD, USER
-from tests.support.pyprojects import make_wheel
+from tests.support.data_folder import pkgrepo, wait_for
+from tests.support.http_client import HttpClient
+from tests.support.python_index import JSON, PASSWORD, USER
+from tests.support.python_packages import make_wheel
 from tests.support.uploader import Upload, Uploader
-from tests.support.wire import Wire
 
 pytestmark = pytest.mark.faults
 
@@ -39,7 +39,7 @@ def test_kills_lose_nothing_that_was_acknowledged_and_show_nothing_that_is_not_w
     uploader.run(server.url, UPLOADS, lambda: None)
     assert uploader.acknowledged == set(digests), seed
 
-    index = Wire(f"{server.url}/repositories/main/py")
+    index = HttpClient(f"{server.url}/repositories/main/py")
     listed = {}
     for n in range(20):
         for file in index.get(f"/simple/p{n}/", Accept=JSON).json["files"]:
@@ -87,7 +87,7 @@ def test_leftovers_of_a_killed_process_go_at_the_next_start_and_those_of_a_livin
 @pytest.mark.parametrize("share", [0.1, 0.9])
 def test_a_client_cut_off_midway_leaves_nothing(run, data, share):
     server = run()
-    py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
+    py = HttpClient(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     filename, body = make_wheel("cut", "1.0", pad=3_000_000)
     with py.connect() as connection:
         head = py.head_lines("PUT", f"/cut/1.0/{filename}", Content_Length=str(len(body)))

@@ -7,13 +7,13 @@ import time
 import pytest
 import requests
 
-from tests.support.audit import pkgrepo, stop_in_step
 from tests.support.configurations import PRIVATE, config, hosted
-from tests.support.forms import uv
-from tests.support.index import JSON, PASSWORD, USER
-from tests.support.patience import PATIENCE_S
-from tests.support.pyprojects import make_sdist, make_wheel
-from tests.support.wire import Wire
+from tests.support.data_folder import pkgrepo, stop_in_step
+from tests.support.http_client import HttpClient
+from tests.support.python_index import JSON, PASSWORD, USER
+from tests.support.python_packages import make_sdist, make_wheel
+from tests.support.timeouts import TIMEOUT_S
+from tests.support.upload_forms import uv
 
 pytestmark = pytest.mark.faults
 
@@ -26,7 +26,7 @@ REPOSITORIES = hosted(
 def filled(run, data):
     """A stopped server's data with some projects in every state, and the readable layout of them."""
     server = run()
-    py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
+    py = HttpClient(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     for version in ("1.0", "1.1", "2.0rc1", "1.0+local"):
         filename, body = make_wheel("Demo.Pkg", version, requires_python=">=3.8")
         assert py.post_form("/legacy/", uv("Demo.Pkg", version, filename, body)).status == 200
@@ -36,7 +36,7 @@ def filled(run, data):
     assert py.delete("/pypi/gone/1.0").status == 200
     assert py.post_json("/pypi/demo-pkg/1.1/yank", {"reason": "broken"}).status == 200
     assert py.post_json("/pypi/other/status", {"status": "archived", "reason": "old"}, "PUT").status == 200
-    closed = Wire(f"{server.url}/repositories/main/closed", (USER, PASSWORD))
+    closed = HttpClient(f"{server.url}/repositories/main/closed", (USER, PASSWORD))
     assert closed.put("/secret/1.0/secret-1.0.tar.gz", make_sdist("secret", "1.0")[1]).status == 201
     stop_in_step(server, data)
     return data
@@ -46,7 +46,7 @@ def pages(url):
     """What readers see of everything, without the serials that count changes."""
     found = {}
     for repository, projects in (("py", ("", "demo-pkg/", "other/", "gone/")), ("closed", ("", "secret/"))):
-        wire = Wire(f"{url}/repositories/main/{repository}", (USER, PASSWORD))
+        wire = HttpClient(f"{url}/repositories/main/{repository}", (USER, PASSWORD))
         for project in projects:
             for accept in (JSON, "text/html"):
                 reply = wire.get(f"/simple/{project}", Accept=accept)
@@ -90,9 +90,9 @@ def test_a_lost_database_is_built_again_with_the_same_pages(run, filled, served_
     assert checked.returncode == 0, checked.stderr
     server = run("")
     assert pages(server.url) == before
-    anonymous = requests.get(f"{server.url}/repositories/main/closed/simple/", timeout=PATIENCE_S)
+    anonymous = requests.get(f"{server.url}/repositories/main/closed/simple/", timeout=TIMEOUT_S)
     assert anonymous.status_code == 401  # it is as private as it was
-    py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
+    py = HttpClient(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     assert py.get("/", Accept="application/json").json["description"] == "our own"
     assert py.put("/x/1.0/X-1.0.tar.gz", make_sdist("x", "1.0")[1]).status == 400  # its policy is back, too
     assert py.put("/gone/1.0/gone-1.0.tar.gz", make_sdist("gone", "1.0")[1]).status == 400  # a burned name
@@ -124,7 +124,7 @@ def test_a_flipped_byte_is_found_and_not_served(run, filled):
     assert "1 damaged" in done.stdout
     assert path.name.split(".")[0] in done.stderr
     server = run()
-    py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
+    py = HttpClient(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     assert py.get("/packages/other/1.0/other-1.0.tar.gz").status == 500
     assert py.get("/simple/other/").status == 200
     data = make_sdist("other", "1.0", pad=500_000)[1]
@@ -144,7 +144,7 @@ def test_a_missing_copy_is_found_and_does_not_hurt_the_rest(run, filled):
     assert "it belongs to main/py: other 1.0 (other-1.0.tar.gz)" in done.stderr
     assert done.stderr.splitlines()[-1] == "pkgrepo: 2 problems were found"
     server = run()
-    py = Wire(f"{server.url}/repositories/main/py", (USER, PASSWORD))
+    py = HttpClient(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     assert py.get("/packages/other/1.0/other-1.0.tar.gz").status == 500
     assert py.get("/packages/demo_pkg-1.0.tar.gz").status == 200
     mended = pkgrepo(filled, "verify", "--repair")  # beside the server
@@ -211,9 +211,9 @@ def test_a_lost_copy_is_restored_from_the_layout(run, filled):
 def test_a_repository_that_was_removed_does_not_come_back(run, filled, purge):
     server = run("")
     api = f"{server.url}/api/repository"
-    uid = requests.get(f"{api}/find-id/main/py", auth=(USER, PASSWORD), timeout=PATIENCE_S).json()["id"]
+    uid = requests.get(f"{api}/find-id/main/py", auth=(USER, PASSWORD), timeout=TIMEOUT_S).json()["id"]
     query = {"confirm": "main/py", "purge": purge}
-    assert requests.delete(f"{api}/{uid}", params=query, auth=(USER, PASSWORD), timeout=PATIENCE_S).status_code == 200
+    assert requests.delete(f"{api}/{uid}", params=query, auth=(USER, PASSWORD), timeout=TIMEOUT_S).status_code == 200
     stop_in_step(server, filled)
     assert {path.split("/")[0] for path in filled.shown()} == {"closed"}
     assert pkgrepo(filled, "verify").returncode == 0

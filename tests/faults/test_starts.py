@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import ServerProcess
+from tests.support.server_process import ServerProcess
 
 pytestmark = pytest.mark.server
 

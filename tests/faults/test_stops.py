@@ -13,9 +13,9 @@ from twisted.python.failure import Failure
 
 from pkgrepo.repositories.publish import upload_leases
 from tests.support.images import Registry
-from tests.support.management import ClosingTransport, Stack
-from tests.support.pyprojects import make_wheel
-from tests.support.server import no_failures, turn
+from tests.support.inprocess_server import no_failures, turn
+from tests.support.memory_server import ClosingTransport, Stack
+from tests.support.python_packages import make_wheel
 
 pytestmark = pytest.mark.faults
 

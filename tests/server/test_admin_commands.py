@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.support.patience import PATIENCE_S
-from tests.support.processes import ROOT, clean_environment
+from tests.support.server_process import ROOT, clean_environment
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -35,7 +35,7 @@ def pkgrepo(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 def login(url: str, user: str, password: str) -> int:
-    return requests.get(url + "/api/user/me", auth=(user, password), timeout=PATIENCE_S).status_code
+    return requests.get(url + "/api/user/me", auth=(user, password), timeout=TIMEOUT_S).status_code
 
 
 def test_an_admin_made_before_the_first_start_is_the_one_that_serves(pkgrepo, run_twistd):

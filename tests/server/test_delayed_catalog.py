@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support import processes
+from tests.support import server_process
+from tests.support.container_clients import ADMIN, BOB, add_bob, ok, push_image
+from tests.support.http_client import HttpClient
 from tests.support.images import make_image
-from tests.support.npmpkgs import make_publish, make_tarball
-from tests.support.processes import running
-from tests.support.pyprojects import make_wheel
-from tests.support.registries import ADMIN, BOB, add_bob, ok, push_image
-from tests.support.wire import Wire
+from tests.support.npm_packages import make_publish, make_tarball
+from tests.support.python_packages import make_wheel
+from tests.support.server_process import running
 
 pytestmark = pytest.mark.server
 
@@ -33,16 +33,16 @@ CONFIG = "\n".join(
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
     """The admin's way to a server whose catalog is delayed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "TWISTD", [sys.executable, "-m", "tests.support.delayed_twistd", DELAY_S])
+        patch.setattr(server_process, "TWISTD", [sys.executable, "-m", "tests.support.delayed_twistd", DELAY_S])
         with running(tmp_path_factory.mktemp("delayed"), CONFIG) as process:
-            yield Wire(process.url, ADMIN)
+            yield HttpClient(process.url, ADMIN)
 
 
-def test_python_projects_are_published_read_yanked_and_deleted(server: Wire) -> None:
-    py, nobody = server.below("repositories/main/py"), Wire(server.url).below("repositories/main/py")
+def test_python_projects_are_published_read_yanked_and_deleted(server: HttpClient) -> None:
+    py, nobody = server.below("repositories/main/py"), HttpClient(server.url).below("repositories/main/py")
     names = {}
     for version in ("1.0", "2.0"):
         names[version], data = make_wheel("demo", version)
@@ -58,7 +58,7 @@ def test_python_projects_are_published_read_yanked_and_deleted(server: Wire) -> 
     assert nobody.get(f"/packages/{names['1.0']}").status == 404
 
 
-def test_npm_packages_are_published_tagged_searched_and_kept_from_strangers(server: Wire) -> None:
+def test_npm_packages_are_published_tagged_searched_and_kept_from_strangers(server: HttpClient) -> None:
     js = server.below("repositories/main/js")
     for version in ("1.0.0", "2.0.0"):
         tarball = make_tarball("demo", version)
@@ -69,17 +69,17 @@ def test_npm_packages_are_published_tagged_searched_and_kept_from_strangers(serv
     assert js.get("/demo/old").json["version"] == "1.0.0"
     assert [each["package"]["name"] for each in js.get("/-/v1/search?text=demo").json["objects"]] == ["demo"]
     assert js.get("/-/whoami").json == {"username": ADMIN[0]}
-    assert Wire(server.url).get("/repositories/main/js/demo").status == 401
+    assert HttpClient(server.url).get("/repositories/main/js/demo").status == 401
 
 
-def test_images_are_pushed_pulled_and_listed_by_those_who_may(server: Wire) -> None:
+def test_images_are_pushed_pulled_and_listed_by_those_who_may(server: HttpClient) -> None:
     image = make_image()
     push_image(server, "main/images/app", image, "latest")
     assert server.get("/v2/main/images/app/manifests/latest").body == image.manifest
     assert server.get("/v2/_catalog").json == {"repositories": ["main/images/app"]}
-    assert Wire(server.url).get("/v2/main/images/app/manifests/latest").status == 401
+    assert HttpClient(server.url).get("/v2/main/images/app/manifests/latest").status == 401
     add_bob(server, "main/images")
-    bob = Wire(server.url, BOB)
+    bob = HttpClient(server.url, BOB)
     assert bob.get("/v2/main/images/app/tags/list").json["tags"] == ["latest"]
     assert bob.delete("/v2/main/images/app/manifests/latest").status == 403
     ok(server.put("/api/users/bob/permissions", b'{"repositories": []}', Content_Type="application/json"))
@@ -88,11 +88,11 @@ def test_images_are_pushed_pulled_and_listed_by_those_who_may(server: Wire) -> N
     assert server.get("/v2/main/images/app/manifests/latest").status == 404
 
 
-def test_repositories_and_tokens_are_made_and_felt_at_once(server: Wire) -> None:
+def test_repositories_and_tokens_are_made_and_felt_at_once(server: HttpClient) -> None:
     made = ok(server.post_json("/api/repository", {"name": "new", "storage": "main", "format": "python"})).json
     given = {"name": "ci", "repositories": [{"repository": "main/new", "actions": ["read"]}]}
     token = ok(server.post_json("/api/user/token", given)).json
-    reader = Wire(server.url, ("__token__", token["token"]))
+    reader = HttpClient(server.url, ("__token__", token["token"]))
     assert reader.get("/repositories/main/new/simple/").status == 200
     assert reader.put("/repositories/main/new/demo/1.0/demo-1.0-py3-none-any.whl", b"x").status == 403
     assert "main/new" in [

@@ -14,8 +14,8 @@ import pytest_twisted
 import requests
 from twisted.internet.threads import deferToThread
 
-from tests.support.patience import PATIENCE_S
-from tests.support.pyprojects import make_wheel
+from tests.support.python_packages import make_wheel
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -28,7 +28,7 @@ def curl(*arguments: str) -> tuple[int, bytes]:
             "--silent",
             "--show-error",
             "--max-time",
-            str(PATIENCE_S),
+            str(TIMEOUT_S),
             "--write-out",
             "%{stderr}%{http_code}",
             *arguments,
@@ -68,7 +68,7 @@ async def test_a_server_is_set_up_with_three_lines_of_curl(server: Any) -> None:
             f"{repository['url']}/demo/1.0/{filename}",
             data=data,
             auth=("__token__", token["token"]),
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
         ).status_code
 
     assert await deferToThread(upload) == 201
@@ -96,7 +96,7 @@ async def test_an_unauthorised_body_is_refused_before_it_is_sent(server: Any, tm
             "-H",
             "Expect: 100-continue",
             "--expect100-timeout",
-            str(PATIENCE_S),  # it would send the body after a second
+            str(TIMEOUT_S),  # it would send the body after a second
             "-T",
             str(tmp_path / "big"),
             f"{server.url}/api/users/x/password",
@@ -114,7 +114,7 @@ async def test_concurrent_requests_create_each_name_once(server: Any) -> None:
     def make(number: int) -> int:
         body = {"name": f"r{number % 5}", "storage": "main", "format": "python"}
         return requests.post(
-            f"{server.url}/api/repository", json=body, auth=server.admin, timeout=PATIENCE_S
+            f"{server.url}/api/repository", json=body, auth=server.admin, timeout=TIMEOUT_S
         ).status_code
 
     def everybody() -> list[int]:

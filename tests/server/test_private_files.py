@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -32,7 +32,7 @@ def readable_by_others(folder: Path) -> list[str]:
 def test_nobody_else_reads_what_a_server_writes(run_twistd, tmp_path):
     settings = {"PKGREPO_LOG__AUDIT_FILE": str(tmp_path / "audit.log")}
     url = run_twistd(environ=settings).wait_ready()
-    made = requests.post(url + "/api/users", json=ANOTHER, auth=("admin", "correct horse battery"), timeout=PATIENCE_S)
+    made = requests.post(url + "/api/users", json=ANOTHER, auth=("admin", "correct horse battery"), timeout=TIMEOUT_S)
     assert made.ok, made.text
     names = {each.name for each in (tmp_path / "data").iterdir()}
     assert {"pkgrepo.db", "pkgrepo.db-wal", "pkgrepo.db-shm"} <= names

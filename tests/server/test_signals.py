@@ -12,8 +12,8 @@ import pytest
 import requests
 
 from tests.support.certificates import write_certificate
-from tests.support.patience import PATIENCE_S
-from tests.support.processes import ServerProcess
+from tests.support.server_process import ServerProcess
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -24,10 +24,10 @@ def test_a_hangup_interrupts_nobody(run_twistd: Run) -> None:
     server = run_twistd()
     url = server.wait_ready()
     with requests.Session() as session:
-        session.get(f"{url}/healthz", timeout=PATIENCE_S)
+        session.get(f"{url}/healthz", timeout=TIMEOUT_S)
         os.kill(server.pid, signal.SIGHUP)
         server.lines("reloading", 1)
-        assert session.get(f"{url}/healthz", timeout=PATIENCE_S).status_code == 200
+        assert session.get(f"{url}/healthz", timeout=TIMEOUT_S).status_code == 200
 
 
 def test_a_hangup_takes_up_a_renewed_certificate(run_twistd: Run, tmp_path: Path) -> None:

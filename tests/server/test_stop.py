@@ -12,10 +12,10 @@ import requests
 from twisted.internet.defer import ensureDeferred
 from twisted.internet.threads import deferToThread
 
-from tests.support.http_server import read_to_end
-from tests.support.patience import PATIENCE_S
-from tests.support.pyprojects import make_wheel
-from tests.support.server import RunningServer, until
+from tests.support.inprocess_server import RunningServer, until
+from tests.support.python_packages import make_wheel
+from tests.support.socket_server import read_to_end
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -25,13 +25,13 @@ REPOSITORY = {"name": "py", "format": "python"}
 
 def connect(server: RunningServer) -> socket.socket:
     parts = urlsplit(server.url)
-    return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_S)
+    return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S)
 
 
 def begin(server: RunningServer) -> socket.socket:
     """Publish a file, and take the first bytes of it."""
     path = f"/repositories/main/py/big/1.0/{FILENAME}"
-    assert requests.put(server.url + path, DATA, auth=server.admin, timeout=PATIENCE_S).status_code == 201
+    assert requests.put(server.url + path, DATA, auth=server.admin, timeout=TIMEOUT_S).status_code == 201
     client = connect(server)
     client.sendall(f"GET /repositories/main/py/packages/{FILENAME} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
     assert client.recv(9) == b"HTTP/1.1 "
@@ -40,7 +40,7 @@ def begin(server: RunningServer) -> socket.socket:
 
 @pytest_twisted.ensureDeferred
 async def test_ports_close_first_and_a_transfer_goes_on_to_its_end(make_server: Any) -> None:
-    server = await make_server(bootstrap__repositories=[REPOSITORY], server__shutdown_grace=PATIENCE_S)
+    server = await make_server(bootstrap__repositories=[REPOSITORY], server__shutdown_grace=TIMEOUT_S)
     client = await deferToThread(begin, server)
     idle = connect(server)
     await until(lambda: len(server.service.assembly.site.channels) == 2)

@@ -29,7 +29,7 @@ PASSWORD = "quite a long secret"
 START = 1_800_000_000.0
 
 
-class Time:
+class SettableTime:
     """Seconds since the epoch that move when told to."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Time:
         self.now += seconds
 
 
-class Threads:
+class InlineThreads:
     """Runs at once what would run in a thread, or whenever the test says so."""
 
     def __init__(self) -> None:
@@ -65,13 +65,13 @@ class Threads:
             gate.callback(None)
 
 
-class Scene:
+class AuthServices:
     """Everything of the auth room, wired as the server wires it."""
 
     def __init__(self) -> None:
-        self.clock = Time()
+        self.clock = SettableTime()
         self.catalog = MemoryCatalog()
-        self.threads = Threads()
+        self.threads = InlineThreads()
         self.passwords = Passwords(self.threads, reactor, hasher=FAST)
         self.throttle = Throttle(clock=self.clock)
         self.bearer = BearerTokens(self.catalog, SigningKeys.single("k" * 40), clock=self.clock)

@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
-from tests.support.management import Reply, Stack
+from tests.support.memory_server import Reply, Stack
 
 OCI_IMAGE = "application/vnd.oci.image.manifest.v1+json"
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"

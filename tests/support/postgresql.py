@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.support.clients import absent, client_environment
-from tests.support.patience import PATIENCE_S
+from tests.support.client_programs import absent, client_environment
+from tests.support.timeouts import TIMEOUT_S
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 UNPRIVILEGED = {"user": "nobody", "group": "nogroup", "extra_groups": []}  # PostgreSQL refuses to be run by root
@@ -62,7 +62,7 @@ def postgresql() -> Iterator[str]:
             yield _answering(server, f"host={folder} user=pkgrepo dbname=postgres", folder / "log")
         finally:
             server.send_signal(signal.SIGINT)  # a shutdown that does not wait for clients
-            server.wait(PATIENCE_S)
+            server.wait(TIMEOUT_S)
 
 
 def _owner(folder: Path) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _initdb(folder: Path, owner: dict[str, Any]) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
         **owner,
     )
@@ -90,7 +90,7 @@ def _initdb(folder: Path, owner: dict[str, Any]) -> None:
 
 
 def _answering(server: subprocess.Popen[bytes], address: str, log: Path) -> str:
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while server.poll() is None and time.monotonic() < until:
         try:
             psycopg.connect(address).close()

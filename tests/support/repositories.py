@@ -51,7 +51,7 @@ class FixedClock:
         return self.ms
 
 
-class World:
+class RepositoryServices:
     """One storage below ``root`` with one Python repository; call ``start`` and ``stop``."""
 
     def __init__(self, root: Path, pools: Any, catalog: Any = None) -> None:

@@ -9,7 +9,7 @@ from twisted.internet.task import Clock as ReactorClock
 
 from pkgrepo.gateway.content import Files
 from tests.support.images import Image, Registry
-from tests.support.management import Reply
+from tests.support.memory_server import Reply
 from tests.support.signing import Signer, sign_simply, signature_tag
 
 RULES = {"require_content_trust": True, "allow_tag_overwrite": True}
@@ -17,7 +17,7 @@ READER = None
 KEY = Signer()
 
 
-class World:
+class SigningRegistry:
     """A registry with one repository, which trusts ``KEY`` by default, and its clock."""
 
     def __init__(self, registry: Registry) -> None:
@@ -70,7 +70,7 @@ class World:
         await self.expiry.run_once()
 
 
-class Later:
+class SettableClock:
     """A clock that only tests set forward."""
 
     def __init__(self, inner: Any) -> None:

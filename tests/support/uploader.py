@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import requests
 from attrs import frozen
 
-from tests.support.index import PASSWORD, USER
-from tests.support.patience import PATIENCE_S
+from tests.support.python_index import PASSWORD, USER
+from tests.support.timeouts import TIMEOUT_S
 
 THREADS = 6
 
@@ -48,7 +48,7 @@ class Uploader:
                         return
                     upload = self.waiting.pop()
                 try:
-                    answer = session.put(url + upload.path, data=upload.body, timeout=PATIENCE_S)
+                    answer = session.put(url + upload.path, data=upload.body, timeout=TIMEOUT_S)
                 except requests.RequestException:
                     with self._lock:
                         self.waiting.append(upload)

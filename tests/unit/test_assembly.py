@@ -12,8 +12,8 @@ from twisted.internet.defer import Deferred
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
-from tests.support.management import Stack
-from tests.support.server import no_failures, until
+from tests.support.inprocess_server import no_failures, until
+from tests.support.memory_server import Stack
 
 
 @pytest_twisted.async_yield_fixture

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.clients import CLIENTS, client, client_environment, program
+from tests.support.client_programs import CLIENTS, client, client_environment, program
 
 
 def test_a_client_that_is_not_there_is_skipped_with_the_reason(monkeypatch):

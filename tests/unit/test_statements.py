@@ -7,7 +7,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from tests.support.statements import find_statements, load_sources
+from tests.support.sql_statements import find_statements, load_sources
 
 HEAD = """
 from pkgrepo.interfaces import Reader, Transaction

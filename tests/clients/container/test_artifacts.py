@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.configurations import hosted
+from tests.support.container_clients import ADMIN, ContainerClients, host_of, push_image
+from tests.support.http_client import HttpClient
 from tests.support.images import make_image, write_layout
-from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, Clients, host_of, push_image
-from tests.support.wire import Wire
+from tests.support.server_process import ServerProcess
 
 CONFIG = hosted("docker", "images", "copies")
 REPORT = "application/vnd.example.report.v1"
 CHART = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 
-class Artifacts(Clients):
+class Artifacts(ContainerClients):
     """oras and helm, with the repository that they push to."""
 
     @property
@@ -50,7 +50,7 @@ def clients(tmp_path: Path, server: ServerProcess) -> Artifacts:
     return made
 
 
-def test_oras_pushes_files_and_pulls_them(clients: Artifacts, wire: Wire) -> None:
+def test_oras_pushes_files_and_pulls_them(clients: Artifacts, wire: HttpClient) -> None:
     clients.file("one.txt", "first")
     clients.file("two.json", "{}")
     name = f"{clients.name}/files:v1"
@@ -67,7 +67,7 @@ def test_oras_pushes_files_and_pulls_them(clients: Artifacts, wire: Wire) -> Non
     assert clients.oras("repo", "tags", "--plain-http", f"{clients.name}/files").split() == ["v1", "v2", "v3"]
 
 
-def test_oras_attaches_to_an_image_and_finds_it_again(clients: Artifacts, wire: Wire) -> None:
+def test_oras_attaches_to_an_image_and_finds_it_again(clients: Artifacts, wire: HttpClient) -> None:
     image, name = make_image("subject"), f"{clients.name}/subject"
     push_image(wire, "main/images/subject", image, "v1")
     clients.file("report.json", '{"found": 0}')
@@ -90,7 +90,7 @@ def test_oras_attaches_to_an_image_and_finds_it_again(clients: Artifacts, wire: 
     assert list(discover()) == [REPORT]
 
 
-def test_oras_copies_an_image_with_all_that_is_attached(clients: Artifacts, wire: Wire) -> None:
+def test_oras_copies_an_image_with_all_that_is_attached(clients: Artifacts, wire: HttpClient) -> None:
     image = make_image("with friends")
     push_image(wire, "main/images/from", image, "v1")
     clients.file("report.json", "{}")
@@ -119,7 +119,7 @@ def test_oras_sees_only_what_is_public_without_logging_in(clients: Artifacts) ->
     assert "tag v1 already exists" in shown
 
 
-def test_helm_pushes_a_chart_and_pulls_it(clients: Artifacts, wire: Wire) -> None:
+def test_helm_pushes_a_chart_and_pulls_it(clients: Artifacts, wire: HttpClient) -> None:
     chart = clients.package("1.2.3+build.4")
     charts = f"oci://{clients.name}/charts"
     assert "Digest: sha256:" in clients.helm("push", "--plain-http", chart, charts)

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients import CLIENTS, client_environment
+from tests.support.client_programs import CLIENTS, client_environment
 from tests.support.configurations import config, hosted
+from tests.support.container_clients import ADMIN, host_of, push_image
+from tests.support.http_client import HttpClient
 from tests.support.images import Image, digest_of, make_artifact, make_image, make_index
-from tests.support.processes import ServerProcess, running
-from tests.support.registries import ADMIN, host_of, push_image
-from tests.support.wire import Wire
+from tests.support.server_process import ServerProcess, running
 
 SUITE_S = 300  # a bound for a suite that hangs
 CONFIG = '[container]\nping = "open"\n' + hosted(
@@ -101,7 +101,7 @@ def test_the_suite_passes_whole(server: ServerProcess, tmp_path: Path) -> None:
 
 
 def test_the_suite_passes_for_nobody_as_far_as_nobody_may_go(server: ServerProcess, tmp_path: Path) -> None:
-    wire, image = Wire(server.url, ADMIN), make_image()
+    wire, image = HttpClient(server.url, ADMIN), make_image()
     children: list[Image] = [make_image(each, architecture=each) for each in ("amd64", "arm64")]
     index, artifact = make_index(children), make_artifact(image, "application/vnd.example.report")
     for each in (*children, artifact):

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients import program
+from tests.support.client_programs import program
 from tests.support.configurations import PRIVATE, hosted
-from tests.support.daemons import containerd
+from tests.support.container_clients import ADMIN, BOB, ContainerClients, add_bob, host_of, push_image
+from tests.support.container_daemons import containerd
+from tests.support.http_client import HttpClient
 from tests.support.images import make_image, make_index
-from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, BOB, Clients, add_bob, host_of, push_image
-from tests.support.relay import Relay
-from tests.support.wire import Wire
+from tests.support.server_process import ServerProcess
+from tests.support.tcp_proxy import TcpProxy
 
 CONFIG = hosted("docker", "images", private=PRIVATE)
 MIRROR = """
@@ -35,11 +35,11 @@ def daemon() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def server(server: ServerProcess) -> ServerProcess:
     """The same, where bob may write."""
-    add_bob(Wire(server.url, ADMIN), "main/images")
+    add_bob(HttpClient(server.url, ADMIN), "main/images")
     return server
 
 
-class Ctr(Clients):
+class Ctr(ContainerClients):
     """ctr at one containerd."""
 
     def __init__(self, folder: Path, host: str, socket: Path) -> None:
@@ -68,7 +68,7 @@ def fetch(ctr: Ctr, image: str, *options: str | Path, status: int | None = 0) ->
     return ctr("content", "fetch", "--plain-http", *options, f"{ctr.host}/{image}", status=status)
 
 
-def test_ctr_fetches_an_image_and_pushes_it_elsewhere(ctr: Ctr, wire: Wire, server: ServerProcess) -> None:
+def test_ctr_fetches_an_image_and_pushes_it_elsewhere(ctr: Ctr, wire: HttpClient, server: ServerProcess) -> None:
     image = make_image("moved by ctr")
     push_image(wire, "main/images/seed", image, "v1")
     fetch(ctr, "main/images/seed:v1", "--platform=linux/amd64")
@@ -82,7 +82,7 @@ def test_ctr_fetches_an_image_and_pushes_it_elsewhere(ctr: Ctr, wire: Wire, serv
     assert server.output.count("PUT /v2/main/images/pushed/manifests/") == 1, "the second push finds it there"
 
 
-def test_ctr_shows_why_a_push_is_refused(ctr: Ctr, wire: Wire) -> None:
+def test_ctr_shows_why_a_push_is_refused(ctr: Ctr, wire: HttpClient) -> None:
     for content, tag in (("first", "v1"), ("second", "v2")):
         push_image(wire, "main/images/refused", make_image(content), tag)
         fetch(ctr, f"main/images/refused:{tag}")
@@ -96,7 +96,7 @@ def test_ctr_shows_why_a_push_is_refused(ctr: Ctr, wire: Wire) -> None:
     assert wire.head("/v2/main/images/other/manifests/v1").status == 404
 
 
-def test_ctr_logs_in_to_fetch_what_is_private(ctr: Ctr, wire: Wire) -> None:
+def test_ctr_logs_in_to_fetch_what_is_private(ctr: Ctr, wire: HttpClient) -> None:
     image = make_image("private to ctr")
     push_image(wire, "main/private/app", image, "v1")
     fetch(ctr, "main/private/app:v1", status=1)
@@ -105,7 +105,7 @@ def test_ctr_logs_in_to_fetch_what_is_private(ctr: Ctr, wire: Wire) -> None:
     fetch(ctr, f"main/private/app@{image.digest}", "-u", ":".join(ADMIN))
 
 
-def test_ctr_takes_one_platform_of_an_index_or_all(ctr: Ctr, wire: Wire) -> None:
+def test_ctr_takes_one_platform_of_an_index_or_all(ctr: Ctr, wire: HttpClient) -> None:
     images = {each: make_image(f"{each} by ctr", architecture=each) for each in ("amd64", "arm64")}
     index = make_index(list(images.values()))
     for image in images.values():
@@ -121,12 +121,12 @@ def test_ctr_takes_one_platform_of_an_index_or_all(ctr: Ctr, wire: Wire) -> None
     assert wire.get("/v2/main/images/platforms/copy/manifests/v1").body == index.manifest
 
 
-def test_a_repository_mirrors_another_host(ctr: Ctr, wire: Wire) -> None:
+def test_a_repository_mirrors_another_host(ctr: Ctr, wire: HttpClient) -> None:
     image = make_image("mirrored")
     push_image(wire, "main/images/team/app", image, "v1")
     folder = ctr.folder / "hosts" / "images.example"
     folder.mkdir(parents=True)
-    with Relay((wire.parts.hostname or "", wire.parts.port or 0)).running() as relay:
+    with TcpProxy((wire.parts.hostname or "", wire.parts.port or 0)).running() as relay:
         (folder / "hosts.toml").write_text(MIRROR.format(host=relay.host))
         ctr("content", "fetch", "--hosts-dir", folder.parent, "images.example/team/app:v1")
     assert ctr.images()["images.example/team/app:v1"] == image.digest

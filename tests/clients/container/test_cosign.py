@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.configurations import hosted, trusting
+from tests.support.container_clients import ADMIN, ContainerClients, host_of, push_image
+from tests.support.http_client import HttpClient
 from tests.support.images import Image, make_image, make_index
-from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, Clients, host_of, push_image
+from tests.support.server_process import ServerProcess
 from tests.support.signing import BUNDLE, signature_tag
-from tests.support.wire import Wire
 
 ROOT_OF_TRUST = '{"mediaType":"application/vnd.dev.sigstore.trustedroot+json;version=0.1"}'
 HTTP = ("--allow-http-registry", "--allow-insecure-registry")
@@ -20,7 +20,7 @@ FORMS = pytest.mark.parametrize("form", ["simple", "bundle"])
 UNTRUSTED = "not signed by a trusted key"
 
 
-class Cosign(Clients):
+class Cosign(ContainerClients):
     """cosign, and the folder where its keys are."""
 
     def __init__(self, folder: Path, host: str, keys: Path) -> None:
@@ -86,7 +86,7 @@ def cosign(tmp_path: Path, server: ServerProcess, keys: Path) -> Cosign:
     return made
 
 
-def seen(wire: Wire, name: str, image: Image, tag: str) -> bool:
+def seen(wire: HttpClient, name: str, image: Image, tag: str) -> bool:
     """Whether everybody gets the image, by its digest and by its tag alike."""
     replies = [wire.as_user().get(f"/v2/{name}/manifests/{reference}") for reference in (image.digest, tag)]
     for reply in replies:
@@ -96,7 +96,7 @@ def seen(wire: Wire, name: str, image: Image, tag: str) -> bool:
 
 
 @FORMS
-def test_what_cosign_signs_is_seen(cosign: Cosign, wire: Wire, form: str) -> None:
+def test_what_cosign_signs_is_seen(cosign: Cosign, wire: HttpClient, form: str) -> None:
     name, image = f"main/signed/{form}", make_image(form)
     push_image(wire, name, image, "v1")
     assert not seen(wire, name, image, "v1")
@@ -111,7 +111,7 @@ def test_what_cosign_signs_is_seen(cosign: Cosign, wire: Wire, form: str) -> Non
 
 
 @FORMS
-def test_a_signature_is_verified_by_its_key_alone(cosign: Cosign, wire: Wire, form: str) -> None:
+def test_a_signature_is_verified_by_its_key_alone(cosign: Cosign, wire: HttpClient, form: str) -> None:
     name, image = f"main/open/{form}", make_image(form)
     push_image(wire, name, image, "v1")
     missing = {"simple": "no signatures found", "bundle": "no valid bundles exist"}
@@ -130,7 +130,7 @@ def test_a_signature_is_verified_by_its_key_alone(cosign: Cosign, wire: Wire, fo
 
 
 @FORMS
-def test_signing_an_index_covers_its_images(cosign: Cosign, wire: Wire, form: str) -> None:
+def test_signing_an_index_covers_its_images(cosign: Cosign, wire: HttpClient, form: str) -> None:
     name = f"main/signed/index-{form}"
     children = [make_image(f"{form} {each}", architecture=each) for each in ("amd64", "arm64")]
     index = make_index(children)
@@ -144,7 +144,7 @@ def test_signing_an_index_covers_its_images(cosign: Cosign, wire: Wire, form: st
         assert wire.as_user().get(f"/v2/{name}/manifests/{child.digest}").status == 200
 
 
-def test_several_keys_sign_the_same_image(cosign: Cosign, wire: Wire) -> None:
+def test_several_keys_sign_the_same_image(cosign: Cosign, wire: HttpClient) -> None:
     name, image = "main/open/several", make_image("several")
     push_image(wire, name, image, "v1")
     for key in ("theirs", "ours"):
@@ -154,7 +154,7 @@ def test_several_keys_sign_the_same_image(cosign: Cosign, wire: Wire) -> None:
     assert len(wire.get(f"/v2/{name}/manifests/{signature_tag(image.digest)}").json["layers"]) == 2
 
 
-def test_what_is_said_of_an_image_is_found_and_copied(cosign: Cosign, wire: Wire) -> None:
+def test_what_is_said_of_an_image_is_found_and_copied(cosign: Cosign, wire: HttpClient) -> None:
     name, image = "main/open/said", make_image("said")
     push_image(wire, name, image, "v1")
     (cosign.folder / "predicate.json").write_text(json.dumps({"made": "here"}))

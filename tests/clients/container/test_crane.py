@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.configurations import MOVING, PRIVATE, hosted
+from tests.support.container_clients import ADMIN, BOB, ContainerClients, add_bob, host_of, push_image
+from tests.support.http_client import HttpClient
 from tests.support.images import make_image, write_layout
-from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, BOB, Clients, add_bob, host_of, push_image
-from tests.support.wire import Wire
+from tests.support.server_process import ServerProcess
 
 CONFIG = hosted("docker", "images", moving=MOVING, private=PRIVATE)
 
@@ -19,11 +19,11 @@ CONFIG = hosted("docker", "images", moving=MOVING, private=PRIVATE)
 @pytest.fixture(scope="module")
 def server(server: ServerProcess) -> ServerProcess:
     """The same, where bob may write."""
-    add_bob(Wire(server.url, ADMIN), "main/images")
+    add_bob(HttpClient(server.url, ADMIN), "main/images")
     return server
 
 
-class Crane(Clients):
+class Crane(ContainerClients):
     """crane, which takes images from layouts on disk."""
 
     def __call__(self, *arguments: str | Path, status: int | None = 0) -> str:
@@ -81,7 +81,7 @@ def test_a_copy_inside_the_server_sends_no_layer(crane: Crane, server: ServerPro
     assert all(" 201 " in line for line in starts), "each blob was mounted"
 
 
-def test_an_index_of_platforms_is_put_together(crane: Crane, wire: Wire) -> None:
+def test_an_index_of_platforms_is_put_together(crane: Crane, wire: HttpClient) -> None:
     name = f"{crane.host}/main/images/index"
     images = {each: make_image(each, architecture=each) for each in ("amd64", "arm64")}
     for tag, image in images.items():
@@ -105,7 +105,7 @@ def test_a_refused_overwrite_is_shown(crane: Crane) -> None:
     assert crane("digest", f"{crane.host}/main/moving/app:v1") == make_image("two").digest
 
 
-def test_what_is_deleted_is_gone(crane: Crane, wire: Wire) -> None:
+def test_what_is_deleted_is_gone(crane: Crane, wire: HttpClient) -> None:
     name, image = f"{crane.host}/main/images/deleted", make_image("deleted")
     crane.push("deleted", "main/images/deleted:1")
     crane("tag", f"{name}:1", "2")

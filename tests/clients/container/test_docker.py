@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.clients import client_environment, program, run_client
+from tests.support.client_programs import client_environment, program, run_client
 from tests.support.configurations import PRIVATE, hosted
+from tests.support.http_client import HttpClient
 from tests.support.images import OCI_IMAGE, digest_of, make_image
-from tests.support.processes import ServerProcess
-from tests.support.wire import Wire
+from tests.support.server_process import ServerProcess
 
 USER, PASSWORD = "admin", "correct horse battery"
 CONFIG = hosted("docker", private=PRIVATE)
@@ -35,7 +35,7 @@ def docker(tmp_path: Path) -> Docker:
 
 def test_docker_logs_in_keeps_a_token_and_reads_with_it(server: ServerProcess, docker: Docker, tmp_path: Path) -> None:
     host = urlsplit(server.url).netloc
-    wire, image = Wire(server.url, (USER, PASSWORD)), make_image()
+    wire, image = HttpClient(server.url, (USER, PASSWORD)), make_image()
     for blob in image.blobs:
         assert wire.post(f"/v2/{IMAGE}/blobs/uploads/?digest={digest_of(blob)}", blob).status == 201
     assert wire.put(f"/v2/{IMAGE}/manifests/v1", image.manifest, Content_Type=OCI_IMAGE).status == 201

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients import program
+from tests.support.client_programs import program
 from tests.support.configurations import MOVING, PRIVATE, config, hosted, trusting
-from tests.support.daemons import dockerd
+from tests.support.container_clients import ADMIN, BOB, ContainerClients, add_bob, host_of, ok, push_image
+from tests.support.container_daemons import dockerd
+from tests.support.http_client import HttpClient
 from tests.support.images import make_image
-from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, BOB, Clients, add_bob, host_of, ok, push_image
+from tests.support.server_process import ServerProcess
 from tests.support.signing import Signer, sign_simply, signature_tag
-from tests.support.wire import Wire
 
 SIGNER = Signer()
 CONFIG = '[container]\ndefault_repository = "main/moving"\n' + hosted(
@@ -40,11 +40,11 @@ def daemon() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def server(server: ServerProcess) -> ServerProcess:
     """A repository for each rule, where bob may push as far as the rules go."""
-    add_bob(Wire(server.url, ADMIN), *(f"main/{each}" for each in ("images", "moving", "members", "tokens")))
+    add_bob(HttpClient(server.url, ADMIN), *(f"main/{each}" for each in ("images", "moving", "members", "tokens")))
     return server
 
 
-class Docker(Clients):
+class Docker(ContainerClients):
     """docker at one daemon, with a configuration of its own."""
 
     def __init__(self, folder: Path, host: str, daemon: str) -> None:
@@ -80,7 +80,7 @@ def docker(tmp_path: Path, server: ServerProcess, daemon: str) -> Docker:
     return made
 
 
-def test_what_was_pushed_and_removed_comes_back_the_same(docker: Docker, wire: Wire) -> None:
+def test_what_was_pushed_and_removed_comes_back_the_same(docker: Docker, wire: HttpClient) -> None:
     image = docker.make("main/images/proj/app:1", "round")
     docker("push", image)
     before = docker.identity(image), docker.digest(image)
@@ -110,12 +110,12 @@ def test_layers_are_mounted_from_another_image(docker: Docker, server: ServerPro
     assert "Mounted from main/images/mount/from" in docker("push", other)
 
 
-def test_a_name_alone_goes_to_the_default_repository(docker: Docker, wire: Wire) -> None:
+def test_a_name_alone_goes_to_the_default_repository(docker: Docker, wire: HttpClient) -> None:
     docker("push", docker.make("proj/img:1", "default"))
     assert wire.get("/v2/main/moving/proj/img/tags/list").json["tags"] == ["1"]
 
 
-def test_a_list_of_platforms_is_pushed_and_one_of_it_pulled(docker: Docker, wire: Wire) -> None:
+def test_a_list_of_platforms_is_pushed_and_one_of_it_pulled(docker: Docker, wire: HttpClient) -> None:
     name = f"{docker.host}/main/images/platforms"
     images = {each: make_image(each, architecture=each) for each in ("amd64", "arm64")}
     for tag, image in images.items():
@@ -164,7 +164,7 @@ def test_nobody_pulls_what_is_public_and_nothing_else(docker: Docker) -> None:
     assert "not found" in docker("pull", private, status=1)
 
 
-def test_only_members_push_to_a_project(docker: Docker, server: ServerProcess, wire: Wire) -> None:
+def test_only_members_push_to_a_project(docker: Docker, server: ServerProcess, wire: HttpClient) -> None:
     image = docker.make("main/members/team/app:1", "members")
     docker.log_in(*BOB)
     shown = docker("push", image, status=1)
@@ -180,7 +180,7 @@ def test_only_members_push_to_a_project(docker: Docker, server: ServerProcess, w
     docker("push", image)
 
 
-def test_pushes_can_need_an_access_token(docker: Docker, wire: Wire) -> None:
+def test_pushes_can_need_an_access_token(docker: Docker, wire: HttpClient) -> None:
     image = docker.make("main/tokens/app:1", "tokens")
     docker("login", "-u", BOB[0], "-p", BOB[1], docker.host)
     shown = docker("push", image, status=1)
@@ -190,7 +190,7 @@ def test_pushes_can_need_an_access_token(docker: Docker, wire: Wire) -> None:
     docker("push", image)
 
 
-def test_only_the_signed_are_pulled_where_content_must_be_trusted(docker: Docker, wire: Wire) -> None:
+def test_only_the_signed_are_pulled_where_content_must_be_trusted(docker: Docker, wire: HttpClient) -> None:
     image = docker.make("main/signed/app:1", "signed")
     docker("push", image)
     digest = docker.digest(image)

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.support.clients import client
+from tests.support.client_programs import client
 from tests.support.configurations import hosted
+from tests.support.container_clients import ADMIN, ContainerClients, host_of, ok
+from tests.support.http_client import HttpClient
 from tests.support.images import Image, digest_of, make_image, write_layout
-from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, Clients, host_of, ok
-from tests.support.wire import Wire
+from tests.support.server_process import ServerProcess
 
 CONFIG = hosted("docker", "images")
 GC = "/api/repository/main%2Fimages/gc?wait=true"
@@ -27,7 +27,7 @@ ROUNDS = 5  # of each pusher
 SECONDS = float(os.environ.get("PKGREPO_GC_RACES_S", "0"))
 
 
-class Pusher(Clients):
+class Pusher(ContainerClients):
     """
     Pushes images by crane and deletes every other one again.
 
@@ -53,7 +53,7 @@ class Pusher(Clients):
             self.kept[f"{self.name}:{index}"] = image
 
 
-def collect_until(wire: Wire, over: threading.Event) -> int:
+def collect_until(wire: HttpClient, over: threading.Event) -> int:
     """Collect again and again, without any grace time; how many blobs went."""
     removed = 0
     while not over.is_set():
@@ -72,7 +72,7 @@ def work(pusher: Pusher, goes_on: Callable[[int], bool]) -> None:
 
 def test_every_acknowledged_image_is_whole_and_no_other_byte_stays(server: ServerProcess, tmp_path: Path) -> None:
     client("crane")  # or skip at once
-    wire, over = Wire(server.url, ADMIN), threading.Event()
+    wire, over = HttpClient(server.url, ADMIN), threading.Event()
     pushers = [Pusher(tmp_path / f"pusher-{number}", host_of(server), number) for number in range(PUSHERS)]
     until = time.monotonic() + SECONDS
     goes_on = (lambda _: time.monotonic() < until) if SECONDS else (lambda index: index < ROUNDS)

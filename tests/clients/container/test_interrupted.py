@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.clients import program
+from tests.support.client_programs import program
 from tests.support.configurations import hosted
-from tests.support.daemons import containerd, dockerd
+from tests.support.container_clients import ADMIN, ContainerClients, push_image
+from tests.support.container_daemons import containerd, dockerd
+from tests.support.http_client import HttpClient
 from tests.support.images import Image, digest_of, make_image
-from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN, Clients, push_image
-from tests.support.relay import Relay
-from tests.support.wire import Wire
+from tests.support.server_process import ServerProcess
+from tests.support.tcp_proxy import TcpProxy
 
 SIZE = 4 * 1024 * 1024
 CONFIG = hosted("docker", "images")
@@ -26,21 +26,21 @@ CONFIG = hosted("docker", "images")
 def image(server: ServerProcess) -> Image:
     """An image in the server whose layer does not compress."""
     made = make_image(random.Random(1).randbytes(SIZE).hex())
-    push_image(Wire(server.url, ADMIN), "main/images/big", made, "v1")
+    push_image(HttpClient(server.url, ADMIN), "main/images/big", made, "v1")
     return made
 
 
 @pytest.fixture
-def relay(server: ServerProcess, image: Image) -> Iterator[Relay]:
+def relay(server: ServerProcess, image: Image) -> Iterator[TcpProxy]:
     """The server behind a connection that breaks in the middle of the layer."""
     parts = urlsplit(server.url)
     layer = image.blobs[1]
-    made = Relay((parts.hostname or "", parts.port or 0), cut=f"/blobs/{digest_of(layer)}", after=len(layer) // 2)
+    made = TcpProxy((parts.hostname or "", parts.port or 0), cut=f"/blobs/{digest_of(layer)}", after=len(layer) // 2)
     with made.running():
         yield made
 
 
-def assert_went_on(relay: Relay, image: Image) -> None:
+def assert_went_on(relay: TcpProxy, image: Image) -> None:
     """The layer was asked for again, from where the connection broke."""
     first, *others = relay.asked(f"/blobs/{digest_of(image.blobs[1])}")
     assert relay.was_cut
@@ -50,8 +50,8 @@ def assert_went_on(relay: Relay, image: Image) -> None:
     assert 0 < begin <= len(image.blobs[1]) // 2
 
 
-def test_docker_goes_on_with_a_layer(relay: Relay, image: Image, tmp_path: Path) -> None:
-    clients = Clients(tmp_path, relay.host)
+def test_docker_goes_on_with_a_layer(relay: TcpProxy, image: Image, tmp_path: Path) -> None:
+    clients = ContainerClients(tmp_path, relay.host)
     with dockerd() as address:
         docker = (program("docker"), "--host", address)
         clients.call(*docker, "pull", f"{relay.host}/main/images/big:v1")
@@ -62,8 +62,8 @@ def test_docker_goes_on_with_a_layer(relay: Relay, image: Image, tmp_path: Path)
     assert_went_on(relay, image)
 
 
-def test_containerd_goes_on_with_a_layer(relay: Relay, image: Image, tmp_path: Path) -> None:
-    clients = Clients(tmp_path, relay.host)
+def test_containerd_goes_on_with_a_layer(relay: TcpProxy, image: Image, tmp_path: Path) -> None:
+    clients = ContainerClients(tmp_path, relay.host)
     with containerd() as socket:
         ctr = (program("ctr"), "--address", socket)
         clients.call(*ctr, "content", "fetch", "--plain-http", f"{relay.host}/main/images/big:v1")

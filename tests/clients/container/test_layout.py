@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.clients import client_environment, program, run_client
+from tests.support.client_programs import client_environment, program, run_client
+from tests.support.http_client import HttpClient
 from tests.support.images import make_image, write_layout
-from tests.support.processes import ROOT, ServerProcess, clean_environment, twistd_process
-from tests.support.pyprojects import make_wheel
-from tests.support.wire import Wire
+from tests.support.python_packages import make_wheel
+from tests.support.server_process import ROOT, ServerProcess, clean_environment, twistd_process
 
 AUTH = ("admin", "correct horse battery")
 
@@ -63,7 +63,7 @@ def test_skopeo_reads_an_image_from_the_disk_and_from_a_rebuilt_catalog(
     process, address = start(tmp_path)
     try:
         body = {"name": "images", "storage": "main", "format": "docker", "visibility": "public"}
-        assert Wire(process.url, AUTH).post_json("/api/repository", body).status == 201
+        assert HttpClient(process.url, AUTH).post_json("/api/repository", body).status == 201
         skopeo("copy", f"--dest-creds={':'.join(AUTH)}", "--dest-tls-verify=false", f"oci:{source}:v1", address)
     finally:
         process.stop()
@@ -88,7 +88,7 @@ def test_skopeo_reads_an_image_from_the_disk_and_from_a_rebuilt_catalog(
 def test_garbage_goes_by_the_command_line_too(pkgrepo: Callable[..., str], tmp_path: Path) -> None:
     process, _ = start(tmp_path)
     try:
-        wire = Wire(process.url, AUTH)
+        wire = HttpClient(process.url, AUTH)
         for name, format_ in (("images", "docker"), ("py", "python")):
             body = {"name": name, "storage": "main", "format": format_, "visibility": "public"}
             assert wire.post_json("/api/repository", body).status == 201

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients import client_environment, program, run_client
+from tests.support.client_programs import client_environment, program, run_client
 from tests.support.configurations import MOVING, PRIVATE, config, hosted
+from tests.support.container_clients import ADMIN
+from tests.support.http_client import HttpClient
 from tests.support.images import digest_of, make_image, write_layout
-from tests.support.processes import ServerProcess
-from tests.support.registries import ADMIN
-from tests.support.wire import Wire
+from tests.support.server_process import ServerProcess
 
 USER, PASSWORD = ADMIN
 CREDS = f"{USER}:{PASSWORD}"
@@ -86,7 +86,9 @@ def test_skopeo_pushes_inspects_lists_and_pulls(tools: Tools, host: str) -> None
     assert (pulled / "manifest.json").read_bytes() == make_image("hello").manifest
 
 
-def test_skopeo_copies_without_sending_layers_again(tools: Tools, host: str, wire: Wire, server: ServerProcess) -> None:
+def test_skopeo_copies_without_sending_layers_again(
+    tools: Tools, host: str, wire: HttpClient, server: ServerProcess
+) -> None:
     source, target = f"{host}/main/images/copy/from", f"{host}/main/images/copy/to"
     tools.push("copied", f"{source}:v1")
     arguments = ["--src-tls-verify=false", "--dest-tls-verify=false", "--dest-creds", CREDS]
@@ -114,7 +116,7 @@ def test_a_refused_overwrite_is_shown_and_a_repeated_push_is_none(tools: Tools, 
     tools.push("two", moving)
 
 
-def test_a_name_alone_goes_to_the_default_repository(tools: Tools, host: str, wire: Wire) -> None:
+def test_a_name_alone_goes_to_the_default_repository(tools: Tools, host: str, wire: HttpClient) -> None:
     tools.push("default", f"{host}/proj/img:1")
     assert wire.get("/v2/main/moving/proj/img/tags/list").json["tags"] == ["1"]
 
@@ -130,7 +132,7 @@ def test_nobody_pushes_without_credentials_or_reads_what_is_private(tools: Tools
     assert "unauthorized" in shown
 
 
-def test_a_rule_can_ask_for_access_tokens(tools: Tools, host: str, wire: Wire) -> None:
+def test_a_rule_can_ask_for_access_tokens(tools: Tools, host: str, wire: HttpClient) -> None:
     image = f"{host}/main/tokens/app:v1"
     shown = tools.push("hello", image, status=1)
     assert "pushes to this repository need an access token, not a password" in shown
@@ -138,7 +140,7 @@ def test_a_rule_can_ask_for_access_tokens(tools: Tools, host: str, wire: Wire) -
     tools.push("hello", image, creds=f"anybody:{token}")
 
 
-def test_podman_logs_in_pulls_and_pushes(tools: Tools, host: str, wire: Wire) -> None:
+def test_podman_logs_in_pulls_and_pushes(tools: Tools, host: str, wire: HttpClient) -> None:
     login = ["login", "--tls-verify=false", "-u", USER]
     assert "invalid username/password" in tools.podman(*login, "-p", "wrong", host, status=125)
     assert "Login Succeeded" in tools.podman(*login, "-p", PASSWORD, host)
@@ -151,7 +153,7 @@ def test_podman_logs_in_pulls_and_pushes(tools: Tools, host: str, wire: Wire) ->
     assert f"{host}/main/private/podman" in tools.podman("search", "--tls-verify=false", f"{host}/podman")
 
 
-def test_podman_pushes_an_index_of_two_platforms_and_pulls_one(tools: Tools, host: str, wire: Wire) -> None:
+def test_podman_pushes_an_index_of_two_platforms_and_pulls_one(tools: Tools, host: str, wire: HttpClient) -> None:
     name = f"{host}/main/images/multi"
     tools.podman("login", "--tls-verify=false", "-u", USER, "-p", PASSWORD, host)
     tools.podman("manifest", "create", "multi")
@@ -176,7 +178,7 @@ def test_podman_pushes_an_index_of_two_platforms_and_pulls_one(tools: Tools, hos
     assert "arm64" in tools.podman("inspect", "--format", "{{.Architecture}}", f"{name}:1")
 
 
-def test_buildah_pushes_what_it_built(tools: Tools, host: str, wire: Wire) -> None:
+def test_buildah_pushes_what_it_built(tools: Tools, host: str, wire: HttpClient) -> None:
     (tools.folder / "file").write_text("built")
 
     def buildah(*arguments: str | Path) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients import client_environment, program, run_client
+from tests.support.client_programs import client_environment, program, run_client
 from tests.support.configurations import hosted, trusting
 from tests.support.images import Image, make_image, write_layout
 from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature_tag

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.configurations import PRIVATE, hosted
-from tests.support.index import PASSWORD, USER
-from tests.support.nodeclients import NodeBench, Registry
-from tests.support.processes import ServerProcess
-from tests.support.registries import ok
-from tests.support.wire import Wire
+from tests.support.container_clients import ok
+from tests.support.http_client import HttpClient
+from tests.support.npm_clients import NodeBench, Registry
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import ServerProcess
 
 ADVISORY = {
     "id": "GHSA-aaaa-bbbb-cccc",
@@ -39,7 +39,7 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> str:
 def server(server: ServerProcess) -> ServerProcess:
     """The same, with a user who has no rights."""
     bob = {"username": "bob", "password": "bob keeps bees at home", "email": "bob@example.org"}
-    ok(Wire(f"{server.url}/api", (USER, PASSWORD)).post_json("/users", bob))
+    ok(HttpClient(f"{server.url}/api", (USER, PASSWORD)).post_json("/users", bob))
     return server
 
 

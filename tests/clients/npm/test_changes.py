@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.support.nodeclients import NPMS, PNPMS, NodeBench, Registry
+from tests.support.npm_clients import NPMS, PNPMS, NodeBench, Registry
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 

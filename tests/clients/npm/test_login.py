@@ -12,10 +12,10 @@ from collections.abc import Callable
 import pytest
 import requests
 
-from tests.support.clients import client
-from tests.support.index import PASSWORD, USER
-from tests.support.nodeclients import NPMS, PNPMS, NodeBench, Registry
-from tests.support.patience import PATIENCE_S
+from tests.support.client_programs import client
+from tests.support.npm_clients import NPMS, PNPMS, NodeBench, Registry
+from tests.support.python_index import PASSWORD, USER
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -51,7 +51,7 @@ class Terminal:
             except AssertionError:
                 break
         os.close(self._master)
-        return self._process.wait(PATIENCE_S)
+        return self._process.wait(TIMEOUT_S)
 
     def _read(self) -> str:
         try:
@@ -82,8 +82,8 @@ def test_a_login_through_a_browser(open_bench: Callable[..., NodeBench], client_
     options = ("--auth-type=web", "--browser=false") if client_name in NPMS else ()
     terminal = Terminal(bench, client_name, "login", *options)
     page = terminal.read_until(r"(http://\S+/-/v1/login\?session=\S+)")[1]
-    assert requests.get(page, timeout=PATIENCE_S).status_code == 200
-    approved = requests.post(page, data={"username": USER, "password": PASSWORD}, timeout=PATIENCE_S)
+    assert requests.get(page, timeout=TIMEOUT_S).status_code == 200
+    approved = requests.post(page, data={"username": USER, "password": PASSWORD}, timeout=TIMEOUT_S)
     assert approved.status_code == 200, approved.text
     assert terminal.wait() == 0, terminal.output
     assert bench.run(client_name, "whoami").strip() == USER

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.nodeclients import CLIENTS, NPMS, PNPMS, NodeBench, Registry
+from tests.support.npm_clients import CLIENTS, NPMS, PNPMS, NodeBench, Registry
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nodeclients import NPMS, NodeBench, Registry
-from tests.support.npmpkgs import make_bundle
+from tests.support.npm_clients import NPMS, NodeBench, Registry
+from tests.support.npm_packages import make_bundle
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.configurations import PRIVATE, config, hosted
-from tests.support.index import Bench, PythonIndex
-from tests.support.processes import ServerProcess
+from tests.support.python_index import PythonBench, PythonIndex
+from tests.support.server_process import ServerProcess
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,6 @@ def open_index(server: ServerProcess) -> Callable[[str], PythonIndex]:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def bench(tmp_path: Path) -> PythonBench:
     """A folder with an isolated environment for clients."""
-    return Bench(tmp_path)
+    return PythonBench(tmp_path)

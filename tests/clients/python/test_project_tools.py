@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.clients import client
-from tests.support.index import PASSWORD, USER, Bench, PythonIndex
+from tests.support.client_programs import client
+from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
 
 
-def test_poetry_builds_publishes_and_locks(index: PythonIndex, bench: Bench) -> None:
+def test_poetry_builds_publishes_and_locks(index: PythonIndex, bench: PythonBench) -> None:
     project = _poetry_project(bench.folder / "published", "poetry-published")
     poetry = client("poetry")
     bench.run(poetry, "config", "repositories.here", index.legacy)
@@ -27,7 +27,7 @@ def test_poetry_builds_publishes_and_locks(index: PythonIndex, bench: Bench) -> 
     bench.run(poetry, "sync", "--no-root", cwd=user)
 
 
-def test_poetry_is_told_why_other_content_is_refused(index: PythonIndex, bench: Bench) -> None:
+def test_poetry_is_told_why_other_content_is_refused(index: PythonIndex, bench: PythonBench) -> None:
     project = _poetry_project(bench.folder / "twice", "poetry-twice")
     poetry = client("poetry")
     bench.run(poetry, "config", "repositories.here", index.legacy)
@@ -39,7 +39,7 @@ def test_poetry_is_told_why_other_content_is_refused(index: PythonIndex, bench: 
     bench.run(poetry, "publish", "--skip-existing", "-r", "here", cwd=project)
 
 
-def test_flit_publishes(index: PythonIndex, bench: Bench) -> None:
+def test_flit_publishes(index: PythonIndex, bench: PythonBench) -> None:
     project = bench.folder / "flit"
     project.mkdir()
     (project / "flit_published.py").write_text('"""A module."""\n__version__ = "1.0"\n')
@@ -54,7 +54,7 @@ def test_flit_publishes(index: PythonIndex, bench: Bench) -> None:
     assert index.files("flit-published") == ["flit_published-1.0-py2.py3-none-any.whl", "flit_published-1.0.tar.gz"]
 
 
-def test_hatch_publishes_and_finds_what_is_there(index: PythonIndex, bench: Bench) -> None:
+def test_hatch_publishes_and_finds_what_is_there(index: PythonIndex, bench: PythonBench) -> None:
     wheel = bench.wheel("hatch-published", "1.0")
     command = [client("hatch"), "publish", "--no-prompt", "-r", index.legacy, "-u", USER, "-a", PASSWORD, wheel]
     bench.run(*command)
@@ -62,7 +62,7 @@ def test_hatch_publishes_and_finds_what_is_there(index: PythonIndex, bench: Benc
     assert "already exists" in bench.run(*command)
 
 
-def test_hatch_is_told_why_a_login_fails(index: PythonIndex, bench: Bench) -> None:
+def test_hatch_is_told_why_a_login_fails(index: PythonIndex, bench: PythonBench) -> None:
     wheel = bench.wheel("hatch-refused", "1.0")
     printed = bench.run(
         client("hatch"), "publish", "--no-prompt", "-r", index.legacy, "-u", USER, "-a", "wrong", wheel, status=1

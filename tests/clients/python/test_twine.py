@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 import requests
 
-from tests.support.clients import client
-from tests.support.index import PASSWORD, USER, Bench, PythonIndex
-from tests.support.patience import PATIENCE_S
+from tests.support.client_programs import client
+from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
+from tests.support.timeouts import TIMEOUT_S
 
 LOGIN = ("-u", USER, "-p", PASSWORD)
 
 
-def test_uploads_wheel_and_sdist_and_again_without_change(index: PythonIndex, bench: Bench) -> None:
+def test_uploads_wheel_and_sdist_and_again_without_change(index: PythonIndex, bench: PythonBench) -> None:
     files = [bench.wheel("twine-both", "1.0.0"), bench.sdist("twine-both", "1.0.0")]
     command = [client("twine"), "upload", "--repository-url", index.legacy, *LOGIN, *files]
     bench.run(*command)
@@ -24,14 +24,14 @@ def test_uploads_wheel_and_sdist_and_again_without_change(index: PythonIndex, be
     assert index.page("twine-both")["meta"]["_last-serial"] == serial
 
 
-def test_other_content_under_the_same_name_is_refused_with_a_sentence(index: PythonIndex, bench: Bench) -> None:
+def test_other_content_under_the_same_name_is_refused_with_a_sentence(index: PythonIndex, bench: PythonBench) -> None:
     command = [client("twine"), "upload", "--repository-url", index.legacy, *LOGIN]
     bench.run(*command, bench.wheel("twine-twice", "1.0"))
     printed = bench.run(*command, bench.wheel("twine-twice", "1.0", summary="other"), status=1)
     assert "File already exists" in " ".join(printed.split())
 
 
-def test_older_twine_skips_existing_files(index: PythonIndex, bench: Bench) -> None:
+def test_older_twine_skips_existing_files(index: PythonIndex, bench: PythonBench) -> None:
     command = [client("twine-6.1"), "upload", "--skip-existing", "--repository-url", index.legacy, *LOGIN]
     bench.run(*command, bench.wheel("twine-skips", "1.0"))
     printed = bench.run(*command, bench.wheel("twine-skips", "1.0", summary="other"))
@@ -39,7 +39,9 @@ def test_older_twine_skips_existing_files(index: PythonIndex, bench: Bench) -> N
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
-def test_the_root_of_the_repository_takes_uploads_from_pypirc(index: PythonIndex, bench: Bench, slash: str) -> None:
+def test_the_root_of_the_repository_takes_uploads_from_pypirc(
+    index: PythonIndex, bench: PythonBench, slash: str
+) -> None:
     project = f"twine-pypirc{len(slash)}"
     pypirc = bench.folder / ".pypirc"
     pypirc.write_text(
@@ -50,7 +52,7 @@ def test_the_root_of_the_repository_takes_uploads_from_pypirc(index: PythonIndex
     assert len(index.files(project)) == 1
 
 
-def test_wrong_password_is_told_in_one_line(index: PythonIndex, bench: Bench) -> None:
+def test_wrong_password_is_told_in_one_line(index: PythonIndex, bench: PythonBench) -> None:
     printed = bench.run(
         client("twine"),
         "upload",
@@ -67,7 +69,7 @@ def test_wrong_password_is_told_in_one_line(index: PythonIndex, bench: Bench) ->
     assert "incorrect username or password" in " ".join(printed.split())
 
 
-def test_an_upload_to_the_simple_index_is_pointed_to_the_right_address(index: PythonIndex, bench: Bench) -> None:
+def test_an_upload_to_the_simple_index_is_pointed_to_the_right_address(index: PythonIndex, bench: PythonBench) -> None:
     printed = bench.run(
         client("twine"), "upload", "--repository-url", index.simple, *LOGIN, bench.wheel("t-s", "1"), status=1
     )
@@ -75,7 +77,7 @@ def test_an_upload_to_the_simple_index_is_pointed_to_the_right_address(index: Py
     assert "legacy/" in printed
 
 
-def test_a_signature_is_kept_and_served(index: PythonIndex, bench: Bench) -> None:
+def test_a_signature_is_kept_and_served(index: PythonIndex, bench: PythonBench) -> None:
     wheel = bench.wheel("twine-signed", "1.0")
     signature = wheel.with_name(wheel.name + ".asc")
     signature.write_text("-----BEGIN PGP SIGNATURE-----\nabc\n-----END PGP SIGNATURE-----\n")
@@ -83,12 +85,14 @@ def test_a_signature_is_kept_and_served(index: PythonIndex, bench: Bench) -> Non
     file = index.page("twine-signed")["files"][0]
     assert file["gpg-sig"] is True
     served = requests.get(
-        requests.compat.urljoin(f"{index.simple}twine-signed/", file["url"] + ".asc"), timeout=PATIENCE_S
+        requests.compat.urljoin(f"{index.simple}twine-signed/", file["url"] + ".asc"), timeout=TIMEOUT_S
     )
     assert served.text == signature.read_text()
 
 
-def test_a_replacement_needs_the_repositorys_leave(open_index: Callable[[str], PythonIndex], bench: Bench) -> None:
+def test_a_replacement_needs_the_repositorys_leave(
+    open_index: Callable[[str], PythonIndex], bench: PythonBench
+) -> None:
     index = open_index("overwritable")
     command = [client("twine"), "upload", "--repository-url", index.legacy, *LOGIN]
     bench.run(*command, bench.wheel("replaced", "1.0"))

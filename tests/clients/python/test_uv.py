@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from tests.support.clients import client
-from tests.support.index import PASSWORD, USER, Bench, PythonIndex
-from tests.support.processes import ServerProcess
+from tests.support.client_programs import client
+from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
+from tests.support.server_process import ServerProcess
 
 LOGIN = ("-u", USER, "-p", PASSWORD)
 
 
-def test_publishes_and_skips_what_is_there(index: PythonIndex, bench: Bench) -> None:
+def test_publishes_and_skips_what_is_there(index: PythonIndex, bench: PythonBench) -> None:
     files = [bench.wheel("uv-published", "1.0"), bench.sdist("uv-published", "1.0")]
     command = [client("uv"), "publish", "--publish-url", index.legacy, "--check-url", index.simple, *LOGIN, *files]
     bench.run(*command)
@@ -20,21 +20,21 @@ def test_publishes_and_skips_what_is_there(index: PythonIndex, bench: Bench) -> 
     assert bench.run(*command).count("already exists, skipping") == 2
 
 
-def test_publishing_again_without_looking_first_changes_nothing(index: PythonIndex, bench: Bench) -> None:
+def test_publishing_again_without_looking_first_changes_nothing(index: PythonIndex, bench: PythonBench) -> None:
     command = [client("uv"), "publish", "--publish-url", index.legacy, *LOGIN, bench.wheel("uv-again", "1.0")]
     bench.run(*command)
     bench.run(*command)
     assert len(index.files("uv-again")) == 1
 
 
-def test_other_content_is_refused_with_our_sentence(index: PythonIndex, bench: Bench) -> None:
+def test_other_content_is_refused_with_our_sentence(index: PythonIndex, bench: PythonBench) -> None:
     command = [client("uv"), "publish", "--publish-url", index.legacy, *LOGIN]
     bench.run(*command, bench.wheel("uv-twice", "1.0"))
     printed = bench.run(*command, bench.wheel("uv-twice", "1.0", summary="other"), status=2)
     assert "File already exists" in printed
 
 
-def test_wrong_password_is_told_with_our_sentence(index: PythonIndex, bench: Bench) -> None:
+def test_wrong_password_is_told_with_our_sentence(index: PythonIndex, bench: PythonBench) -> None:
     printed = bench.run(
         client("uv"),
         "publish",
@@ -50,14 +50,14 @@ def test_wrong_password_is_told_with_our_sentence(index: PythonIndex, bench: Ben
     assert "incorrect username or password" in printed
 
 
-def test_installs_into_an_environment(index: PythonIndex, bench: Bench) -> None:
+def test_installs_into_an_environment(index: PythonIndex, bench: PythonBench) -> None:
     index.publish("uv-installed", "1.0+local.1")
     python = bench.venv()
     bench.run(client("uv"), "pip", "install", "--python", python, "--index-url", index.simple, "uv-installed")
     assert "local" in bench.run(python, "-c", "import uv_installed; print(uv_installed.__version__)")
 
 
-def test_an_end_date_hides_newer_files(index: PythonIndex, bench: Bench) -> None:
+def test_an_end_date_hides_newer_files(index: PythonIndex, bench: PythonBench) -> None:
     index.publish("uv-dated", "1.0")
     wanted = bench.folder / "in.txt"
     wanted.write_text("uv-dated\n")
@@ -68,7 +68,7 @@ def test_an_end_date_hides_newer_files(index: PythonIndex, bench: Bench) -> None
     assert "exclude-newer" in printed or "No solution" in printed
 
 
-def test_locks_and_syncs_a_project_from_this_index_alone(index: PythonIndex, bench: Bench) -> None:
+def test_locks_and_syncs_a_project_from_this_index_alone(index: PythonIndex, bench: PythonBench) -> None:
     index.publish("uv-locked", "1.0")
     project = bench.folder / "project"
     project.mkdir()
@@ -81,7 +81,7 @@ def test_locks_and_syncs_a_project_from_this_index_alone(index: PythonIndex, ben
     assert 'name = "uv-locked"' in (project / "uv.lock").read_text()
 
 
-def test_a_second_look_is_answered_not_modified(server: ServerProcess, index: PythonIndex, bench: Bench) -> None:
+def test_a_second_look_is_answered_not_modified(server: ServerProcess, index: PythonIndex, bench: PythonBench) -> None:
     index.publish("uv-cached", "1.0")
     wanted = bench.folder / "in.txt"
     wanted.write_text("uv-cached\n")
@@ -93,7 +93,7 @@ def test_a_second_look_is_answered_not_modified(server: ServerProcess, index: Py
 
 
 def test_a_private_index_takes_credentials_from_the_environment(
-    open_index: Callable[[str], PythonIndex], bench: Bench
+    open_index: Callable[[str], PythonIndex], bench: PythonBench
 ) -> None:
     index = open_index("private")
     index.publish("uv-private", "1.0")
@@ -102,7 +102,7 @@ def test_a_private_index_takes_credentials_from_the_environment(
     bench.run(*command, "uv-private", UV_INDEX_HERE_USERNAME=USER, UV_INDEX_HERE_PASSWORD=PASSWORD)
 
 
-def test_a_yanked_version_is_passed_over(index: PythonIndex, bench: Bench) -> None:
+def test_a_yanked_version_is_passed_over(index: PythonIndex, bench: PythonBench) -> None:
     for version in ("1.0", "1.1"):
         index.publish("uv-yanked", version)
     assert index.post("pypi/uv-yanked/1.1/yank", data={"reason": "broken"}).status_code == 200

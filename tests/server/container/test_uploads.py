@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.configurations import MOVING, hosted
+from tests.support.http_client import HttpClient, Reply, read_reply
 from tests.support.images import OCI_IMAGE, digest_of, make_image
-from tests.support.processes import ServerProcess, restarts
-from tests.support.wire import Reply, Wire, read_reply
+from tests.support.server_process import ServerProcess, restarts
 
 ADMIN = ("admin", "correct horse battery")
 DATA = bytes(range(256)) * 4096  # a megabyte: more than is read ahead of the disk
@@ -27,11 +27,11 @@ def run(tmp_path: Path) -> Iterator[Run]:
         yield start
 
 
-def wire(process: ServerProcess) -> Wire:
-    return Wire(process.url, ADMIN)
+def wire(process: ServerProcess) -> HttpClient:
+    return HttpClient(process.url, ADMIN)
 
 
-def until_received(server: Wire, path: str, count: int) -> Reply:
+def until_received(server: HttpClient, path: str, count: int) -> Reply:
     """The state of an upload, once it has so many bytes: a broken connection is noticed a little later."""
     while (reply := server.get(path)).headers["range"] != f"0-{count - 1}":
         assert reply.status == 204

@@ -19,9 +19,9 @@ from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
 from tests.support.certificates import make_certificate
-from tests.support.http import parse_answers
-from tests.support.http_server import Server, blocking, read_to_end, turn
-from tests.support.patience import PATIENCE_S
+from tests.support.memory_connection import parse_answers
+from tests.support.socket_server import Server, blocking, read_to_end, turn
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -54,7 +54,7 @@ async def server(request: Any, tmp_path: Path) -> AsyncIterator[Server]:
 
 
 def connect(server: Server) -> socket.socket:
-    client = socket.create_connection(server.address, timeout=PATIENCE_S)
+    client = socket.create_connection(server.address, timeout=TIMEOUT_S)
     if server.url.startswith("https"):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
@@ -100,7 +100,7 @@ async def test_a_slow_reader_does_not_get_a_copy_of_its_own(server: Server) -> N
 async def test_a_reader_that_takes_nothing_is_cut_off() -> None:
     pages = Pages()
     server = Server(pages, limits=HttpLimits(write_stall_s=1))
-    with socket.create_connection(server.address, timeout=PATIENCE_S) as client:
+    with socket.create_connection(server.address, timeout=TIMEOUT_S) as client:
         client.sendall(GET % b"")
         await pages.gone
         assert not server.site.channels

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.configurations import hosted
-from tests.support.processes import ServerProcess, running
-from tests.support.registries import ADMIN
-from tests.support.wire import Wire, basic, read_reply
+from tests.support.container_clients import ADMIN
+from tests.support.http_client import HttpClient, basic, read_reply
+from tests.support.server_process import ServerProcess, running
 
 pytestmark = pytest.mark.server
 
@@ -90,7 +90,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 def test_an_odd_head_is_the_clients_fault(server: ServerProcess, path: str) -> None:
     method = "POST" if PATHS.index(path) % 3 == 2 else "GET"
     known = f"Authorization: {basic(ADMIN)['Authorization']}\r\n".encode()
-    connection = Wire(server.url).connect()
+    connection = HttpClient(server.url).connect()
     for fields in FIELDS:
         for who in (b"",) if b"Authorization" in fields else (b"", known):
             head = f"{method} {path} HTTP/1.1\r\nContent-Length: 0\r\n".encode() + who + fields + b"\r\n\r\n"
@@ -99,11 +99,11 @@ def test_an_odd_head_is_the_clients_fault(server: ServerProcess, path: str) -> N
             assert reply.status < 500, head
             if reply.headers.get("connection") == "close":
                 connection.close()
-                connection = Wire(server.url).connect()
+                connection = HttpClient(server.url).connect()
     connection.close()
 
 
 @pytest.mark.parametrize("host", ["a..b", ".x", "a" * 64])
 @pytest.mark.parametrize("path", ["/", "/api", "/v2/", "/repositories/main/py/simple/", "/repositories/main/node/demo"])
 def test_a_host_that_is_none_is_refused(server: ServerProcess, path: str, host: str) -> None:
-    assert Wire(server.url).get(path, Host=host).status == 400
+    assert HttpClient(server.url).get(path, Host=host).status == 400

@@ -19,10 +19,10 @@ from pkgrepo import core
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.server import settings
 from tests.support.delayed_catalog import DelayedCatalog
-from tests.support.http_server import read_to_end
-from tests.support.patience import PATIENCE_S
-from tests.support.pyprojects import make_wheel
-from tests.support.server import turn, until
+from tests.support.inprocess_server import turn, until
+from tests.support.python_packages import make_wheel
+from tests.support.socket_server import read_to_end
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -59,7 +59,7 @@ class HeldServer:
 
     def ask(self, path: str, method: str = "GET", **options: Any) -> Deferred[requests.Response]:
         """A request's answer; it is made in a thread."""
-        send = partial(requests.request, timeout=PATIENCE_S, **options)
+        send = partial(requests.request, timeout=TIMEOUT_S, **options)
         return deferToThread(send, method, f"{self.server.url}/{path}")
 
     def page(self, path: str) -> Deferred[requests.Response]:
@@ -74,7 +74,7 @@ class HeldServer:
     def connect(self, *lines: str) -> socket.socket:
         """A connection on which a head was sent."""
         parts = urlsplit(self.server.url)
-        client = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_S)
+        client = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S)
         client.sendall("\r\n".join((*lines, "Host: a", "", "")).encode())
         return client
 

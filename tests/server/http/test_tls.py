@@ -16,9 +16,9 @@ from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from tests.support.certificates import make_certificate, write_certificate
-from tests.support.http import parse_answers
-from tests.support.http_server import Server, blocking, read_to_end
-from tests.support.patience import PATIENCE_S
+from tests.support.memory_connection import parse_answers
+from tests.support.socket_server import Server, blocking, read_to_end
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -36,7 +36,7 @@ def connect(server: Server, alpn: tuple[str, ...] = ("h2", "http/1.1"), **versio
     context.set_alpn_protocols(alpn)
     for name, version in versions.items():
         setattr(context, name, version)
-    return context.wrap_socket(socket.create_connection(server.address, timeout=PATIENCE_S))
+    return context.wrap_socket(socket.create_connection(server.address, timeout=TIMEOUT_S))
 
 
 def name_of(server: Server) -> str:

@@ -19,9 +19,9 @@ from pkgrepo.http.answers import Answer, Content, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
 from tests.support.certificates import make_certificate
-from tests.support.http import parse_answers
-from tests.support.http_server import Server, blocking, descriptors_of, read_to_end, talk, turn
-from tests.support.patience import PATIENCE_S
+from tests.support.memory_connection import parse_answers
+from tests.support.socket_server import Server, blocking, descriptors_of, read_to_end, talk, turn
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -86,7 +86,7 @@ async def server(road: str, file: str, tmp_path: Path) -> AsyncIterator[Server]:
 
 
 def connect(server: Server) -> socket.socket:
-    client = socket.create_connection(server.address, timeout=PATIENCE_S)
+    client = socket.create_connection(server.address, timeout=TIMEOUT_S)
     if server.url.startswith("https"):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
@@ -143,7 +143,7 @@ async def test_reader_with_a_tiny_window_gets_everything(data: bytes, file: str)
     def read_slowly() -> bytes:
         with socket.socket() as plain:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            plain.settimeout(PATIENCE_S)
+            plain.settimeout(TIMEOUT_S)
             plain.connect(server.address)
             plain.sendall(get(fields=CLOSE))
             return read_to_end(plain)
@@ -214,7 +214,7 @@ async def test_client_that_reads_nothing_is_aborted(tmp_path: Path, file: str) -
     with open(file, "ab") as grown:
         grown.truncate(200_000_000)  # more than the kernel buffers
     server = Server(files, limits=HttpLimits(write_stall_s=1))
-    with socket.create_connection(server.address, timeout=PATIENCE_S) as client:
+    with socket.create_connection(server.address, timeout=TIMEOUT_S) as client:
         client.sendall(get(b"/claims/200000000"))
         await files.gone
     assert descriptors_of(file) == 0

@@ -13,9 +13,9 @@ from twisted.web.static import File
 from pkgrepo.http.answers import Answer, Content, text_answer
 from pkgrepo.http.request import Request
 from pkgrepo.http.site import make_site
-from tests.support.http import HandlerResource, parse_answers
-from tests.support.http_server import Server, blocking, reactor, read_to_end, talk, turn
-from tests.support.patience import PATIENCE_S
+from tests.support.memory_connection import HandlerResource, parse_answers
+from tests.support.socket_server import Server, blocking, reactor, read_to_end, talk, turn
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -58,7 +58,7 @@ async def test_site_listens_on_a_unix_socket(tmp_path: Path) -> None:
 
     def exchange() -> bytes:
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(PATIENCE_S)
+            client.settimeout(TIMEOUT_S)
             client.connect(str(tmp_path / "socket"))
             client.sendall(get("/file", "") + get("/", "X-Forwarded-For: 1.2.3.4\r\nConnection: close\r\n"))
             return read_to_end(client)

@@ -14,13 +14,13 @@ import requests
 from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
-from tests.support.http_server import Server, blocking
-from tests.support.patience import PATIENCE_S
+from tests.support.socket_server import Server, blocking
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
 MIB = 1024 * 1024
-WAITING = ("-H", "Expect: 100-continue", "--expect100-timeout", str(PATIENCE_S))  # it sends after a second otherwise
+WAITING = ("-H", "Expect: 100-continue", "--expect100-timeout", str(TIMEOUT_S))  # it sends after a second otherwise
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
 
@@ -38,7 +38,7 @@ async def handle(request: Request) -> Answer:
 @pytest_twisted.async_yield_fixture
 async def server() -> AsyncIterator[Server]:
     # A busy machine may keep the programs from sending for long; what becomes of such clients is not of interest here.
-    server = Server(handle, limits=HttpLimits(drain_s=PATIENCE_S, drain_idle_s=PATIENCE_S))
+    server = Server(handle, limits=HttpLimits(drain_s=TIMEOUT_S, drain_idle_s=TIMEOUT_S))
     yield server
     await server.stop()
 
@@ -56,8 +56,8 @@ async def test_requests_uploads_with_a_length_and_in_chunks(server: Server) -> N
     def upload() -> list[str]:
         with requests.Session() as session:
             return [
-                session.put(server.url, data=bytes(20 * MIB), timeout=PATIENCE_S).text,
-                session.put(server.url, data=zeros(20), timeout=PATIENCE_S).text,
+                session.put(server.url, data=bytes(20 * MIB), timeout=TIMEOUT_S).text,
+                session.put(server.url, data=zeros(20), timeout=TIMEOUT_S).text,
             ]
 
     assert await blocking(upload) == [DIGEST_OF_20_MIB] * 2
@@ -73,7 +73,7 @@ async def test_requests_reads_the_refusal_of_an_upload_it_is_still_sending(
         answers = []
         for _ in range(3):
             data = zeros(40) if chunked else bytes(40 * MIB)
-            answer = requests.put(server.url + path, data=data, timeout=PATIENCE_S)
+            answer = requests.put(server.url + path, data=data, timeout=TIMEOUT_S)
             answers.append((answer.status_code, answer.reason))
         return answers
 
@@ -87,7 +87,7 @@ async def test_requests_reads_the_refusal_of_an_upload_it_is_still_sending(
 
 def curl(*arguments: str) -> str:
     return subprocess.run(
-        ["curl", "-s", "-m", str(PATIENCE_S), *arguments], input=bytes(20 * MIB), check=True, capture_output=True
+        ["curl", "-s", "-m", str(TIMEOUT_S), *arguments], input=bytes(20 * MIB), check=True, capture_output=True
     ).stdout.decode()
 
 

@@ -12,9 +12,9 @@ from twisted.application.service import MultiService
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.threads import deferToThread
 
-from tests.support.patience import PATIENCE_S
-from tests.support.processes import ROOT
-from tests.support.server import assert_reactor_rests, no_failures, watched
+from tests.support.inprocess_server import assert_reactor_rests, no_failures, watched
+from tests.support.server_process import ROOT
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -39,7 +39,7 @@ async def test_the_example_of_the_readme_serves_and_leaves_nothing_behind(tmp_pa
         ready = daemon.getServiceNamed("pkgrepo").when_ready()
         daemon.startService()
         (url,) = await ready
-        answer = await deferToThread(requests.get, url, timeout=PATIENCE_S)
+        answer = await deferToThread(requests.get, url, timeout=TIMEOUT_S)
         assert answer.headers["Server"].startswith("pkgrepo/")
         await maybeDeferred(daemon.stopService)
         await assert_reactor_rests(before)
@@ -51,7 +51,7 @@ async def test_two_servers_live_in_one_process(make_server, tmp_path):
     second = await make_server(data__dir=str(tmp_path / "second"))
     assert first.url != second.url
     for each in (first, second):
-        answer = await deferToThread(requests.get, each.url + "/", timeout=PATIENCE_S)
+        answer = await deferToThread(requests.get, each.url + "/", timeout=TIMEOUT_S)
         assert answer.headers["Server"].startswith("pkgrepo/")
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.support.patience import PATIENCE_S
-from tests.support.processes import ROOT, ServerProcess, clean_environment
+from tests.support.server_process import ROOT, ServerProcess, clean_environment
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
 
@@ -40,7 +40,7 @@ def serve(command: list[str], folder: Path) -> ServerProcess:
 
 def assert_serves(server: ServerProcess) -> None:
     try:
-        answer = requests.get(server.wait_ready() + "/", timeout=PATIENCE_S)
+        answer = requests.get(server.wait_ready() + "/", timeout=TIMEOUT_S)
         assert answer.headers["Server"].startswith("pkgrepo/")
     finally:
         server.stop()

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.support.patience import PATIENCE_S
-from tests.support.processes import ROOT, TWISTD, ServerProcess, clean_environment
+from tests.support.server_process import ROOT, TWISTD, ServerProcess, clean_environment
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -47,7 +47,7 @@ def manager(tmp_path):
     """Where the service tells how it goes."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
         line.bind(str(tmp_path / "notify"))
-        line.settimeout(PATIENCE_S)
+        line.settimeout(TIMEOUT_S)
         yield line
 
 
@@ -83,7 +83,7 @@ def test_an_inherited_socket_is_served_and_readiness_is_told(start, listening, m
     server.wait_ready()
     receive_until(manager, "READY=1")
     port = listening.getsockname()[1]
-    assert requests.get(f"http://127.0.0.1:{port}/", timeout=PATIENCE_S).headers["Server"].startswith("pkgrepo/")
+    assert requests.get(f"http://127.0.0.1:{port}/", timeout=TIMEOUT_S).headers["Server"].startswith("pkgrepo/")
     receive_until(manager, "WATCHDOG=1")
     # Read while it stops: signs of life go on, and what finds the manager's queue full is lost.
     os.kill(server.pid, signal.SIGTERM)
@@ -95,7 +95,7 @@ def test_a_request_made_during_a_restart_waits_and_is_answered(start, listening,
     first = start()
     first.wait_ready()
     first.stop()
-    with socket.create_connection(listening.getsockname(), timeout=PATIENCE_S) as client:
+    with socket.create_connection(listening.getsockname(), timeout=TIMEOUT_S) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         start()
         assert client.recv(9) == b"HTTP/1.1 "
@@ -126,7 +126,7 @@ def test_serving_needs_no_memory_that_is_written_and_executed(start):
             pytest.skip("this kernel cannot deny it to one process")
         raise
     # An argon2 verification on the way, which is native code.
-    answer = requests.get(url + "/api/user/me", auth=("admin", "wrong"), timeout=PATIENCE_S)
+    answer = requests.get(url + "/api/user/me", auth=("admin", "wrong"), timeout=TIMEOUT_S)
     assert answer.status_code == 401
 
 

@@ -8,7 +8,7 @@ import signal
 import pytest
 import requests
 
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -16,7 +16,7 @@ ENDED_BY_SIGTERM = (0, -signal.SIGTERM)  # twistd ends itself with the signal th
 
 
 def answers(url: str) -> bool:
-    return requests.get(url + "/", timeout=PATIENCE_S).headers["Server"].startswith("pkgrepo/")
+    return requests.get(url + "/", timeout=TIMEOUT_S).headers["Server"].startswith("pkgrepo/")
 
 
 def test_twistd_serves_from_a_file_and_stops_when_asked(run_twistd, tmp_path):

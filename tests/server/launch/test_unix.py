@@ -11,8 +11,8 @@ import pytest
 import pytest_twisted
 from twisted.internet.threads import deferToThread
 
-from tests.support.patience import PATIENCE_S
-from tests.support.wire import basic
+from tests.support.http_client import basic
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -23,12 +23,12 @@ class UnixConnection(http.client.HTTPConnection):
     """A connection to the socket at a path."""
 
     def __init__(self, path: str) -> None:
-        super().__init__("packages.example", timeout=PATIENCE_S)
+        super().__init__("packages.example", timeout=TIMEOUT_S)
         self._path = path
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(PATIENCE_S)
+        self.sock.settimeout(TIMEOUT_S)
         self.sock.connect(self._path)
 
 

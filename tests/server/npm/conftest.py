@@ -11,11 +11,11 @@ import pytest
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.model import TokenKind
 from tests.support.configurations import PRIVATE, config, hosted, tokens
-from tests.support.index import PASSWORD, USER
-from tests.support.npmpkgs import make_publish
-from tests.support.processes import ServerProcess, running
-from tests.support.registries import ok
-from tests.support.wire import Reply, Wire
+from tests.support.container_clients import ok
+from tests.support.http_client import HttpClient, Reply
+from tests.support.npm_packages import make_publish
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import ServerProcess, running
 
 MAX_UPLOAD = 2 * 1024 * 1024  # bytes
 BOB = ("bob", "bob keeps bees at home")
@@ -73,33 +73,33 @@ npm.advisories = "osv"
 """
     with running(folder, head + hosted("npm", **REPOSITORIES) + tokens(USER, npm_tokens, TOKENS)) as process:
         bob = {"username": BOB[0], "password": BOB[1], "email": "bob@example.org"}
-        ok(Wire(f"{process.url}/api", (USER, PASSWORD)).post_json("/users", bob))
+        ok(HttpClient(f"{process.url}/api", (USER, PASSWORD)).post_json("/users", bob))
         yield process
 
 
 @pytest.fixture
-def registry(npm_server: ServerProcess) -> Callable[[str], Wire]:
+def registry(npm_server: ServerProcess) -> Callable[[str], HttpClient]:
     """Any of its repositories by name, as the admin."""
-    return lambda name: Wire(f"{npm_server.url}/repositories/main/{name}", (USER, PASSWORD))
+    return lambda name: HttpClient(f"{npm_server.url}/repositories/main/{name}", (USER, PASSWORD))
 
 
 @pytest.fixture
-def npm(registry: Callable[[str], Wire]) -> Wire:
+def npm(registry: Callable[[str], HttpClient]) -> HttpClient:
     """The public repository, as the admin."""
     return registry("npm")
 
 
 @pytest.fixture
-def as_token(registry: Callable[[str], Wire], npm_tokens: dict[str, str]) -> Callable[..., Wire]:
+def as_token(registry: Callable[[str], HttpClient], npm_tokens: dict[str, str]) -> Callable[..., HttpClient]:
     """A repository as the bearer of a token sees it: ``as_token(token, repository)``."""
     return lambda token, name="npm": registry(name).as_user("__token__", npm_tokens[token])
 
 
 @pytest.fixture
-def publish(npm: Wire) -> Callable[..., Reply]:
+def publish(npm: HttpClient) -> Callable[..., Reply]:
     """Publishes a small package: ``publish(name, version, where=..., **options of make_publish)``."""
 
-    def put(name: str, version: str = "1.0.0", *, where: Wire = npm, **options: Any) -> Reply:
+    def put(name: str, version: str = "1.0.0", *, where: HttpClient = npm, **options: Any) -> Reply:
         reply = where.put(f"/{name.replace('/', '%2f')}", make_publish(name, version, **options))
         assert reply.status == 201, reply
         return reply

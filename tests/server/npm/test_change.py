@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.support.index import PASSWORD, USER
-from tests.support.npmpkgs import make_publish
-from tests.support.wire import Wire
+from tests.support.http_client import HttpClient
+from tests.support.npm_packages import make_publish
+from tests.support.python_index import PASSWORD, USER
 
 pytestmark = pytest.mark.server
 
@@ -223,7 +223,7 @@ def test_a_new_owner_changes_nothing_else(npm, publish, document, write):
 
 @pytest.mark.parametrize("right", ["read", "write"])
 def test_collaborators_have_their_permissions(npm, publish, document, npm_server, right):
-    api = Wire(f"{npm_server.url}/api", (USER, PASSWORD))
+    api = HttpClient(f"{npm_server.url}/api", (USER, PASSWORD))
     carol, name = f"carol-{right}", f"rights-{right}"
     assert api.post_json("/users", {"username": carol, "password": "carol keeps cats at home"}).status == 201
     actions = ["read", "write"] if right == "write" else ["read"]
@@ -409,7 +409,7 @@ def test_changes_need_permission(npm, publish, document, as_token):
 
 def test_a_yank_through_the_api_is_a_deprecation(npm, publish, npm_server):
     publish("withdrawn", "1.0.0")
-    api = Wire(f"{npm_server.url}/api", (USER, PASSWORD))
+    api = HttpClient(f"{npm_server.url}/api", (USER, PASSWORD))
     listed = api.get("/repository/list").json
     uid = next(each["id"] for each in listed["items"] if each["name"] == "npm")
     assert api.post_json(f"/package/{uid}/withdrawn/versions/1.0.0/yank", {"reason": "bad"}).status == 200

@@ -6,14 +6,14 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from tests.server.npm.conftest import BOB
-from tests.support.index import PASSWORD, USER
-from tests.support.npmpkgs import make_publish
-from tests.support.wire import Wire
+from tests.support.http_client import HttpClient
+from tests.support.npm_packages import make_publish
+from tests.support.python_index import PASSWORD, USER
 
 pytestmark = pytest.mark.server
 
 
-class Bearer(Wire):
+class Bearer(HttpClient):
     """A client that sends a token."""
 
     def __init__(self, where, token):

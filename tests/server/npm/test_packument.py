@@ -8,9 +8,9 @@ from email.utils import format_datetime, parsedate_to_datetime
 
 import pytest
 
-from tests.support.npmpkgs import make_publish, make_tarball
-from tests.support.patience import PATIENCE_S
-from tests.support.wire import Wire
+from tests.support.http_client import HttpClient
+from tests.support.npm_packages import make_publish, make_tarball
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -114,7 +114,7 @@ def test_dates_alone_never_hide_a_change(npm, publish):
             assert told_date(after) not in seen
             if patch < last:  # where a second passes before the answer, this is the settled date already
                 seen.add(told_date(after))
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while told_date(settled := npm.get("/hurried")) is None:
         assert time.monotonic() < deadline
     assert told_date(settled) not in seen
@@ -204,7 +204,7 @@ def test_missing_things_are_answered_in_json(npm, publish, path):
     ],
 )
 def test_refusals_before_routing_are_json(npm_server, path, headers, status):
-    reply = Wire(f"{npm_server.url}/repositories").ask("GET", path, headers=headers)
+    reply = HttpClient(f"{npm_server.url}/repositories").ask("GET", path, headers=headers)
     sentence = reply.json["error"]
     assert (reply.status, reply.headers["content-type"]) == (status, "application/json")
     assert (reply.reason, reply.json["errors"]) == (sentence, [{"code": "UNKNOWN", "message": sentence}])

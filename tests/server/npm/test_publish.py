@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.server.npm.conftest import MAX_UPLOAD
-from tests.support.index import PASSWORD, USER
-from tests.support.npmpkgs import CLIENTS, make_bundle, make_manifest, make_publish, make_tarball
+from tests.support.http_client import read_reply
+from tests.support.npm_packages import CLIENTS, make_bundle, make_manifest, make_publish, make_tarball
+from tests.support.python_index import PASSWORD, USER
 from tests.support.tarballs import make_tar_gz
-from tests.support.wire import read_reply
 
 pytestmark = pytest.mark.server
 

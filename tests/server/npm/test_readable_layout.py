@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audit import Data, pkgrepo, stop_in_step
 from tests.support.configurations import hosted
-from tests.support.index import PASSWORD, USER
-from tests.support.npmpkgs import make_bundle, make_publish, make_tarball
-from tests.support.processes import restarts
-from tests.support.wire import Wire
+from tests.support.data_folder import DataFolder, pkgrepo, stop_in_step
+from tests.support.http_client import HttpClient
+from tests.support.npm_packages import make_bundle, make_publish, make_tarball
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import restarts
 
 pytestmark = pytest.mark.server
 
@@ -35,7 +35,7 @@ def start(tmp_path):
 
         def start():
             server = run()
-            return server, Wire(f"{server.url}/repositories/main/npm", (USER, PASSWORD))
+            return server, HttpClient(f"{server.url}/repositories/main/npm", (USER, PASSWORD))
 
         yield start
 
@@ -66,7 +66,7 @@ def fill(npm):
 def test_files_lie_under_readable_names(tmp_path, start):
     server, npm = start()
     fill(npm)
-    data = Data(tmp_path / "data")
+    data = DataFolder(tmp_path / "data")
     assert stop_in_step(server, data) in (0, -15)
     layout = data.layout / "npm"
     assert files_below(layout) == [
@@ -92,7 +92,7 @@ def test_a_lost_catalog_is_rebuilt(tmp_path, start):
     fill(npm)
     names = ("plain", "@team%2ftool")
     before = [comparable(npm.get(f"/{name}").json) for name in names]
-    data = Data(tmp_path / "data")
+    data = DataFolder(tmp_path / "data")
     stop_in_step(server, data)
     data.forget_catalog()
     done = pkgrepo(data, "reindex")
@@ -118,7 +118,7 @@ def test_versions_with_the_longest_names_are_stored_and_rebuilt(tmp_path, start)
     for version in versions:
         assert npm.put(f"/{name}", make_publish(name, version)).status == 201
     before = comparable(npm.get(f"/{name}").json)
-    data = Data(tmp_path / "data")
+    data = DataFolder(tmp_path / "data")
     stop_in_step(server, data)
     assert len(files_below(data.layout / "npm" / name)) == 1 + 2 * len(versions)
     done = pkgrepo(data, "verify")

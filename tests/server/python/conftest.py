@@ -11,10 +11,10 @@ import pytest
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.model import TokenKind
 from tests.support.configurations import PRIVATE, config, hosted, tokens
-from tests.support.index import PASSWORD, USER
-from tests.support.processes import ServerProcess, running
-from tests.support.pyprojects import make_wheel
-from tests.support.wire import Wire
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
+from tests.support.python_packages import make_wheel
+from tests.support.server_process import ServerProcess, running
 
 MAX_UPLOAD = 2 * 1024 * 1024  # bytes
 
@@ -55,31 +55,31 @@ def python_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[st
 
 
 @pytest.fixture
-def repository(python_server: ServerProcess) -> Callable[[str], Wire]:
+def repository(python_server: ServerProcess) -> Callable[[str], HttpClient]:
     """Any of its repositories by name, as the admin."""
-    return lambda name: Wire(f"{python_server.url}/repositories/main/{name}", (USER, PASSWORD))
+    return lambda name: HttpClient(f"{python_server.url}/repositories/main/{name}", (USER, PASSWORD))
 
 
 @pytest.fixture
-def py(repository: Callable[[str], Wire]) -> Wire:
+def py(repository: Callable[[str], HttpClient]) -> HttpClient:
     """The public repository, as the admin."""
     return repository("py")
 
 
 @pytest.fixture
-def as_token(repository: Callable[[str], Wire], token_texts: dict[str, str]) -> Callable[..., Wire]:
+def as_token(repository: Callable[[str], HttpClient], token_texts: dict[str, str]) -> Callable[..., HttpClient]:
     """A repository as the bearer of a token sees it: ``as_token(token, repository)``."""
     return lambda token, name="py": repository(name).as_user("__token__", token_texts[token])
 
 
 @pytest.fixture
-def publish(py: Wire) -> Callable[..., tuple[str, bytes]]:
+def publish(py: HttpClient) -> Callable[..., tuple[str, bytes]]:
     """Puts a wheel, or what ``make`` makes, into the repository; its name and bytes."""
 
     def put(
         project: str,
         version: str,
-        where: Wire = py,
+        where: HttpClient = py,
         make: Callable[..., tuple[str, bytes]] = make_wheel,
         **options: Any,
     ) -> tuple[str, bytes]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.index import PASSWORD, USER
-from tests.support.pyprojects import make_wheel
-from tests.support.wire import Wire
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
+from tests.support.python_packages import make_wheel
 
 pytestmark = pytest.mark.server
 
@@ -13,7 +13,7 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 @pytest.fixture
 def api(python_server):
-    return Wire(f"{python_server.url}/api", (USER, PASSWORD))
+    return HttpClient(f"{python_server.url}/api", (USER, PASSWORD))
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def new_repository(api, python_server):
         value = {"name": name, "storage": "main", "format": "python", "visibility": visibility}
         reply = api.post_json("/repository", value | {"config": {"type": "Hosted", **config}})
         assert reply.status == 201, reply
-        where = Wire(f"{python_server.url}/repositories/main/{name}", (USER, PASSWORD))
+        where = HttpClient(f"{python_server.url}/repositories/main/{name}", (USER, PASSWORD))
         assert where.put(f"/inside/1.0/{filename}", data).status == 201
         return where, reply.json["id"]
 

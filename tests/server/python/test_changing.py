@@ -5,10 +5,10 @@ from functools import partial
 
 import pytest
 
-from tests.support import forms
-from tests.support.index import PASSWORD, USER
-from tests.support.pyprojects import make_sdist, make_wheel
-from tests.support.wire import Wire
+from tests.support import upload_forms
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
+from tests.support.python_packages import make_sdist, make_wheel
 
 pytestmark = pytest.mark.server
 
@@ -64,7 +64,7 @@ def test_the_newest_version_in_json_metadata_is_not_a_yanked_one(py, publish):
 
 def test_a_deleted_file_is_gone_everywhere_at_once(py, publish):
     filename, data = make_wheel("deleted", "1.0")
-    assert py.post_form("/legacy/", forms.uv("deleted", "1.0", filename, data)).status == 200
+    assert py.post_form("/legacy/", upload_forms.uv("deleted", "1.0", filename, data)).status == 200
     publish("deleted", "1.0", make=make_sdist)
     addresses = [
         f"/packages/deleted/1.0/{filename}",
@@ -106,9 +106,9 @@ def test_a_deleted_name_stays_burned_whatever_the_bytes(py, publish):
     _, other = make_wheel("burned", "1.0", pad=10)
     for reply in (
         py.put(f"/burned/1.0/{filename}", other),
-        py.post_form("/legacy/", forms.twine("burned", "1.0", filename, other)),
+        py.post_form("/legacy/", upload_forms.twine("burned", "1.0", filename, other)),
         py.put(f"/burned/1.0/{filename}", data),
-        py.post_form("/legacy/", forms.twine("burned", "1.0", filename, data)),
+        py.post_form("/legacy/", upload_forms.twine("burned", "1.0", filename, data)),
     ):
         assert reply.status == 400
         assert reply.reason.startswith("File already exists")
@@ -121,7 +121,7 @@ def test_a_deleted_name_comes_back_once_the_policy_says_so(repository, publish, 
     filename, data = publish("turned", "1.0", where=where)
     assert where.delete(f"/packages/turned/1.0/{filename}").status == 200
     assert where.put(f"/turned/1.0/{filename}", data).status == 400
-    api = Wire(f"{python_server.url}/api", (USER, PASSWORD))
+    api = HttpClient(f"{python_server.url}/api", (USER, PASSWORD))
     uid = next(each["id"] for each in api.get("/repository/list").json["items"] if each["name"] == "turned")
     set_policy = partial(api.post_json, f"/repository/{uid}/config/policy", method="PUT")
     assert set_policy({"reuse_deleted_names": True}).status == 200

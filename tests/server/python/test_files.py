@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from tests.support.pyprojects import make_metadata, make_sdist
+from tests.support.python_packages import make_metadata, make_sdist
 
 pytestmark = pytest.mark.server
 

@@ -8,9 +8,9 @@ import re
 import pytest
 import zstandard
 
-from tests.support.index import PASSWORD, USER
-from tests.support.pyprojects import make_sdist
-from tests.support.wire import Wire
+from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
+from tests.support.python_packages import make_sdist
 
 pytestmark = pytest.mark.server
 
@@ -143,7 +143,7 @@ def test_a_repository_is_found_in_any_case_and_encoding(py, python_server, publi
     for path in ("MAIN/Py", "main/%70y", "m%61in/PY"):
         assert py.as_user().ask("GET", f"/../../{path}/simple/").status == 404  # paths are not folded up
     for path in ("MAIN/Py", "main/%70y", "m%61in/PY"):
-        assert Wire(python_server.url).get(f"/repositories/{path}/simple/found-anyhow/").status == 200
+        assert HttpClient(python_server.url).get(f"/repositories/{path}/simple/found-anyhow/").status == 200
 
 
 def test_an_unknown_project_is_told_shortly_and_never_kept(py):
@@ -285,7 +285,7 @@ def test_a_repository_tells_what_it_is_in_json_and_html(py, publish):
 
 def test_the_last_update_is_the_last_change_of_content_or_settings(repository, publish, python_server):
     where = repository("dated")
-    api = Wire(f"{python_server.url}/api", (USER, PASSWORD))
+    api = HttpClient(f"{python_server.url}/api", (USER, PASSWORD))
     uid = next(each["id"] for each in api.get("/repository/list").json["items"] if each["name"] == "dated")
     told = [where.get("/", Accept="application/json").json["last_updated"]]
 

@@ -10,11 +10,11 @@ import socket
 import pytest
 
 from tests.server.python.conftest import MAX_UPLOAD
-from tests.support import forms
-from tests.support.patience import PATIENCE_S
-from tests.support.pyprojects import make_metadata, make_sdist, make_wheel, make_zip
+from tests.support import upload_forms
+from tests.support.http_client import BOUNDARY, basic, form_body, read_reply
+from tests.support.python_packages import make_metadata, make_sdist, make_wheel, make_zip
 from tests.support.tarballs import make_tar_gz
-from tests.support.wire import BOUNDARY, basic, form_body, read_reply
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -38,7 +38,7 @@ def assert_refused(reply, status, sentence):
 
 def wheel_form(project="refused", version="1.0", **changes):
     filename, data = make_wheel(project, version)
-    return forms.replaced(forms.twine(project, version, filename, data), **changes)
+    return upload_forms.replaced(upload_forms.twine(project, version, filename, data), **changes)
 
 
 REFUSED_FORMS = {
@@ -51,7 +51,7 @@ REFUSED_FORMS = {
     "an egg": (wheel_form(filetype="bdist_egg"), 400, "filetype 'bdist_egg' is not taken"),
     "the wrong kind": (wheel_form(filetype="sdist"), 400, "filetype sdist"),
     "another name": (wheel_form(name="other"), 400, "is not a file of project 'other'"),
-    "another version": (forms.replaced(wheel_form(), version="2.0"), 400, "the form has the version '2.0'"),
+    "another version": (upload_forms.replaced(wheel_form(), version="2.0"), 400, "the form has the version '2.0'"),
     "a wrong sha256": (wheel_form(sha256_digest="0" * 64), 400, "sha256 digest mismatch"),
     "a wrong md5": (wheel_form(md5_digest="0" * 32), 400, "md5 digest mismatch"),
     "a wrong blake2": (wheel_form(blake2_256_digest="0" * 64), 400, "blake2b_256 digest mismatch"),
@@ -61,7 +61,7 @@ REFUSED_FORMS = {
     "a file that is a field": ([*wheel_form()[:-1], ("content", "text")], 400, "has no file name"),
     "two names": ([("name", "other"), *wheel_form()], 400, "name"),
     "attestations of another file": (
-        [*wheel_form(), ("attestations", forms.attestations("other-1.0-py3-none-any.whl", b""))],
+        [*wheel_form(), ("attestations", upload_forms.attestations("other-1.0-py3-none-any.whl", b""))],
         400,
         "attestation",
     ),
@@ -145,7 +145,7 @@ def test_a_file_is_refused_with_a_sentence_that_names_it(py, case, raw):
     if raw:
         reply = py.put(f"/refused/1.0/{filename}", data)
     else:
-        reply = py.post_form("/legacy/", forms.uv("refused", "1.0", filename, data))
+        reply = py.post_form("/legacy/", upload_forms.uv("refused", "1.0", filename, data))
     assert_refused(reply, 400, sentence)
     assert filename in reply.reason
     assert py.get(f"/packages/{filename}").status == 404
@@ -189,11 +189,11 @@ def test_user_text_in_a_reason_phrase_is_one_harmless_line(py):
 
 def test_other_content_under_a_published_name_is_refused_as_twine_and_uv_expect(py):
     filename, data = make_wheel("duplicate", "1.0")
-    assert py.post_form("/legacy/", forms.twine("duplicate", "1.0", filename, data)).status == 200
+    assert py.post_form("/legacy/", upload_forms.twine("duplicate", "1.0", filename, data)).status == 200
     _, other = make_wheel("duplicate", "1.0", pad=10)
     for accept in (None, UV_ACCEPT):
         headers = {} if accept is None else {"Accept": accept}
-        reply = py.post_form("/legacy/", forms.twine("duplicate", "1.0", filename, other), **headers)
+        reply = py.post_form("/legacy/", upload_forms.twine("duplicate", "1.0", filename, other), **headers)
         assert_refused(reply, 400, "^File already exists")
         assert filename in reply.reason
         assert "was ever registered" not in reply.text
@@ -244,7 +244,7 @@ def test_a_token_reaches_only_its_repositories_actions_and_packages(as_token):
 def test_a_file_that_its_token_may_not_publish_is_refused_before_it_is_stored(as_token):
     filename, data = make_wheel("not-the-teams", "1.0", pad=500_000)
     writer = as_token("writer")
-    body = form_body(forms.uv("not-the-teams", "1.0", filename, data))
+    body = form_body(upload_forms.uv("not-the-teams", "1.0", filename, data))
     with writer.connect() as connection:
         content_type = f"multipart/form-data; boundary={BOUNDARY}"
         head = writer.head_lines("POST", "/legacy/", Content_Type=content_type, Content_Length=str(len(body)))
@@ -316,7 +316,7 @@ def test_a_client_that_ignores_the_answer_until_it_has_sent_all_still_reads_it(p
     content_type = f"multipart/form-data; boundary={BOUNDARY}"
     data = form_body([("content", "refused-1.0.tar.gz", bytes(8 * 1024 * 1024))])
     headers = {"Content-Type": content_type, **basic(user._auth)}
-    reply = requests.post(user.url + "/legacy/", data=data[: MAX_UPLOAD + 1000], headers=headers, timeout=PATIENCE_S)
+    reply = requests.post(user.url + "/legacy/", data=data[: MAX_UPLOAD + 1000], headers=headers, timeout=TIMEOUT_S)
     assert reply.status_code == (401 if who == "nobody" else 403)
     assert reply.reason
 
@@ -325,7 +325,7 @@ def test_a_file_over_the_limit_is_refused_wherever_it_turns_out(py):
     big = bytes(MAX_UPLOAD + 10)
     chunked = py.ask("PUT", "/big/1.0/big-1.0.tar.gz", iter([big]))
     assert_refused(chunked, 413, "larger than the limit of")
-    form = forms.uv("big", "1.0", "big-1.0.tar.gz", big)
+    form = upload_forms.uv("big", "1.0", "big-1.0.tar.gz", big)
     assert_refused(py.post_form("/legacy/", form), 413, "larger than the limit of")
     assert py.get("/packages/big-1.0.tar.gz").status == 404
 
@@ -334,7 +334,7 @@ def test_a_client_that_leaves_midway_leaves_nothing(py, python_server):
     filename, data = make_wheel("left", "1.0", pad=300_000)
     for path, body in (
         (f"/left/1.0/{filename}", data),
-        ("/legacy/", form_body(forms.twine("left", "1.0", filename, data))),
+        ("/legacy/", form_body(upload_forms.twine("left", "1.0", filename, data))),
     ):
         with py.connect() as connection:
             content_type = f"multipart/form-data; boundary={BOUNDARY}"

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from tests.support import forms
-from tests.support.patience import PATIENCE_S
-from tests.support.pyprojects import make_metadata, make_sdist, make_wheel
+from tests.support import upload_forms
+from tests.support.http_client import basic
+from tests.support.python_packages import make_metadata, make_sdist, make_wheel
 from tests.support.tarballs import make_tar_gz
-from tests.support.wire import basic
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -20,12 +20,12 @@ def page(where, project):
     return where.get(f"/simple/{project}/", Accept=JSON).json
 
 
-@pytest.mark.parametrize("tool", forms.TOOLS)
+@pytest.mark.parametrize("tool", upload_forms.TOOLS)
 @pytest.mark.parametrize("make", [make_wheel, make_sdist])
 def test_the_form_of_every_tool_is_taken(py, tool, make):
     project = f"by-{tool.replace('_', '-')}-{make.__name__.removeprefix('make_')}"
     filename, data = make(project, "1.0")
-    reply = py.post_form("/legacy/", forms.TOOLS[tool](project, "1.0", filename, data))
+    reply = py.post_form("/legacy/", upload_forms.TOOLS[tool](project, "1.0", filename, data))
     assert (reply.status, reply.reason) == (200, "OK")
     [file] = page(py, project)["files"]
     assert file["filename"] == filename
@@ -36,7 +36,7 @@ def test_the_form_of_every_tool_is_taken(py, tool, make):
 def test_a_form_is_taken_on_every_address_without_a_redirect(py, path):
     project = "at" + path.replace("/", "-s") + "-x"
     filename, data = make_wheel(project, "1.0")
-    assert py.post_form(path, forms.twine(project, "1.0", filename, data)).status == 200
+    assert py.post_form(path, upload_forms.twine(project, "1.0", filename, data)).status == 200
     assert page(py, project)["versions"] == ["1.0"]
 
 
@@ -44,7 +44,7 @@ def test_a_form_is_taken_on_every_address_without_a_redirect(py, path):
 def test_a_form_at_a_projects_address_needs_no_action_but_the_right_project(py, path):
     project = "addressed" + str(len(path)) + "i" * path.count("k")
     filename, data = make_wheel(project, "1.0")
-    form = forms.replaced(forms.twine(project, "1.0", filename, data), action=None)
+    form = upload_forms.replaced(upload_forms.twine(project, "1.0", filename, data), action=None)
     assert py.post_form(path.format("other"), form).status == 400
     assert py.post_form(path.format(project.upper()), form).status == 200
     assert page(py, project)["versions"] == ["1.0"]
@@ -70,7 +70,7 @@ def test_a_raw_body_may_come_in_chunks(py):
 @pytest.mark.parametrize("name", ["simple", "packages", "pypi", "legacy", "pkgindex", "conda", "integrity", "json"])
 def test_a_project_may_have_the_name_of_a_fixed_word(py, name):
     filename, data = make_wheel(name, "1.0")
-    assert py.post_form("/legacy/", forms.uv(name, "1.0", filename, data)).status == 200
+    assert py.post_form("/legacy/", upload_forms.uv(name, "1.0", filename, data)).status == 200
     second, more = make_wheel(name, "1.1")
     assert py.put(f"/{name}/1.1/{second}", more).status == 201
     assert page(py, name)["versions"] == ["1.0", "1.1"]
@@ -84,7 +84,7 @@ def test_a_project_may_have_the_name_of_a_fixed_word(py, name):
 
 def test_credentials_come_as_basic_token_or_bearer(py, as_token, token_texts):
     filename, data = make_wheel("team-credentials", "1.0")
-    form = forms.uv("team-credentials", "1.0", filename, data)
+    form = upload_forms.uv("team-credentials", "1.0", filename, data)
     assert as_token("writer").post_form("/legacy/", form).status == 200
     bearer = {"Authorization": f"Bearer {token_texts['writer']}"}
     assert py.as_user().post_form("/legacy/", form, **bearer).status == 200
@@ -96,7 +96,7 @@ def test_credentials_come_as_basic_token_or_bearer(py, as_token, token_texts):
 def test_the_same_file_again_changes_nothing(py, tool):
     project = f"again-{tool}"
     filename, data = make_wheel(project, "1.0")
-    form = forms.TOOLS[tool](project, "1.0", filename, data)
+    form = upload_forms.TOOLS[tool](project, "1.0", filename, data)
     assert py.post_form("/legacy/", form).status == 200
     before = py.get(f"/simple/{project}/", Accept=JSON)
     assert py.post_form("/legacy/", form).status == 200
@@ -108,7 +108,7 @@ def test_the_same_file_again_changes_nothing(py, tool):
 def test_signature_and_provenance_accompany_a_file(py):
     filename, data = make_wheel("signed", "1.0")
     signature = b"-----BEGIN PGP SIGNATURE-----\n"
-    form = forms.uv("signed", "1.0", filename, data)
+    form = upload_forms.uv("signed", "1.0", filename, data)
     assert py.post_form("/legacy/", [*form, ("gpg_signature", f"{filename}.asc", signature)]).status == 200
     [file] = page(py, "signed")["files"]
     assert file["gpg-sig"] is True
@@ -118,7 +118,7 @@ def test_signature_and_provenance_accompany_a_file(py):
     provenance = py.get(f"{address}.provenance")
     assert provenance.headers["content-type"] == "application/vnd.pypi.integrity.v1+json"
     [bundle] = provenance.json["attestation_bundles"]
-    assert bundle["attestations"] == json.loads(forms.attestations(filename, data))
+    assert bundle["attestations"] == json.loads(upload_forms.attestations(filename, data))
     assert py.get(f"/integrity/signed/1.0/{filename}/provenance").body == provenance.body
     html = py.get("/simple/signed/").text
     assert 'data-gpg-sig="true"' in html
@@ -127,7 +127,9 @@ def test_signature_and_provenance_accompany_a_file(py):
 
 def test_what_the_file_says_counts_not_the_form(py):
     filename, data = make_wheel("hearsay", "1.0", requires_python=">=3.10", summary="from the file")
-    form = forms.replaced(forms.twine("hearsay", "1.0", filename, data), requires_python=">=2", summary="from the form")
+    form = upload_forms.replaced(
+        upload_forms.twine("hearsay", "1.0", filename, data), requires_python=">=2", summary="from the form"
+    )
     assert py.post_form("/legacy/", form).status == 200
     assert page(py, "hearsay")["files"][0]["requires-python"] == ">=3.10"
     assert py.get("/pypi/hearsay/json").json["info"]["summary"] == "from the file"
@@ -135,7 +137,7 @@ def test_what_the_file_says_counts_not_the_form(py):
 
 def test_digests_that_were_announced_are_kept(py):
     filename, data = make_wheel("digested", "1.0")
-    assert py.post_form("/legacy/", forms.twine("digested", "1.0", filename, data)).status == 200
+    assert py.post_form("/legacy/", upload_forms.twine("digested", "1.0", filename, data)).status == 200
     [file] = py.get("/pypi/digested/json").json["urls"]
     assert file["digests"] == {
         "md5": hashlib.md5(data).hexdigest(),
@@ -184,7 +186,7 @@ def test_a_spelling_that_is_too_long_for_a_path_is_normalised(py):
 @pytest.mark.parametrize(("field", "limit"), [("summary", 2**20), ("keywords", 2**20), ("description", 2**22)])
 def test_a_text_of_the_form_has_a_longest_length(py, field, limit):
     filename, data = make_wheel(f"long-{field}", "1.0")
-    form = [each for each in forms.twine(f"long-{field}", "1.0", filename, data) if each[0] != field]
+    form = [each for each in upload_forms.twine(f"long-{field}", "1.0", filename, data) if each[0] != field]
     for length, status in ((limit + 1, 413), (limit, 200)):
         reply = py.post_form("/legacy/", [(field, "x" * length), *form])
         assert reply.status == status, reply
@@ -205,13 +207,13 @@ def test_old_spellings_of_sdists_are_taken_and_refused_where_the_policy_says(rep
 def test_a_file_with_other_content_replaces_the_old_one_where_the_policy_lets_it(repository):
     where = repository("overwritable")
     filename, first = make_wheel("replaced", "1.0", requires_python=">=3.8")
-    form = forms.uv("replaced", "1.0", filename, first)
+    form = upload_forms.uv("replaced", "1.0", filename, first)
     assert where.post_form("/legacy/", [*form, ("gpg_signature", "x.asc", b"signed")]).status == 200
     address = f"/packages/replaced/1.0/{filename}"
     assert where.get(address).headers["cache-control"] == "no-cache"
     before = page(where, "replaced")
     _, second = make_wheel("replaced", "1.0", requires_python=">=3.9", pad=10)
-    assert where.post_form("/legacy/", forms.twine("replaced", "1.0", filename, second)).status == 200
+    assert where.post_form("/legacy/", upload_forms.twine("replaced", "1.0", filename, second)).status == 200
     assert where.get(address).body == second
     [file] = page(where, "replaced")["files"]
     assert file["requires-python"] == ">=3.9"
@@ -230,7 +232,7 @@ def test_an_upload_with_a_big_file_and_one_with_none_share_a_connection(py):
     import http.client
 
     filename, data = make_wheel("kept-alive", "1.0", pad=100_000)
-    connection = http.client.HTTPConnection(py.parts.hostname, py.parts.port, timeout=PATIENCE_S)
+    connection = http.client.HTTPConnection(py.parts.hostname, py.parts.port, timeout=TIMEOUT_S)
     for _ in range(2):
         connection.request("PUT", py.target(f"/kept-alive/1.0/{filename}"), data, basic(py._auth))
         reply = connection.getresponse()

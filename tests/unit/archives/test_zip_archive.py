@@ -15,7 +15,7 @@ from pkgrepo.archives import limits
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.errors import Invalid
-from tests.support.pyprojects import make_zip
+from tests.support.python_packages import make_zip
 
 MEMBERS = {"a.txt": b"first" * 100, "b/c.txt": b"second" * 100}
 

@@ -7,7 +7,7 @@ from pkgrepo.auth.accounts import Accounts
 from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid, NotFound
 from pkgrepo.model import Actor, TokenLimits
 from pkgrepo.storage.catalog.server.audit import list_audit
-from tests.support.auth import PASSWORD, Scene
+from tests.support.auth import PASSWORD, AuthServices
 
 HOME = "192.0.2.1"
 NEW = "another long secret"
@@ -15,7 +15,7 @@ NEW = "another long secret"
 
 @pytest.fixture
 def scene():
-    return Scene()
+    return AuthServices()
 
 
 @pytest.fixture

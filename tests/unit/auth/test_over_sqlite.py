@@ -21,7 +21,7 @@ from pkgrepo.storage.catalog.people.grants import set_permission
 from pkgrepo.storage.catalog.people.identity import add_user, list_users, remove_user
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, remove_project
 from pkgrepo.storage.catalog.people.tokens import add_token, get_token, revoke_token
-from tests.support.auth import FAST, PASSWORD, Threads, basic, make_repository
+from tests.support.auth import FAST, PASSWORD, InlineThreads, basic, make_repository
 from tests.support.catalog import insert_repository
 
 HOME = "192.0.2.1"
@@ -39,7 +39,10 @@ async def catalogs(tmp_path):
 
 
 def authenticator_over(catalog):
-    checkers = [PasswordChecker(catalog, Passwords(Threads(), reactor, hasher=FAST), Throttle()), TokenChecker(catalog)]
+    checkers = [
+        PasswordChecker(catalog, Passwords(InlineThreads(), reactor, hasher=FAST), Throttle()),
+        TokenChecker(catalog),
+    ]
     uses = TokenUses(catalog)
     return Authenticator(catalog, make_portal(catalog, checkers), uses), uses
 

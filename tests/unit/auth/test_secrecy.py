@@ -15,7 +15,7 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import TokenLimits
 from pkgrepo.storage.catalog.people.identity import find_user, password_hash
 from pkgrepo.storage.catalog.people.tokens import find_token_by_hash
-from tests.support.auth import FAST, PASSWORD, Scene, basic
+from tests.support.auth import FAST, PASSWORD, AuthServices, basic
 
 HOME = "192.0.2.1"
 
@@ -26,7 +26,7 @@ def spellings(value):
 
 @pytest.fixture
 def scene():
-    return Scene()
+    return AuthServices()
 
 
 @pytest_twisted.ensureDeferred

@@ -20,14 +20,14 @@ from pkgrepo.storage.catalog.people.grants import set_permission
 from pkgrepo.storage.catalog.people.identity import update_user
 from pkgrepo.storage.catalog.people.login_unlocks import add_unlock
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, set_project_member
-from tests.support.auth import PASSWORD, Scene, basic
+from tests.support.auth import PASSWORD, AuthServices, basic
 from tests.support.delayed_catalog import DelayedCatalog
 
 READ, WRITE = Action.READ, Action.WRITE
 HOME = "192.0.2.1"
 
 
-class Slow(Scene):
+class Slow(AuthServices):
     """The scene with what looks things up standing over a catalog whose answers come when the clock moves."""
 
     def __init__(self) -> None:

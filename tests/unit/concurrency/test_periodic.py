@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.concurrency.periodic import PeriodicTask
-from tests.support.server import no_failures
+from tests.support.inprocess_server import no_failures
 
 
 class Work:

@@ -12,7 +12,7 @@ from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidd
 from pkgrepo.gateway.access import Access, actor_of, unknown
 from pkgrepo.http.answers import Refusal
 from pkgrepo.model import ANONYMOUS, Action, Visibility
-from tests.support.auth import PASSWORD, Scene, basic
+from tests.support.auth import PASSWORD, AuthServices, basic
 
 OURS = "http://registry.example"
 
@@ -34,14 +34,14 @@ class Asked:
 
 
 @pytest.fixture
-def scene() -> Scene:
-    found = Scene()
+def scene() -> AuthServices:
+    found = AuthServices()
     found.user("alice")
     return found
 
 
 @pytest.fixture
-def access(scene: Scene) -> Access:
+def access(scene: AuthServices) -> Access:
     return Access(scene.authenticator, scene.authorizer)
 
 
@@ -89,7 +89,7 @@ async def test_a_caller_is_identified_and_then_recalled_without_waiting(access: 
 )
 @pytest_twisted.ensureDeferred
 async def test_pages_of_other_sites_change_nothing(
-    scene: Scene, method: bytes, origin: str | None, public_url: str, passes: bool
+    scene: AuthServices, method: bytes, origin: str | None, public_url: str, passes: bool
 ) -> None:
     access = Access(scene.authenticator, scene.authorizer, public_url)
     fields = {} if origin is None else {"origin": origin.encode()}
@@ -103,7 +103,7 @@ async def test_pages_of_other_sites_change_nothing(
 
 
 @pytest_twisted.ensureDeferred
-async def test_admission_names_the_repository_and_the_rule(scene: Scene, access: Access) -> None:
+async def test_admission_names_the_repository_and_the_rule(scene: AuthServices, access: Access) -> None:
     repository = scene.repository(visibility=Visibility.PUBLIC)
     alice: Any = Asked(authorization=ALICE)
     assert (await access.admit(alice, Action.READ, repository)).username == "alice"
@@ -118,7 +118,9 @@ async def test_admission_names_the_repository_and_the_rule(scene: Scene, access:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_inactive_repository_is_named_only_to_callers_who_may_read_it(scene: Scene, access: Access) -> None:
+async def test_an_inactive_repository_is_named_only_to_callers_who_may_read_it(
+    scene: AuthServices, access: Access
+) -> None:
     repository = evolve(scene.repository(visibility=Visibility.PRIVATE), active=False)
     scene.user("root", admin=True)
     admin: Any = Asked(authorization=basic("root", PASSWORD))

@@ -14,7 +14,7 @@ from pkgrepo.http.access_log import FLUSH_BYTES, LONGEST_PATH, AccessLogWriter
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
-from tests.support.http import Connection
+from tests.support.memory_connection import Connection
 
 GET = b"GET /a%20b?token=secret HTTP/1.1\r\nHost: a\r\nX-Request-Id: request-1\r\n\r\n"
 

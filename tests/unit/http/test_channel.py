@@ -12,7 +12,7 @@ from pkgrepo.http.channel import BUFFER_LIMIT, REQUESTS_PER_TURN
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.reading.body import HIGH_WATER, BodyLost
 from pkgrepo.http.request import Request
-from tests.support.http import Connection
+from tests.support.memory_connection import Connection
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 CHUNKED = b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"

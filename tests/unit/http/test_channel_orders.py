@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
-from tests.support.http import Connection, Received, parse_answers
+from tests.support.memory_connection import Connection, Received, parse_answers
 
 REQUESTS = [
     b"GET /early/%d HTTP/1.1\r\nHost: a\r\n\r\n",

@@ -13,7 +13,7 @@ from pkgrepo.http.answers import Answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
 from pkgrepo.http.site import CLOSED_AT_ONCE, make_site
-from tests.support.http import Connection
+from tests.support.memory_connection import Connection
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 

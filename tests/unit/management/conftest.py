@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest_twisted
 
-from tests.support.management import running_stacks
+from tests.support.memory_server import running_stacks
 
 
 @pytest_twisted.async_yield_fixture

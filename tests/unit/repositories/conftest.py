@@ -8,9 +8,9 @@ from typing import Any
 import pytest_twisted
 
 from tests.support.images import Registry
-from tests.support.management import Stack
-from tests.support.repositories import World, started_pools
-from tests.support.server import no_failures
+from tests.support.inprocess_server import no_failures
+from tests.support.memory_server import Stack
+from tests.support.repositories import RepositoryServices, started_pools
 
 
 @pytest_twisted.async_yield_fixture
@@ -24,7 +24,7 @@ async def pools() -> Any:
 @pytest_twisted.async_yield_fixture
 async def world(tmp_path: Path, pools: Any) -> Any:
     """A storage with one repository, ``main/py``."""
-    found = World(tmp_path / "store", pools)
+    found = RepositoryServices(tmp_path / "store", pools)
     await found.start()
     yield found
     if found.follower.running:

@@ -8,7 +8,7 @@ from pkgrepo.errors import Conflict
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.paths import StorePaths
 from pkgrepo.storage.folders import OWNER, StorageFolders
-from tests.support.audit import tree
+from tests.support.data_folder import tree
 
 DURABILITY = Durability("never")
 

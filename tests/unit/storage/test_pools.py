@@ -6,7 +6,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, ensureDeferred, gatherResults
 
 from pkgrepo.storage.pools import Pool, Pools
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 
 @pytest_twisted.async_yield_fixture
@@ -43,13 +43,13 @@ async def test_a_pool_uses_no_more_threads_than_it_was_given(pools):
             inside += 1
             most = max(most, inside)
         entered.release()
-        gate.wait(PATIENCE_S)
+        gate.wait(TIMEOUT_S)
         with lock:
             inside -= 1
 
     work_in_progress = [pools.disk(work) for _ in range(5)]
     for _ in range(2):
-        assert await pools.cpu(entered.acquire, timeout=PATIENCE_S)
+        assert await pools.cpu(entered.acquire, timeout=TIMEOUT_S)
     gate.set()
     for each in work_in_progress:
         await each
@@ -76,7 +76,7 @@ async def test_calls_made_by_a_callback_are_answered(pools):
 @pytest_twisted.ensureDeferred
 async def test_a_full_pool_does_not_block_another(pools):
     gate = threading.Event()
-    blocked = [pools.disk(gate.wait, PATIENCE_S) for _ in range(3)]
+    blocked = [pools.disk(gate.wait, TIMEOUT_S) for _ in range(3)]
     assert await pools.cpu(int, "3") == 3
     gate.set()
     for each in blocked:
@@ -95,7 +95,7 @@ async def test_cancelling_drops_the_result_and_stop_still_waits_for_the_work():
     gate, ended = threading.Event(), []
 
     def work() -> None:
-        gate.wait(PATIENCE_S)
+        gate.wait(TIMEOUT_S)
         ended.append(True)
 
     outcome = pool(work)
@@ -113,7 +113,7 @@ async def test_cancelling_drops_the_result_and_stop_still_waits_for_the_work():
 async def test_wait_idle_ends_when_all_calls_are_done(pools):
     assert not await pools.wait_idle()
     gate = threading.Event()
-    work = pools.disk(gate.wait, PATIENCE_S)
+    work = pools.disk(gate.wait, TIMEOUT_S)
     waiters = [ensureDeferred(pools.wait_idle()) for _ in range(2)]
     assert not any(each.called for each in waiters)
     gate.set()
@@ -125,7 +125,7 @@ async def test_wait_idle_ends_when_all_calls_are_done(pools):
 @pytest_twisted.ensureDeferred
 async def test_results_are_delivered_before_wait_idle_ends(pools):
     gate = threading.Event()
-    result = pools.cpu(gate.wait, PATIENCE_S)
+    result = pools.cpu(gate.wait, TIMEOUT_S)
     waiters = ensureDeferred(pools.cpu.wait_idle()).addCallback(lambda _: result.called)
     gate.set()
     assert await waiters

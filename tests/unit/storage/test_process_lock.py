@@ -5,7 +5,7 @@ import sys
 from datetime import timedelta
 
 from pkgrepo.storage.process_lock import EPOCH, NAME, ProcessLock
-from tests.support.processes import ROOT
+from tests.support.server_process import ROOT
 
 CHILD = """
 import sys

@@ -15,14 +15,14 @@ from pkgrepo.model import ANONYMOUS, TokenLimits
 from pkgrepo.storage.catalog.people.grants import add_group
 from pkgrepo.storage.catalog.people.identity import find_user, remove_user, set_password, update_user
 from pkgrepo.storage.catalog.people.tokens import get_token, revoke_token, update_token
-from tests.support.auth import FAST, PASSWORD, START, Scene, basic
+from tests.support.auth import FAST, PASSWORD, START, AuthServices, basic
 
 HOME = "192.0.2.1"
 
 
 @pytest.fixture
 def scene():
-    return Scene()
+    return AuthServices()
 
 
 def at(seconds):

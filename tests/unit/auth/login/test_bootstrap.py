@@ -1,10 +1,10 @@
 from pkgrepo.auth.login.bootstrap import ensure_admin
 from pkgrepo.storage.catalog.people.identity import find_user_by_name, password_hash
-from tests.support.auth import Scene
+from tests.support.auth import AuthServices
 
 
 def test_the_first_admin_is_made_once_and_never_touched_again():
-    scene = Scene()
+    scene = AuthServices()
     user = scene.catalog.do(ensure_admin, "root", "hash one", now_ms=1)
     assert user.admin
     assert user.active
@@ -15,6 +15,6 @@ def test_the_first_admin_is_made_once_and_never_touched_again():
 
 
 def test_a_server_with_any_user_gets_no_admin_from_its_configuration():
-    scene = Scene()
+    scene = AuthServices()
     scene.user("alice")
     assert scene.catalog.do(ensure_admin, "root", "hash", now_ms=1) is None

@@ -7,12 +7,12 @@ from twisted.internet.task import Clock
 from pkgrepo.auth.login import passwords as module
 from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.errors import Invalid, TooManyAttempts
-from tests.support.auth import FAST, PASSWORD, Threads
+from tests.support.auth import FAST, PASSWORD, InlineThreads
 
 
 @pytest.fixture
 def threads():
-    return Threads()
+    return InlineThreads()
 
 
 @pytest.fixture

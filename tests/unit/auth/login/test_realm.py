@@ -9,12 +9,12 @@ from zope.interface.verify import verifyObject
 
 from pkgrepo.auth.login.realm import IdentityRealm, IIdentity, make_portal
 from pkgrepo.model import ANONYMOUS
-from tests.support.auth import Scene
+from tests.support.auth import AuthServices
 
 
 @pytest.fixture
 def scene():
-    return Scene()
+    return AuthServices()
 
 
 def test_the_interface_is_kept(scene):

@@ -4,7 +4,7 @@ from pkgrepo.auth.login import throttle as module
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.storage.catalog.people.login_unlocks import LoginUnlock
-from tests.support.auth import Time
+from tests.support.auth import SettableTime
 from tests.support.repositories import now
 
 
@@ -23,7 +23,7 @@ class Unlocks:
 
 @pytest.fixture
 def clock():
-    return Time()
+    return SettableTime()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from pkgrepo.model import (
 from pkgrepo.storage.catalog.people.grants import add_group, add_group_member, set_permission
 from pkgrepo.storage.catalog.people.identity import remove_user, update_user
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, set_project_member
-from tests.support.auth import START, Scene
+from tests.support.auth import START, AuthServices
 from tests.support.repositories import now
 
 READ, WRITE = Action.READ, Action.WRITE
@@ -31,7 +31,7 @@ READ, WRITE = Action.READ, Action.WRITE
 
 @pytest.fixture
 def scene():
-    return Scene()
+    return AuthServices()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pkgrepo.model import Action, Identity, ProjectRole, RepositoryScope, Subjec
 from pkgrepo.storage.catalog.people.grants import set_permission
 from pkgrepo.storage.catalog.people.identity import find_user
 from pkgrepo.storage.catalog.people.projects import add_project, set_project_member
-from tests.support.auth import Scene
+from tests.support.auth import AuthServices
 from tests.support.repositories import now
 
 R, W, D, E, A = Action.READ, Action.WRITE, Action.DELETE, Action.EDIT, Action.ADMIN
@@ -23,7 +23,7 @@ class Case:
     """A private and a public repository, a giver and a receiver with grants in the private one."""
 
     def __init__(self, *, giver: Any = (), had: Any = None, defaults: Any = (), **fields: Any) -> None:
-        self.scene = Scene()
+        self.scene = AuthServices()
         self.private = self.scene.repository(1)
         self.public = self.scene.repository(2, visibility=Visibility.PUBLIC)
         self.giver = self.scene.user("giver", user_manager=True, **fields)

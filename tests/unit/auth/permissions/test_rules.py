@@ -16,10 +16,10 @@ from pkgrepo.model import (
     Visibility,
 )
 from pkgrepo.storage.catalog.people.projects import add_project
-from tests.support.auth import Scene, make_repository
+from tests.support.auth import AuthServices, make_repository
 
 R, W, OV, D, E, A = (Action(word) for word in ("read", "write", "overwrite", "delete", "edit", "admin"))
-SCENE = Scene()
+SCENE = AuthServices()
 USER = SCENE.user("plain")
 OWNER = SCENE.catalog.do(add_project, key="acme", now_ms=0)
 ME = Identity(user_id=USER.id, username="plain", via="password")

@@ -13,7 +13,7 @@ from pkgrepo.auth.tokens.limits import SERVER_SCOPES
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.model import ANONYMOUS, Action, RepositoryScope, SubjectKind, TokenLimits, Visibility
 from pkgrepo.storage.catalog.people.grants import set_permission
-from tests.support.auth import START, Scene
+from tests.support.auth import START, AuthServices
 from tests.support.repositories import now
 
 PULL = Access("main/r1/app", "main/r1", "app", ("pull",))
@@ -22,7 +22,7 @@ BOTH = Access("main/r1/app", "main/r1", "app", ("pull", "push"))
 
 @pytest.fixture
 def scene():
-    return Scene()
+    return AuthServices()
 
 
 def claims_of(text):

@@ -3,12 +3,12 @@ import pytest_twisted
 from pkgrepo.auth.tokens import uses as module
 from pkgrepo.errors import StorageFull
 from pkgrepo.storage.catalog.people.tokens import get_token
-from tests.support.auth import Scene
+from tests.support.auth import AuthServices
 
 
 @pytest_twisted.ensureDeferred
 async def test_what_could_not_be_written_is_written_the_next_time(monkeypatch):
-    scene = Scene()
+    scene = AuthServices()
     _, token = scene.token(scene.user("alice"))
     scene.uses.note(token.id, "192.0.2.1", "pip")
     write = scene.catalog.write
@@ -28,7 +28,7 @@ async def test_what_could_not_be_written_is_written_the_next_time(monkeypatch):
 @pytest_twisted.ensureDeferred
 async def test_many_tokens_are_written_in_bounded_batches(monkeypatch):
     monkeypatch.setattr(module, "BATCH", 2)
-    scene = Scene()
+    scene = AuthServices()
     user = scene.user("alice")
     tokens = [scene.token(user)[1] for _ in range(5)]
     before = scene.catalog.commits
@@ -41,14 +41,14 @@ async def test_many_tokens_are_written_in_bounded_batches(monkeypatch):
 
 @pytest_twisted.ensureDeferred
 async def test_with_nothing_to_write_nothing_is_written():
-    scene = Scene()
+    scene = AuthServices()
     await scene.uses.flush()
     assert scene.catalog.commits == 0
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_long_client_name_is_cut():
-    scene = Scene()
+    scene = AuthServices()
     _, token = scene.token(scene.user("alice"))
     scene.uses.note(token.id, "", "x" * 5000)
     await scene.uses.flush()
@@ -57,7 +57,7 @@ async def test_a_long_client_name_is_cut():
 
 @pytest_twisted.ensureDeferred
 async def test_what_could_not_be_written_is_kept_also_when_nothing_is_added(monkeypatch):
-    scene = Scene()
+    scene = AuthServices()
     _, token = scene.token(scene.user("alice"))
     scene.uses.note(token.id)
     write = scene.catalog.write

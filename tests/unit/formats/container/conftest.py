@@ -10,9 +10,9 @@ import pytest
 import pytest_twisted
 
 from tests.support.images import Registry
-from tests.support.management import Stack
-from tests.support.server import no_failures
-from tests.support.trust import KEY, Later, World
+from tests.support.inprocess_server import no_failures
+from tests.support.memory_server import Stack
+from tests.support.trust import KEY, SettableClock, SigningRegistry
 
 Make = Callable[..., Awaitable[Registry]]
 
@@ -56,8 +56,8 @@ async def world(make_registry: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     from pkgrepo import core
 
     inner = core.SystemClock
-    monkeypatch.setattr(core, "SystemClock", lambda: Later(inner()))
-    world = World(await make_registry(rules={}))
+    monkeypatch.setattr(core, "SystemClock", lambda: SettableClock(inner()))
+    world = SigningRegistry(await make_registry(rules={}))
     await world.configure(KEY)
     await world.registry.stack.add_user("rita")
     await world.registry.stack.grant("rita", "main/images", "read")

@@ -10,7 +10,7 @@ import pytest_twisted
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.images import Registry, make_image
-from tests.support.management import Stack
+from tests.support.memory_server import Stack
 
 IMAGE = make_image()
 

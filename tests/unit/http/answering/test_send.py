@@ -19,7 +19,7 @@ from pkgrepo.http.answers import Answer, Content, Refusal, json_answer, text_ans
 from pkgrepo.http.request import Request
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.http.site import make_site
-from tests.support.http import ERRORS, Connection, render_text
+from tests.support.memory_connection import ERRORS, Connection, render_text
 
 BODY = b"0123456789"
 

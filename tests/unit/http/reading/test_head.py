@@ -10,7 +10,7 @@ from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.reading.head import BadHead, parse_fields, parse_request_line
 from pkgrepo.http.request import Request
-from tests.support.http import Connection
+from tests.support.memory_connection import Connection
 
 SMUGGLING = [
     (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "two hosts"),

@@ -7,7 +7,7 @@ import pytest
 from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
-from tests.support.http import Connection
+from tests.support.memory_connection import Connection
 
 FORM = (
     b'--b\r\nContent-Disposition: form-data; name="name"\r\n\r\nD\xc3\xa4mon\r\n'

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.reading.read_scheduling import LARGE_READ, LARGE_READS, USUAL_READ, ReadQueue, ReadScheduler
 from pkgrepo.http.request import Request
-from tests.support.http import Connection
+from tests.support.memory_connection import Connection
 
 CHUNKED = b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 

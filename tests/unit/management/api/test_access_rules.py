@@ -29,7 +29,7 @@ from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.route import Route
 from pkgrepo.management.app import HANDLERS
 from pkgrepo.management.jobs.routes import JOB_READERS
-from tests.support.management import Stack
+from tests.support.memory_server import Stack
 
 TABLES = [family.table for family in (*HANDLERS, Description)]
 ROUTES = [route for table in TABLES for route in table.routes]

@@ -9,8 +9,8 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import ensureDeferred
 
-from tests.support.gate import Gate
-from tests.support.management import Reply, Stack
+from tests.support.memory_server import Reply, Stack
+from tests.support.write_barrier import WriteBarrier
 
 # By resource: the method and path below /api, the bodies of the conditional change and of the concurrent one.
 RESOURCES: dict[str, tuple[str, str, Any, Any]] = {
@@ -59,7 +59,7 @@ async def overtaken(stack: Stack, resource: str, by: tuple[str, str, Any] | None
     method, path, body, other = RESOURCES[resource]
     path = await address(stack, path)
     etag = (await stack.api("GET", path)).headers["etag"]
-    gate = Gate(stack.assembly.core.catalog, of="AuditLog.with_row")
+    gate = WriteBarrier(stack.assembly.core.catalog, of="AuditLog.with_row")
     first = ensureDeferred(stack.api(method, path, body, headers={"If-Match": etag}))
     await gate.arrived
     await stack.ok(*(by or (method, path, other)))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from tests.support.management import Stack
+from tests.support.memory_server import Stack
 
 NEW = {"name": "py", "storage": "main", "format": "python", "config": {"type": "Hosted"}}
 

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 import pytest_twisted
 
 from pkgrepo.management.app import ManagementApp
-from tests.support.management import Stack
+from tests.support.memory_server import Stack
 
 METHODS = {"get", "post", "put", "patch", "delete"}
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from tests.support.management import OTHER_PASSWORD, Stack
+from tests.support.memory_server import OTHER_PASSWORD, Stack
 
 
 @pytest_twisted.ensureDeferred

@@ -15,7 +15,7 @@ from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import promises
 from pkgrepo.storage.catalog.images.promises import FRESH_MS, LASTS_MS
 from tests.support.images import Image, Registry, digest_of, make_artifact, make_image, make_index
-from tests.support.management import Stack
+from tests.support.memory_server import Stack
 
 GC = "/repository/main%2Fimages/gc"
 LATER_MS = 48 * 3_600_000  # much longer than the default grace period

@@ -20,8 +20,8 @@ from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog.server import layout_pending
 from pkgrepo.storage.catalog.server.layout_pending import Entry
 from tests.support.certificates import write_certificate
-from tests.support.management import Stack
-from tests.support.server import until
+from tests.support.inprocess_server import until
+from tests.support.memory_server import Stack
 
 
 async def read_metrics(stack: Stack, who: str | None = "admin") -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -8,7 +8,7 @@ import pytest
 import pytest_twisted
 
 from tests.support.images import OCI_INDEX, Image, Registry, make_image, make_index
-from tests.support.management import Stack
+from tests.support.memory_server import Stack
 from tests.support.signing import Signer, sign_simply, signature_tag
 
 ONE, TWO = make_image("one"), make_image("two", architecture="arm64")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from tests.support.management import Stack
-from tests.support.pyprojects import make_metadata, make_wheel
+from tests.support.memory_server import Stack
+from tests.support.python_packages import make_metadata, make_wheel
 
 
 @pytest_twisted.async_yield_fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import pytest_twisted
 
-from tests.support.management import Stack
+from tests.support.memory_server import Stack
 
 
 @pytest_twisted.ensureDeferred

@@ -9,7 +9,7 @@ import pytest_twisted
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.management.server import health
-from tests.support.management import Stack
+from tests.support.memory_server import Stack
 
 
 @pytest_twisted.ensureDeferred

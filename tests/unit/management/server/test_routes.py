@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest_twisted
 
-from tests.support.management import Stack
+from tests.support.memory_server import Stack
 
 ADA = {"user": {"username": "ada", "password": "a fairly long secret", "name": "Ada"}}
 

@@ -7,7 +7,7 @@ import pytest_twisted
 
 from pkgrepo.management.statistics.routes import for_people
 from tests.support.images import Registry, make_image
-from tests.support.management import Stack
+from tests.support.memory_server import Stack
 
 DOCUMENTED = {
     "repository_id", "total_images", "total_tags", "storage_used", "last_activity", "top_images", "format", "type",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest_twisted
 
-from tests.support.management import Stack
-from tests.support.server import until
+from tests.support.inprocess_server import until
+from tests.support.memory_server import Stack
 
 
 @pytest_twisted.ensureDeferred

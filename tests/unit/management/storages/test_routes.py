@@ -14,8 +14,8 @@ from pkgrepo.storage.catalog.server import storages
 from pkgrepo.storage.folders import OWNER
 from pkgrepo.storage.process_lock import NAME
 from pkgrepo.storage.storages_file import StoragesFile
-from tests.support.management import Stack
-from tests.support.pyprojects import make_wheel
+from tests.support.memory_server import Stack
+from tests.support.python_packages import make_wheel
 
 
 @pytest_twisted.ensureDeferred

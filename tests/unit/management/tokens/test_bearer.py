@@ -10,8 +10,8 @@ from urllib.parse import quote
 import pytest
 import pytest_twisted
 
-from tests.support.management import OTHER_PASSWORD, Stack
-from tests.support.server import PASSWORD
+from tests.support.inprocess_server import PASSWORD
+from tests.support.memory_server import OTHER_PASSWORD, Stack
 
 
 def claims(text: str) -> dict[str, Any]:

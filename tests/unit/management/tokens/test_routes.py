@@ -11,8 +11,8 @@ import pytest_twisted
 from pkgrepo.errors import Forbidden
 from pkgrepo.management.tokens.limits import check_not_wider
 from pkgrepo.model import Action, RepositoryScope, TokenLimits
-from tests.support.management import Stack
-from tests.support.server import PASSWORD
+from tests.support.inprocess_server import PASSWORD
+from tests.support.memory_server import Stack
 
 READ, WRITE = Action.READ, Action.WRITE
 

@@ -6,7 +6,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.storage.catalog.people.login_unlocks import unlocks_after
-from tests.support.management import OTHER_PASSWORD, Stack
+from tests.support.memory_server import OTHER_PASSWORD, Stack
 
 
 @pytest_twisted.ensureDeferred

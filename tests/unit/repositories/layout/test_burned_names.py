@@ -11,8 +11,8 @@ from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.tombstones import is_burned, tombstones_of_package
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.catalog import MemoryCatalog
-from tests.support.pyprojects import make_sdist, make_wheel
-from tests.support.repositories import World
+from tests.support.python_packages import make_sdist, make_wheel
+from tests.support.repositories import RepositoryServices
 
 WHEEL = make_wheel("demo", "1.0")
 SDIST = make_sdist("demo", "2.0")
@@ -28,7 +28,7 @@ async def remove(world, version, *, burn=True):
 
 async def rebuilt(world, tmp_path, pools):
     """Another world over the same files, its catalog built from them."""
-    again = World(tmp_path / "store", pools, MemoryCatalog())
+    again = RepositoryServices(tmp_path / "store", pools, MemoryCatalog())
     await again.start(repository=False)
     restored = await again.reindex()
     assert restored.problems == []

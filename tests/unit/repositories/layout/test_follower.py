@@ -17,9 +17,9 @@ from pkgrepo.repositories.publish.package_changes import remove_files, set_packa
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.layout_pending import CURSOR
-from tests.support.pyprojects import make_sdist, make_wheel
-from tests.support.repositories import World
-from tests.support.server import no_failures, until
+from tests.support.inprocess_server import no_failures, until
+from tests.support.python_packages import make_sdist, make_wheel
+from tests.support.repositories import RepositoryServices
 
 WHEEL = make_wheel("Demo.Pkg", "1.0+x")
 DIRECTORY = "py/demo-pkg/1.0+x"
@@ -207,7 +207,7 @@ async def test_files_with_the_longest_names_are_shown_and_restored(world):
     assert len(world.shown()) == 1 + 2 * 4
     assert not (await world.follower.backlog()).failed
     assert (await world.verify()).problems == []
-    again = World(world.root, world.pools)
+    again = RepositoryServices(world.root, world.pools)
     await again.start(repository=False)
     restored = await again.reindex()
     assert (restored.versions, restored.files, restored.problems) == (2, 4, [])

@@ -12,8 +12,8 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.layout import follower, retries
 from pkgrepo.storage.catalog.server import layout_pending, repositories
 from pkgrepo.storage.catalog.server.layout_pending import Entry
-from tests.support.pyprojects import make_sdist, make_wheel
-from tests.support.server import until
+from tests.support.inprocess_server import until
+from tests.support.python_packages import make_sdist, make_wheel
 
 FIRST = make_wheel("first", "1.0")
 SECOND = make_wheel("second", "1.0")

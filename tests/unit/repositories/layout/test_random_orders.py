@@ -18,8 +18,8 @@ from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
-from tests.support.pyprojects import make_sdist, make_wheel
-from tests.support.repositories import InlinePools, World, now
+from tests.support.python_packages import make_sdist, make_wheel
+from tests.support.repositories import InlinePools, RepositoryServices, now
 
 NAMES = st.sampled_from(["Demo", "demo", "d.e"])
 VERSIONS = st.sampled_from(["1.0", "1.0.0", "2.0rc1", "1!0.5", "1.0+local"])
@@ -67,7 +67,7 @@ class Orders(RuleBasedStateMachine):
     @initialize()
     def begin(self):
         self.folder = Path(tempfile.mkdtemp())
-        self.world = World(self.folder / "store", InlinePools())
+        self.world = RepositoryServices(self.folder / "store", InlinePools())
         now(self.world.start())
 
     def teardown(self):
@@ -159,7 +159,7 @@ class Orders(RuleBasedStateMachine):
         now(self.world.follow())
         report = now(self.world.verify())
         assert report.problems == []
-        again = World(self.world.root, InlinePools())
+        again = RepositoryServices(self.world.root, InlinePools())
         now(again.start(repository=False))
         restored = now(again.reindex())
         assert restored.problems == []

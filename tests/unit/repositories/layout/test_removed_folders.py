@@ -10,7 +10,7 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog.server import repositories, settings
 from pkgrepo.storage.catalog.server.layout_pending import CURSOR
 from pkgrepo.storage.catalog.server.purge import purge_repository
-from tests.support.pyprojects import make_sdist
+from tests.support.python_packages import make_sdist
 
 OLD = make_sdist("old", "1.0")
 NEW = make_sdist("new", "1.0")

@@ -11,8 +11,8 @@ from pkgrepo.repositories.layout import follower, retries
 from pkgrepo.repositories.layout.marker import MARKER, CatalogStatus, LayoutMarker, read_marker
 from pkgrepo.repositories.layout.sidecars import encode
 from pkgrepo.storage.catalog.server import layout_pending, settings
-from tests.support.pyprojects import make_sdist, make_wheel
-from tests.support.repositories import World
+from tests.support.python_packages import make_sdist, make_wheel
+from tests.support.repositories import RepositoryServices
 
 WHEELS = [make_wheel(f"demo{number}", "1.0") for number in range(5)]
 GRACE_S = 3600
@@ -31,7 +31,7 @@ async def publish(world):
 
 async def lose_catalog(world, *, stopped=False):
     """The same folder with an empty catalog, and what comes back."""
-    again = World(world.root, world.pools)
+    again = RepositoryServices(world.root, world.pools)
     await again.start(repository=False)
     return again, await again.reindex(stopped=stopped)
 
@@ -126,7 +126,7 @@ async def test_a_status_is_about_its_own_catalog_only(world):
     await world.follower.mark_open()
     await world.follow()  # shows the repository
     await publish(world)
-    again = World(world.root, world.pools)
+    again = RepositoryServices(world.root, world.pools)
     await again.start(repository=False)
     await again.follower.mark_open()
     await again.follower.catch_up_and_mark_closed(GRACE_S)
@@ -138,7 +138,7 @@ async def test_a_status_is_about_its_own_catalog_only(world):
 @pytest_twisted.ensureDeferred
 async def test_a_process_that_stops_keeps_the_open_status_of_a_later_one(world):
     """As when a new server is started before the old one is stopped."""
-    newer = World(world.root, world.pools, world.catalog)
+    newer = RepositoryServices(world.root, world.pools, world.catalog)
     await world.follower.mark_open()
     await newer.follower.mark_open()
     await world.follower.catch_up_and_mark_closed(GRACE_S)

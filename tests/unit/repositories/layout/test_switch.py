@@ -5,8 +5,8 @@ import pytest_twisted
 
 from pkgrepo.repositories.layout.marker import MARKER, read_marker
 from pkgrepo.storage.catalog.server import storages
-from tests.support.pyprojects import make_wheel
-from tests.support.repositories import World
+from tests.support.python_packages import make_wheel
+from tests.support.repositories import RepositoryServices
 
 WHEELS = [make_wheel(name, "1.0") for name in ("one", "two")]
 
@@ -19,7 +19,7 @@ async def switch(world, *, on):
 @pytest.fixture
 def again(world):
     """A world with an empty catalog on the same folder."""
-    return World(world.root, world.pools)
+    return RepositoryServices(world.root, world.pools)
 
 
 @pytest_twisted.ensureDeferred

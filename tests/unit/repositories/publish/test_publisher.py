@@ -20,10 +20,10 @@ from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import repositories
-from tests.support.gate import Gate
-from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.inprocess_server import until
+from tests.support.python_packages import make_sdist, make_wheel
 from tests.support.repositories import NOW, chunks
-from tests.support.server import until
+from tests.support.write_barrier import WriteBarrier
 
 WHEEL = make_wheel("demo", "1.0")
 OTHER = make_wheel("demo", "1.0", pad=10)
@@ -286,7 +286,7 @@ async def test_a_client_that_disconnects_during_the_upload_leaves_nothing(world)
 
 @pytest_twisted.ensureDeferred
 async def test_a_publish_is_finished_when_the_client_disconnects_during_the_transaction(world):
-    gate = Gate(world.catalog)
+    gate = WriteBarrier(world.catalog)
     running = Deferred.fromCoroutine(world.publish(*WHEEL))
     await gate.arrived
     running.cancel()
@@ -302,7 +302,7 @@ async def test_a_publish_is_finished_when_the_client_disconnects_during_the_tran
 
 @pytest_twisted.ensureDeferred
 async def test_of_two_concurrent_publishes_with_different_content_one_succeeds(world):
-    gate = Gate(world.catalog)
+    gate = WriteBarrier(world.catalog)
     slow = Deferred.fromCoroutine(world.publish(*WHEEL))
     await gate.arrived
     assert (await world.publish(*OTHER)).changed
@@ -314,7 +314,7 @@ async def test_of_two_concurrent_publishes_with_different_content_one_succeeds(w
 
 @pytest_twisted.ensureDeferred
 async def test_two_concurrent_publishes_with_the_same_content_both_succeed(world):
-    gate = Gate(world.catalog)
+    gate = WriteBarrier(world.catalog)
     slow = Deferred.fromCoroutine(world.publish(*WHEEL))
     await gate.arrived
     assert (await world.publish(*WHEEL)).changed

@@ -8,8 +8,8 @@ import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 
 from pkgrepo.errors import Invalid, StorageFailed
+from tests.support.inprocess_server import until
 from tests.support.repositories import chunks
-from tests.support.server import until
 
 SMALL = b"x" * 1000
 LARGE = bytes(range(256)) * 4096  # 1 MiB, which is not kept in memory

@@ -7,7 +7,7 @@ from attrs import evolve
 from pkgrepo.errors import StorageFailed
 from pkgrepo.repositories.upkeep.gc import GarbageCollector, GcOptions
 from pkgrepo.storage.catalog.blobs import blobs, gc
-from tests.support.pyprojects import make_wheel
+from tests.support.python_packages import make_wheel
 from tests.support.repositories import NOW
 
 GRACE_S = 900

@@ -7,8 +7,8 @@ from twisted.internet.task import Clock
 
 from pkgrepo.repositories.upkeep.jobs import Jobs
 from tests.support.catalog import HeldCatalog
+from tests.support.inprocess_server import no_failures
 from tests.support.repositories import FixedClock, now
-from tests.support.server import no_failures
 
 
 class Work:

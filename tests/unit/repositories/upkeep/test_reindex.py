@@ -14,8 +14,8 @@ from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.tombstones import is_burned
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.layout_folder import LayoutFolder
-from tests.support.pyprojects import make_sdist, make_wheel
-from tests.support.repositories import World
+from tests.support.python_packages import make_sdist, make_wheel
+from tests.support.repositories import RepositoryServices
 
 WHEEL = make_wheel("Demo.Pkg", "1.0")
 SDIST = make_sdist("Demo.Pkg", "1.0")
@@ -26,7 +26,7 @@ PATH = f"packages/demo-pkg/1.0/{SDIST[0]}"
 @pytest.fixture
 def again(world):
     """An empty catalog on the same folder."""
-    return World(world.root, world.pools)
+    return RepositoryServices(world.root, world.pools)
 
 
 async def build(again, **how):

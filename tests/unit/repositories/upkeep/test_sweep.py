@@ -13,7 +13,7 @@ from pkgrepo.repositories.upkeep.housekeeping import EVERY_S, Housekeeping
 from pkgrepo.repositories.upkeep.sweep import COPY_GRACE, UNCLAIMED_KEPT, UPLOAD_GRACE, Sweep
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
-from tests.support.pyprojects import make_wheel
+from tests.support.python_packages import make_wheel
 from tests.support.repositories import chunks
 
 NOW = datetime.now(UTC)

@@ -13,7 +13,7 @@ from pkgrepo.storage.catalog.blobs.references import blob_users
 from pkgrepo.storage.catalog.server import storages
 from tests.support.image_layouts import top, verify
 from tests.support.images import make_image
-from tests.support.pyprojects import make_sdist
+from tests.support.python_packages import make_sdist
 from tests.support.repositories import NOW
 
 

@@ -7,7 +7,7 @@ from twisted.internet.defer import CancelledError, gatherResults
 
 from pkgrepo.storage.blobs.disk_queue import DiskQueue
 from pkgrepo.storage.pools import Pool
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 
 @pytest_twisted.async_yield_fixture
@@ -44,7 +44,7 @@ async def test_a_failing_call_does_not_stop_the_following_ones(pool):
 @pytest_twisted.ensureDeferred
 async def test_a_cancelled_call_still_runs(pool):
     queue, gate, ran = DiskQueue(pool), threading.Event(), []
-    first = queue.run(gate.wait, PATIENCE_S)
+    first = queue.run(gate.wait, TIMEOUT_S)
     second = queue.run(ran.append, 1)
     second.cancel()
     with pytest.raises(CancelledError):

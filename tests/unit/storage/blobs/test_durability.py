@@ -7,7 +7,7 @@ import pytest
 
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.storage.blobs.durability import Durability, storage_error
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ class Fsync:
     def __call__(self, fd: int) -> None:
         self.calls += 1
         self.entered.release()
-        assert self.gate.acquire(timeout=PATIENCE_S)
+        assert self.gate.acquire(timeout=TIMEOUT_S)
         if self.error:
             raise self.error
 
@@ -63,16 +63,16 @@ def joined(durability, path, count: int) -> None:
 def test_callers_during_an_fsync_share_the_next_one(tmp_path, monkeypatch, threads, error):
     fsync, durability = Fsync(monkeypatch), Durability("always")
     running = threads.submit(durability.sync_directory, tmp_path)
-    assert fsync.entered.acquire(timeout=PATIENCE_S)
+    assert fsync.entered.acquire(timeout=TIMEOUT_S)
     later = [threads.submit(durability.sync_directory, tmp_path) for _ in range(5)]
     joined(durability, tmp_path, 4)
     fsync.gate.release()
-    running.result(PATIENCE_S)
-    assert fsync.entered.acquire(timeout=PATIENCE_S)
+    running.result(TIMEOUT_S)
+    assert fsync.entered.acquire(timeout=TIMEOUT_S)
     assert not any(each.done() for each in later), "answered by an fsync that began before they asked"
     fsync.error = error
     fsync.gate.release()
-    assert [each.exception(PATIENCE_S) for each in later] == [error] * 5
+    assert [each.exception(TIMEOUT_S) for each in later] == [error] * 5
     assert fsync.calls == 2
 
 

@@ -7,7 +7,7 @@ import pytest
 from pkgrepo.errors import Conflict
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.paths import StorePaths, is_locator, is_upload_id, new_locator, new_upload_id
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 DURABILITY = Durability("never")
 FOLDERS = [Path("/dev/shm"), Path.cwd()]  # which are often on two file systems
@@ -61,7 +61,7 @@ def test_processes_that_start_together_agree_on_the_id(tmp_path):
     barrier = threading.Barrier(8)
 
     def prepare() -> str:
-        barrier.wait(PATIENCE_S)
+        barrier.wait(TIMEOUT_S)
         return StorePaths(tmp_path / "store").prepare(DURABILITY, None)
 
     with ThreadPoolExecutor(8) as threads:

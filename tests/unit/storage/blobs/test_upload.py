@@ -11,9 +11,9 @@ from twisted.internet.defer import CancelledError, Deferred
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.pools import Pools
-from tests.support.blob_audit import files_below
-from tests.support.http_server import turn
-from tests.support.patience import PATIENCE_S
+from tests.support.blob_checks import files_below
+from tests.support.socket_server import turn
+from tests.support.timeouts import TIMEOUT_S
 
 
 class Recorder(Durability):
@@ -32,7 +32,7 @@ class Recorder(Durability):
     def sync_data(self, fd: int) -> None:
         self._note("data", "")
         self.reached.set()
-        assert self.released.wait(PATIENCE_S)
+        assert self.released.wait(TIMEOUT_S)
 
     def sync_directory(self, path: Path) -> None:
         self._note("shared", path.relative_to(self.root).as_posix())

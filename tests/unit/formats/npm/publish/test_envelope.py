@@ -11,7 +11,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.publish.envelope import Publication, read_publication
 from pkgrepo.formats.npm.publish.manifest import check_announced
 from pkgrepo.formats.npm.publish.scanner import PublishScanner
-from tests.support.npmpkgs import CLIENTS, make_publish, make_tarball
+from tests.support.npm_packages import CLIENTS, make_publish, make_tarball
 
 
 def read(body: bytes, url_name: str | None = None) -> tuple[Publication, bytes]:

@@ -8,7 +8,7 @@ from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.npm.publish.manifest import README_LENGTH, check_announced, clean_manifest, make_dist
 from pkgrepo.formats.npm.publish.tarball import TarballContents
 from pkgrepo.formats.npm.semver import parse_version
-from tests.support.npmpkgs import make_dist as announced
+from tests.support.npm_packages import make_dist as announced
 
 DATA = b"tarball"
 DIGESTS = {each: hashlib.new(each, DATA).hexdigest() for each in ("sha1", "sha256", "sha512")}

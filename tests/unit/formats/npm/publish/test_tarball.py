@@ -13,7 +13,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.publish import tarball as module
 from pkgrepo.formats.npm.publish.tarball import TarballContents, differing_fields, inspect_tarball
 from pkgrepo.formats.npm.semver import parse_version
-from tests.support.npmpkgs import make_manifest, make_tarball
+from tests.support.npm_packages import make_manifest, make_tarball
 from tests.support.tarballs import make_tar_gz
 
 MANIFEST = json.dumps(make_manifest("x", "1.0.0")).encode()

@@ -9,7 +9,7 @@ import pytest
 from pkgrepo.formats.python.index.project_json import Release, ReleaseFile, newest, project_json
 from pkgrepo.formats.python.names import parse_version
 from pkgrepo.formats.python.upload.metadata import meta_json, parse_metadata
-from tests.support.pyprojects import make_metadata
+from tests.support.python_packages import make_metadata
 
 BASE = "https://demo.example/repositories/main/py"
 

@@ -10,7 +10,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.names import FileName, parse_filename
 from pkgrepo.formats.python.upload.inspection import inspect
 from pkgrepo.formats.python.upload.metadata import meta_json, parse_metadata
-from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.python_packages import make_sdist, make_wheel
 
 SAMPLES = [make_wheel("demo", "1.0"), make_sdist("demo", "1.0"), make_sdist("demo", "1.0", ending=".zip")]
 

@@ -10,7 +10,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.python import limits
 from pkgrepo.formats.python.names import parse_filename
 from pkgrepo.formats.python.upload.inspection import Inspection, inspect
-from tests.support.pyprojects import make_metadata, make_record, make_wheel, make_zip
+from tests.support.python_packages import make_metadata, make_record, make_wheel, make_zip
 
 INFO = "demo-1.0.dist-info"
 NAME = "demo-1.0-py3-none-any.whl"

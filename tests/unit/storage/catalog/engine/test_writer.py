@@ -13,7 +13,7 @@ from pkgrepo.storage.catalog.engine.write_lock import WriteLock
 from pkgrepo.storage.catalog.engine.writer import CHECKPOINT_BUSY
 from pkgrepo.storage.catalog.server import settings
 from tests.support.catalogs import SqliteCase
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def fill_up(tx):
 
 @pytest_twisted.ensureDeferred
 async def test_commands_that_wait_share_a_commit(case, catalog, commits, monkeypatch):
-    monkeypatch.setattr(writer, "BATCH_S", PATIENCE_S)  # however slowly the thread comes to run
+    monkeypatch.setattr(writer, "BATCH_S", TIMEOUT_S)  # however slowly the thread comes to run
     with somebody_elses_turn(case):
         writes = [catalog.write(settings.grow, "serial") for _ in range(100)]
     assert await gatherResults(writes) == list(range(1, 101))

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import requests
 
-from tests.support.clients import client, client_environment, program, run_client
-from tests.support.index import PASSWORD, USER
-from tests.support.patience import PATIENCE_S
+from tests.support.client_programs import client, client_environment, program, run_client
+from tests.support.python_index import PASSWORD, USER
+from tests.support.timeouts import TIMEOUT_S
 
 NPMS = ("npm-9", "npm-10", "npm-11")
 PNPMS = ("pnpm", "pnpm-12")
@@ -52,7 +52,7 @@ class Registry:
         """A request as the admin, unless ``headers`` say otherwise; refusals fail the test."""
         if "headers" not in options:
             options["auth"] = (USER, PASSWORD)
-        answer = requests.request(method, self.url + path, timeout=PATIENCE_S, **options)
+        answer = requests.request(method, self.url + path, timeout=TIMEOUT_S, **options)
         assert answer.ok, answer.text
         return answer
 

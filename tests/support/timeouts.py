@@ -4,4 +4,4 @@ from __future__ import annotations
 
 # Seconds. A machine that does much else may be many times slower than this one; the time limit of a test
 # (pyproject.toml) is a little longer, so that what hangs is named by whoever waits for it.
-PATIENCE_S = 300
+TIMEOUT_S = 300

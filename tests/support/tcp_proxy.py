@@ -20,7 +20,7 @@ class Head:
     fields: Mapping[str, str]
 
 
-class Relay:
+class TcpProxy:
     """
     Passes connections on to the server at ``target`` and notes the heads of requests, which must have no bodies.
 
@@ -44,7 +44,7 @@ class Relay:
             return [head for head in self.heads if text in head.line]
 
     @contextmanager
-    def running(self) -> Iterator[Relay]:
+    def running(self) -> Iterator[TcpProxy]:
         threading.Thread(target=self._accept, daemon=True).start()
         try:
             yield self
@@ -77,7 +77,7 @@ class Relay:
 
 
 class _Connection:
-    def __init__(self, relay: Relay, client: socket.socket, server: socket.socket) -> None:
+    def __init__(self, relay: TcpProxy, client: socket.socket, server: socket.socket) -> None:
         self._relay = relay
         self._client = client
         self._server = server

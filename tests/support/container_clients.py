@@ -7,10 +7,10 @@ from base64 import b64encode
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.support.clients import client, client_environment, run_client
+from tests.support.client_programs import client, client_environment, run_client
+from tests.support.http_client import HttpClient, Reply
 from tests.support.images import Image, digest_of
-from tests.support.processes import ServerProcess
-from tests.support.wire import Reply, Wire
+from tests.support.server_process import ServerProcess
 
 ADMIN = ("admin", "correct horse battery")
 BOB = ("bob", "staple battery horse")
@@ -21,14 +21,14 @@ def host_of(process: ServerProcess) -> str:
     return urlsplit(process.url).netloc
 
 
-def add_bob(wire: Wire, *repositories: str) -> None:
+def add_bob(wire: HttpClient, *repositories: str) -> None:
     """The user bob, who may read and write in these repositories."""
     ok(wire.post_json("/api/users", {"username": BOB[0], "password": BOB[1]}))
     given = [{"repository": each, "actions": ["read", "write"]} for each in repositories]
     ok(wire.post_json(f"/api/users/{BOB[0]}/permissions", {"repositories": given}, "PUT"))
 
 
-def push_image(wire: Wire, name: str, image: Image, *references: str) -> None:
+def push_image(wire: HttpClient, name: str, image: Image, *references: str) -> None:
     """Push an image with its blobs, under its digest unless references are given."""
     for blob in image.blobs:
         ok(wire.post(f"/v2/{name}/blobs/uploads/?digest={digest_of(blob)}", blob))
@@ -42,7 +42,7 @@ def ok(reply: Reply) -> Reply:
     return reply
 
 
-class Clients:
+class ContainerClients:
     """
     Client programs with a home of their own below ``folder``.
 

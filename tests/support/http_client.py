@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 BOUNDARY = "0d9f3c5e7a"
 
@@ -37,7 +37,7 @@ class Reply:
         return json.loads(self.body)
 
 
-class Wire:
+class HttpClient:
     """
     A client of the server at ``url``; paths are below it.
 
@@ -49,13 +49,13 @@ class Wire:
         self.parts = urlsplit(url)
         self._auth = auth
 
-    def as_user(self, *auth: str) -> Wire:
+    def as_user(self, *auth: str) -> HttpClient:
         """The same base address with other credentials, or none."""
-        return Wire(self.url, (auth[0], auth[1]) if auth else None)
+        return HttpClient(self.url, (auth[0], auth[1]) if auth else None)
 
-    def below(self, path: str) -> Wire:
+    def below(self, path: str) -> HttpClient:
         """A base address below this one."""
-        return Wire(f"{self.url}/{path}", self._auth)
+        return HttpClient(f"{self.url}/{path}", self._auth)
 
     def ask(
         self,
@@ -65,7 +65,7 @@ class Wire:
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """The answer to one request; ``headers`` come after the credentials and may replace them."""
-        connection = http.client.HTTPConnection(self.parts.hostname or "", self.parts.port, timeout=PATIENCE_S)
+        connection = http.client.HTTPConnection(self.parts.hostname or "", self.parts.port, timeout=TIMEOUT_S)
         fields = {**basic(self._auth), **(headers or {})}
         try:
             connection.putrequest(method, self.target(path), skip_host="Host" in fields, skip_accept_encoding=True)
@@ -110,7 +110,7 @@ class Wire:
 
     def connect(self) -> socket.socket:
         """A bare connection, for requests that no library would send."""
-        return socket.create_connection((self.parts.hostname or "", self.parts.port or 80), PATIENCE_S)
+        return socket.create_connection((self.parts.hostname or "", self.parts.port or 80), TIMEOUT_S)
 
     def target(self, path: str) -> str:
         return f"{self.parts.path}{path}" or "/"

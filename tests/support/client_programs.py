@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / ".cache" / "clients"
@@ -91,7 +91,7 @@ def run_client(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
     )
     if status is not None and result.returncode != status:

@@ -27,9 +27,9 @@ from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.config.settings import Bootstrap
 from pkgrepo.management.app import ManagementApp
 from tests.support.auth import FAST
-from tests.support.http import parse_answers
-from tests.support.pyprojects import make_sdist, make_wheel
-from tests.support.server import PASSWORD, no_failures, server_config
+from tests.support.inprocess_server import PASSWORD, no_failures, server_config
+from tests.support.memory_connection import parse_answers
+from tests.support.python_packages import make_sdist, make_wheel
 
 reactor: Any = _reactor
 ADMIN = ("admin", PASSWORD)

@@ -12,11 +12,11 @@ import apsw
 import requests
 
 from pkgrepo.repositories.layout.marker import MARKER
-from tests.support.patience import PATIENCE_S
-from tests.support.processes import ROOT, ServerProcess, clean_environment
+from tests.support.server_process import ROOT, ServerProcess, clean_environment
+from tests.support.timeouts import TIMEOUT_S
 
 
-class Data:
+class DataFolder:
     """The data folder of a server: its catalog and its default storage."""
 
     def __init__(self, folder: Path) -> None:
@@ -65,10 +65,10 @@ class Data:
 def wait_for(true: Callable[[], bool], server: ServerProcess) -> None:
     """Send requests to the server until a condition holds; the test's time limit ends the wait."""
     while not true():
-        assert requests.get(server.url + "/", timeout=PATIENCE_S).status_code == 200
+        assert requests.get(server.url + "/", timeout=TIMEOUT_S).status_code == 200
 
 
-def stop_in_step(server: ServerProcess, data: Data) -> int:
+def stop_in_step(server: ServerProcess, data: DataFolder) -> int:
     """Stop a server when its readable layout is up to date. Returns its exit status."""
     wait_for(data.is_in_step, server)
     return server.stop()
@@ -88,7 +88,9 @@ def tree(*folders: Path) -> dict[str, str | None]:
     }
 
 
-def pkgrepo(data: Data, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def pkgrepo(
+    data: DataFolder, *arguments: str, environ: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run the administrator's command on that data, with output that is no terminal."""
     variables = {"PYTHONPATH": str(ROOT), "PKGREPO_DATA__DIR": str(data.folder), **(environ or {})}
     return subprocess.run(
@@ -97,6 +99,6 @@ def pkgrepo(data: Data, *arguments: str, environ: Mapping[str, str] | None = Non
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
     )

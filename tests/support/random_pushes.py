@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, Image, describe, digest_of, make_index
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 IMAGES = ("app", "base", "deep/er")
 
@@ -23,7 +23,7 @@ def make_pool(seed: int, count: int = 60) -> list[bytes]:
     return [chance.randbytes(chance.randrange(1024, 65536)) for _ in range(count)]
 
 
-class Churner:
+class RandomClient:
     """
     One client. ``promised`` maps image and tag to the acknowledged image that was not deleted since.
 
@@ -32,7 +32,7 @@ class Churner:
 
     def __init__(self, url: str, auth: tuple[str, str], number: int, *, pool: Sequence[bytes], repository: str) -> None:
         parts = urlsplit(url)
-        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE_S)
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
         self._authorization = "Basic " + b64encode(":".join(auth).encode()).decode()
         self._chance = random.Random(number)
         self._number = number

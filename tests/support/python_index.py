@@ -9,9 +9,9 @@ from typing import Any
 
 import requests
 
-from tests.support.clients import client_environment, make_venv, pip_into, run_client
-from tests.support.patience import PATIENCE_S
-from tests.support.pyprojects import make_sdist, make_wheel
+from tests.support.client_programs import client_environment, make_venv, pip_into, run_client
+from tests.support.python_packages import make_sdist, make_wheel
+from tests.support.timeouts import TIMEOUT_S
 
 USER = "admin"
 PASSWORD = "correct horse battery"
@@ -57,7 +57,7 @@ class PythonIndex:
     def put(self, filename: str, data: bytes, project: str, version: str) -> None:
         """Publish a file as a raw body."""
         answer = requests.put(
-            f"{self.url}/{project}/{version}/{filename}", data=data, auth=(USER, PASSWORD), timeout=PATIENCE_S
+            f"{self.url}/{project}/{version}/{filename}", data=data, auth=(USER, PASSWORD), timeout=TIMEOUT_S
         )
         assert answer.status_code in (200, 201), answer.text
 
@@ -69,7 +69,7 @@ class PythonIndex:
     def page(self, project: str) -> Mapping[str, Any]:
         """A project's page as JSON."""
         answer = requests.get(
-            f"{self.simple}{project}/", headers={"Accept": JSON}, auth=(USER, PASSWORD), timeout=PATIENCE_S
+            f"{self.simple}{project}/", headers={"Accept": JSON}, auth=(USER, PASSWORD), timeout=TIMEOUT_S
         )
         assert answer.status_code == 200, answer.text
         document: Mapping[str, Any] = answer.json()
@@ -81,10 +81,10 @@ class PythonIndex:
 
     def post(self, path: str, **options: Any) -> requests.Response:
         """A POST as the admin."""
-        return requests.post(f"{self.url}/{path}", auth=(USER, PASSWORD), timeout=PATIENCE_S, **options)
+        return requests.post(f"{self.url}/{path}", auth=(USER, PASSWORD), timeout=TIMEOUT_S, **options)
 
 
-class Bench:
+class PythonBench:
     """Where clients run: ``folder`` holds their home, their caches and what a test gives them."""
 
     def __init__(self, folder: Path) -> None:

@@ -13,8 +13,8 @@ from twisted.internet.threads import deferToThread
 
 from pkgrepo.http.site import Site, make_site
 from pkgrepo.http.tls import ServerCertificate, tls_factory
-from tests.support.http import Handler, HandlerResource
-from tests.support.patience import PATIENCE_S
+from tests.support.memory_connection import Handler, HandlerResource
+from tests.support.timeouts import TIMEOUT_S
 
 T = TypeVar("T")
 reactor: Any = _reactor
@@ -55,7 +55,7 @@ async def blocking(call: Callable[..., T], *args: Any) -> T:
 
 def talk(address: tuple[str, int], data: bytes) -> bytes:
     """Send ``data``, and read until the server closes."""
-    with socket.create_connection(address, timeout=PATIENCE_S) as client:
+    with socket.create_connection(address, timeout=TIMEOUT_S) as client:
         client.sendall(data)
         return read_to_end(client)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.patience import PATIENCE_S
+from tests.support.timeouts import TIMEOUT_S
 
 ADDRESS = re.compile(r"answers at (\S+?)/? ")
 TWISTD = [str(Path(sys.executable).with_name("twistd"))]  # the command, which --catalog-delay replaces
@@ -62,7 +62,7 @@ class ServerProcess:
 
     def wait_ready(self) -> str:
         """The address, once it was announced; an AssertionError with the output when the process ends before that."""
-        self._announced.wait(PATIENCE_S)
+        self._announced.wait(TIMEOUT_S)
         found = ADDRESS.search(self.output)
         if found is None:
             self.kill()
@@ -76,7 +76,7 @@ class ServerProcess:
     def lines(self, text: str, count: int) -> list[str]:
         """The lines of its output that hold ``text``, once there are ``count`` of them (the log is flushed in time)."""
         with self._grown:
-            self._grown.wait_for(lambda: self.output.count(text) >= count, PATIENCE_S)
+            self._grown.wait_for(lambda: self.output.count(text) >= count, TIMEOUT_S)
         return [line for line in self.output.splitlines() if text in line]
 
     def stop(self) -> int:
@@ -91,14 +91,14 @@ class ServerProcess:
         """Send the signal unless it has ended already; its exit status, negative for a signal."""
         if self._process.poll() is None:
             self._process.send_signal(number)
-        status = self._process.wait(PATIENCE_S)
-        self._reader.join(PATIENCE_S)
+        status = self._process.wait(TIMEOUT_S)
+        self._reader.join(TIMEOUT_S)
         return status
 
     def wait(self) -> int:
         """Its exit status, once it ends by itself."""
-        status = self._process.wait(PATIENCE_S)
-        self._reader.join(PATIENCE_S)
+        status = self._process.wait(TIMEOUT_S)
+        self._reader.join(TIMEOUT_S)
         return status
 
     def _read(self) -> None:

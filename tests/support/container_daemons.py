@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients import client_environment, program
-from tests.support.patience import PATIENCE_S
+from tests.support.client_programs import client_environment, program
+from tests.support.timeouts import TIMEOUT_S
 
 CONTAINERD = """
 version = 2
@@ -84,7 +84,7 @@ def _daemon(command: Sequence[str | Path], folder: Path, probe: Sequence[str | P
     finally:
         process.terminate()
         try:
-            process.wait(PATIENCE_S)
+            process.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -92,7 +92,7 @@ def _daemon(command: Sequence[str | Path], folder: Path, probe: Sequence[str | P
 
 def _wait(ended: Callable[[], bool], there: Callable[[], bool]) -> bool:
     """Whether it is there before it has ended, or time is up."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while time.monotonic() < until and not ended():
         if there():
             return True

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 reactor: Any = _reactor
 
 
-class Gate:
+class WriteBarrier:
     """
     A catalog whose next write waits until the test opens the gate; ``arrived`` fires when that write is there.
 

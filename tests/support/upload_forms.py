@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 
-from tests.support.wire import Field
+from tests.support.http_client import Field
 
 Form = list[Field]
 
