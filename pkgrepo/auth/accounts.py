@@ -14,8 +14,7 @@ from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import Actor, Identity, Token, TokenKind, TokenLimits, User
-from pkgrepo.storage.catalog.people import identity as users
-from pkgrepo.storage.catalog.people import tokens
+from pkgrepo.storage.catalog.people import tokens, users
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 
 TOKEN_DAYS = 90  # default lifetime of a token

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo.interfaces import ICatalog, Reader
-from pkgrepo.storage.catalog.people.identity import identity_serial
+from pkgrepo.storage.catalog.people.users import identity_serial
 from pkgrepo.storage.catalog.snapshot import Snapshot
 
 

@@ -11,7 +11,7 @@ import click
 from pkgrepo.auth.login.usernames import check_username
 from pkgrepo.core import Core
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.storage.catalog.people import identity, login_unlocks
+from pkgrepo.storage.catalog.people import login_unlocks, users
 
 from .exits import EXIT_CODES, fail
 from .offline import check_catalog, run_offline
@@ -41,7 +41,7 @@ def create_admin(sources: Sources, username: str, password_file: IO[str] | None,
         core.passwords.check(password, username=username)
         hashed = await core.passwords.hash(password)
         await core.catalog.write(
-            identity.add_user, username=username, password_hash=hashed, admin=True, now_ms=core.clock.now_ms()
+            users.add_user, username=username, password_hash=hashed, admin=True, now_ms=core.clock.now_ms()
         )
         click.echo(f"administrator {username} was added" + _shown(password, generate=generate))
 
@@ -61,11 +61,11 @@ def reset_password(sources: Sources, username: str, password_file: IO[str] | Non
 
     async def reset(core: Core) -> None:
         core.passwords.check(password, username=username)
-        user = await core.catalog.look(identity.find_user_by_name, username)
+        user = await core.catalog.look(users.find_user_by_name, username)
         if user is None:
             raise NotFound("user", username)
         hashed = await core.passwords.hash(password)
-        await core.catalog.write(identity.set_password, user.id, hashed, now_ms=core.clock.now_ms())
+        await core.catalog.write(users.set_password, user.id, hashed, now_ms=core.clock.now_ms())
         click.echo(f"{username} has a new password" + _shown(password, generate=generate))
 
     run_offline(config, reset)
@@ -88,7 +88,7 @@ def unlock(sources: Sources, username: str, address: str) -> None:
             fail(str(error), 2)
 
     async def lift(core: Core) -> None:
-        if username and await core.catalog.look(identity.find_user_by_name, username) is None:
+        if username and await core.catalog.look(users.find_user_by_name, username) is None:
             raise NotFound("user", username)
         await core.catalog.write(
             login_unlocks.add_unlock, username=username, address=address, now_ms=core.clock.now_ms()

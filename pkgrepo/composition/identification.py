@@ -21,7 +21,7 @@ from pkgrepo.core import Core
 from pkgrepo.gateway.access import Access
 from pkgrepo.management.api.audit_file import AuditFile
 from pkgrepo.management.api.audit_log import AuditLog
-from pkgrepo.storage.catalog.people.login_unlocks import newest_unlock
+from pkgrepo.storage.catalog.people.login_unlocks import newest_unlock_id
 from pkgrepo.storage.catalog.server import settings
 
 
@@ -42,7 +42,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
     """Put it together over a core that was started; creates the secret of bearer tokens at the first start."""
     catalog = core.catalog
     bearer = BearerTokens(catalog, SigningKeys.single(await catalog.write(settings.ensure_secret, "bearer_secret")))
-    unlocks = NewUnlocks(catalog, await catalog.look(newest_unlock))
+    unlocks = NewUnlocks(catalog, await catalog.look(newest_unlock_id))
     throttle = Throttle(limit=config.limits.login_failures, unlocks=unlocks)
     checkers = [
         PasswordChecker(catalog, core.passwords, throttle),

@@ -20,7 +20,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.names import get_format
 from pkgrepo.storage.catalog.engine.connections import open_reader
 from pkgrepo.storage.catalog.engine.transactions import SqliteReader
-from pkgrepo.storage.catalog.people.identity import find_user_by_name, has_users
+from pkgrepo.storage.catalog.people.users import find_user_by_name, has_users
 from pkgrepo.storage.catalog.server.storages import find_storage
 
 from .provisioning import declared_storages

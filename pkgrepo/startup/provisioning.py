@@ -24,7 +24,7 @@ from pkgrepo.management.api.names import get_format
 from pkgrepo.model import Action, RepositoryScope, TokenKind, TokenLimits, Visibility
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.blobs.paths import find_storage_id
-from pkgrepo.storage.catalog.people import identity, tokens
+from pkgrepo.storage.catalog.people import tokens, users
 from pkgrepo.storage.catalog.server import repositories, storages
 
 log = Logger()
@@ -97,7 +97,7 @@ def _add_storage(tx: Transaction, name: str, settings: Mapping[str, Any], uid: s
 
 
 async def _ensure_admin(core: Core, config: Config) -> str | None:
-    if await core.catalog.look(identity.has_users):
+    if await core.catalog.look(users.has_users):
         return None
     admin = config.bootstrap.admin
     if config.compat.open_install and admin.password is None and admin.password_hash is None:
@@ -148,7 +148,7 @@ def _ensure_repository(
 
 def _ensure_token(tx: Transaction, wanted: BootstrapToken, now_ms: int) -> None:
     where = f"bootstrap.tokens: {wanted.name}"
-    user = identity.find_user_by_name(tx, wanted.user)
+    user = users.find_user_by_name(tx, wanted.user)
     if user is None:
         raise NotFound("user", f"{wanted.user} ({where})")
     if wanted.hash is None:

@@ -20,8 +20,8 @@ from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
 from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.model import Repository, RepositoryType, Token, TokenKind, TokenLimits, User, Visibility
-from pkgrepo.storage.catalog.people.identity import add_user
 from pkgrepo.storage.catalog.people.tokens import add_token
+from pkgrepo.storage.catalog.people.users import add_user
 from tests.support.catalog import MemoryCatalog, add_repository
 
 FAST = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)

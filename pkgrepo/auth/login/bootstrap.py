@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import User
-from pkgrepo.storage.catalog.people.identity import add_user, has_users
+from pkgrepo.storage.catalog.people.users import add_user, has_users
 
 
 def ensure_admin(tx: Transaction, username: str, password_hash: str, *, now_ms: int) -> User | None:

@@ -27,7 +27,8 @@ from pkgrepo.auth.tokens.text import hash_token
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Identity, Token, User
-from pkgrepo.storage.catalog.people.identity import (
+from pkgrepo.storage.catalog.people.tokens import find_token, find_token_by_hash
+from pkgrepo.storage.catalog.people.users import (
     find_user,
     find_user_by_name,
     find_user_by_uid,
@@ -35,7 +36,6 @@ from pkgrepo.storage.catalog.people.identity import (
     password_hash,
     record_login,
 )
-from pkgrepo.storage.catalog.people.tokens import find_token, find_token_by_hash
 
 from .credentials import IPasswordCredentials, ISignedCredentials, ITokenCredentials
 from .passwords import Passwords, Verdict

@@ -13,7 +13,7 @@ from zope.interface import Interface, implementer
 
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import ANONYMOUS, Identity
-from pkgrepo.storage.catalog.people.identity import find_user_by_name
+from pkgrepo.storage.catalog.people.users import find_user_by_name
 
 from .checkers import identity_of
 

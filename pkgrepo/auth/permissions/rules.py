@@ -32,8 +32,8 @@ from pkgrepo.auth.tokens.limits import NAMED_LATER, allows, reaches
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Project, ProjectRole, Repository, SubjectKind, User, Visibility
 from pkgrepo.storage.catalog.people.grants import permissions_of_user
-from pkgrepo.storage.catalog.people.identity import find_user
 from pkgrepo.storage.catalog.people.projects import roles_of_user
+from pkgrepo.storage.catalog.people.users import find_user
 
 NO_REPOSITORY = -1  # the id of a repository that stands for one that does not exist
 READING = frozenset({Action.READ})

@@ -42,8 +42,8 @@ from attrs import Factory, evolve, field, frozen
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.interfaces import IAuthorizer, ICatalog, Reader
 from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits
-from pkgrepo.storage.catalog.people.identity import get_user
 from pkgrepo.storage.catalog.people.tokens import find_token
+from pkgrepo.storage.catalog.people.users import get_user
 
 from .limits import NOWHERE, SERVER_SCOPES, allows, literal
 

@@ -9,7 +9,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
-from pkgrepo.storage.catalog.people.identity import identity_serial
+from pkgrepo.storage.catalog.people.users import identity_serial
 from pkgrepo.storage.catalog.server.audit import OK, Entry
 from pkgrepo.storage.catalog.server.repositories import config_serial
 

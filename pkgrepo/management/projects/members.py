@@ -10,7 +10,7 @@ from pkgrepo.management.api.names import get_repository
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import ProjectRole, SubjectKind
-from pkgrepo.storage.catalog.people import grants, identity, projects
+from pkgrepo.storage.catalog.people import grants, projects, users
 
 from .access import ProjectAccess
 from .schema import BindingGiven, BindingRecord, MemberGiven, MemberRecord, ProjectRecord
@@ -135,8 +135,8 @@ class ProjectMembers(Handlers):
         if (user is None) == (group is None):
             raise Invalid("name either a user or a group", "/user")
         if user is not None:
-            found = await self._catalog.look(identity.find_user_by_uid, user) or await self._catalog.look(
-                identity.find_user_by_name, user
+            found = await self._catalog.look(users.find_user_by_uid, user) or await self._catalog.look(
+                users.find_user_by_name, user
             )
             if found is None:
                 raise Invalid(f"there is no user {user!r}", "/user")

@@ -10,7 +10,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Storage
-from pkgrepo.storage.catalog.people.identity import has_users
+from pkgrepo.storage.catalog.people.users import has_users
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.free_space import free_and_total, low_water
 

@@ -14,7 +14,7 @@ from pkgrepo.management.api.pages import MAX_LIMIT
 from pkgrepo.management.api.parsing import BODY_LIMIT
 from pkgrepo.management.api.route import Table
 from pkgrepo.model import Action, User
-from pkgrepo.storage.catalog.people.identity import has_users, update_user
+from pkgrepo.storage.catalog.people.users import has_users, update_user
 
 from .schema import FormatInfo, Info, Install, Limits, ScopeInfo, Scopes
 

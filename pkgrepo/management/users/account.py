@@ -9,7 +9,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table
 from pkgrepo.model import User
-from pkgrepo.storage.catalog.people import grants, identity
+from pkgrepo.storage.catalog.people import grants, users
 
 from .schema import OwnChange, PasswordChange, Permissions, UserRecord, Whoami
 
@@ -47,7 +47,7 @@ class Account(Handlers):
         call.check_unchanged(UserRecord.of(user))
         changes = body.given("name", "email")
         entry = call.entry(user.username, {"changed": sorted(changes)})
-        return UserRecord.of(await call.write(entry, identity.update_user, user.id, now_ms=call.now_ms, **changes))
+        return UserRecord.of(await call.write(entry, users.update_user, user.id, now_ms=call.now_ms, **changes))
 
     @table.route(
         "GET", "/user/me/permissions", access=ACCOUNT_HOLDERS, summary="Show what one was given", answer=Permissions
@@ -79,10 +79,10 @@ class Account(Handlers):
         await self._services.authenticator.login(user.username, body.old_password, address)
         self._services.passwords.check(body.new_password, username=user.username)
         hashed = await self._services.passwords.hash(body.new_password)
-        await call.write(call.entry(user.username), identity.set_password, user.id, hashed, now_ms=call.now_ms)
+        await call.write(call.entry(user.username), users.set_password, user.id, hashed, now_ms=call.now_ms)
 
     async def _user(self, call: Call) -> User:
         if call.identity.user_id is None:
             raise AuthenticationRequired
-        user: User = await self._catalog.look(identity.get_user, call.identity.user_id)
+        user: User = await self._catalog.look(users.get_user, call.identity.user_id)
         return user

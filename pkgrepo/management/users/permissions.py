@@ -14,7 +14,7 @@ from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import action_names, get_repository, parse_actions
 from pkgrepo.management.api.route import Table
 from pkgrepo.model import Action, Repository, SubjectKind, User
-from pkgrepo.storage.catalog.people import grants, identity
+from pkgrepo.storage.catalog.people import grants, users
 
 from .privileges import FLAGS, audit_detail, check_flags, check_may_grant, find_manageable, find_user
 from .schema import GrantSet, Permissions, PermissionsSet
@@ -99,4 +99,4 @@ def _set_permissions(
                 grants.set_permission(tx, grant.repository_id, SubjectKind.USER, user.id, None)
         for repository_id, actions in wanted.items():
             grants.set_permission(tx, repository_id, SubjectKind.USER, user.id, actions)
-    return identity.update_user(tx, user.id, now_ms=now_ms, **changes)
+    return users.update_user(tx, user.id, now_ms=now_ms, **changes)

@@ -12,15 +12,15 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import action_names
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, User
-from pkgrepo.storage.catalog.people import identity
+from pkgrepo.storage.catalog.people import users
 
 FLAGS = ("admin", "user_manager", "system_manager")
 
 
 async def find_user(catalog: ICatalog, id: str) -> User:
     """The user with this id or name. :raises NotFound: there is none"""
-    user: User | None = await catalog.look(identity.find_user_by_uid, id)
-    user = user or await catalog.look(identity.find_user_by_name, id)
+    user: User | None = await catalog.look(users.find_user_by_uid, id)
+    user = user or await catalog.look(users.find_user_by_name, id)
     if user is None:
         raise NotFound("user", id)
     return user

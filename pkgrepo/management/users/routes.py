@@ -15,7 +15,7 @@ from pkgrepo.management.api.names import parse_actions
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table
 from pkgrepo.model import User, UserKind
-from pkgrepo.storage.catalog.people import identity, login_unlocks
+from pkgrepo.storage.catalog.people import login_unlocks, users
 
 from .privileges import (
     FLAGS,
@@ -54,9 +54,9 @@ class Users(Handlers):
         """By user name."""
         page_request = call.page_request
         found = await self._catalog.scan(
-            identity.list_users, after=page_request.after(""), limit=page_request.limit + 1, search=call.query("q")
+            users.list_users, after=page_request.after(""), limit=page_request.limit + 1, search=call.query("q")
         )
-        total = await self._catalog.scan(identity.count_users, call.query("q")) if page_request.count else None
+        total = await self._catalog.scan(users.count_users, call.query("q")) if page_request.count else None
         return page_request.page(found, lambda user: user.key, UserRecord.of, total)
 
     @table.route(
@@ -83,7 +83,7 @@ class Users(Handlers):
         hashed = await self._hash(body.password, username)
         user = await call.write(
             call.entry(username, {flag: True for flag, on in flags.items() if on}),
-            identity.add_user,
+            users.add_user,
             username=username,
             password_hash=hashed,
             name=body.name,
@@ -146,7 +146,7 @@ class Users(Handlers):
         call.check_unchanged(UserRecord.of(user))
         if user.id == call.identity.user_id:
             raise Conflict("nobody removes their own account")
-        await call.write(call.entry(user.username), identity.remove_user, user.id)
+        await call.write(call.entry(user.username), users.remove_user, user.id)
 
     @table.route(
         "PUT",
@@ -165,7 +165,7 @@ class Users(Handlers):
         if user.kind is UserKind.SERVICE and body.password is not None:
             raise Conflict(f"{user.username} is a service: it has tokens and no password")
         hashed = await self._hash(body.password, user.username)
-        await call.write(call.entry(user.username), identity.set_password, user.id, hashed, now_ms=call.now_ms)
+        await call.write(call.entry(user.username), users.set_password, user.id, hashed, now_ms=call.now_ms)
 
     @table.route(
         "PUT",
@@ -211,7 +211,7 @@ class Users(Handlers):
         """In whatever case."""
         username = call.query("username")
         return NameTaken(
-            username=username, taken=await self._catalog.look(identity.find_user_by_name, username) is not None
+            username=username, taken=await self._catalog.look(users.find_user_by_name, username) is not None
         )
 
     # Below
@@ -229,4 +229,4 @@ class Users(Handlers):
         if not changes:
             return user
         entry = call.entry(user.username, audit_detail(changes))
-        return await call.write(entry, identity.update_user, user.id, now_ms=call.now_ms, **changes)
+        return await call.write(entry, users.update_user, user.id, now_ms=call.now_ms, **changes)

@@ -13,8 +13,8 @@ from pkgrepo.auth.tokens.bearer import Access
 from pkgrepo.auth.tokens.text import hash_token
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import TokenLimits
-from pkgrepo.storage.catalog.people.identity import find_user, password_hash
 from pkgrepo.storage.catalog.people.tokens import find_token_by_hash
+from pkgrepo.storage.catalog.people.users import find_user, password_hash
 from tests.support.auth import FAST, PASSWORD, AuthServices, basic
 
 HOME = "192.0.2.1"

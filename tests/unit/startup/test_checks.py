@@ -10,7 +10,7 @@ from pkgrepo.config import read_config
 from pkgrepo.core import Core
 from pkgrepo.startup.checks import start_problems
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
-from pkgrepo.storage.catalog.people import identity
+from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.server import storages
 
 HASH = "0" * 64
@@ -79,7 +79,7 @@ async def test_what_the_catalog_has_counts(tmp_path):
     catalog = SqliteCatalog(tmp_path / "data" / "pkgrepo.db", reactor=reactor)
     await catalog.start()
     await catalog.write(storages.add_storage, name="made", kind="Local", settings={"path": "made"}, now_ms=1)
-    await catalog.write(identity.add_user, username="mary", password_hash="", now_ms=1)
+    await catalog.write(users.add_user, username="mary", password_hash="", now_ms=1)
     tokens = {"bootstrap__tokens": [{"name": name, "user": name, "hash": HASH} for name in ("mary", "admin")]}
     assert problems(tmp_path, **repository(storage="made"), **tokens) == [
         "bootstrap.tokens: admin: there is no user 'admin'"

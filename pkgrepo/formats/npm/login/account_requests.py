@@ -21,7 +21,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryScope, TokenLimits, User
-from pkgrepo.storage.catalog.people.identity import UserChanges
+from pkgrepo.storage.catalog.people.users import UserChanges
 
 LONGEST_TEXT = 254  # characters of a name or an email
 

@@ -24,7 +24,7 @@ from pkgrepo.model import Actor, BlobInfo, Identity, NewFile
 from pkgrepo.repositories.publish.publisher import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import packages, tombstones, versions
-from pkgrepo.storage.catalog.people import identity as users
+from pkgrepo.storage.catalog.people import users
 
 from .envelope import Publication
 from .manifest import StoredManifest, check_announced, clean_manifest, make_dist, with_packed_fields

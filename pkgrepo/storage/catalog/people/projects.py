@@ -1,4 +1,8 @@
-"""Projects: named owners of packages, who belongs to them, and which names in which repositories are theirs."""
+"""
+Projects, their members, and their bindings.
+
+A binding gives the packages of a repository whose names match a pattern to a project.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +19,20 @@ from pkgrepo.storage.catalog.clauses import given, narrowed
 from pkgrepo.storage.catalog.columns import at
 from pkgrepo.storage.catalog.rows import every, find
 
-from .identity import SUBJECT, SUBJECTS, bump_identity_serial, name_key
+from .users import SUBJECT_COLUMNS, SUBJECT_JOINS, bump_identity_serial, name_key
 
 _PROJECT = "SELECT id, uid, key, name, description, visibility, quota, created_at, updated_at FROM project"
 
 _BINDING = "SELECT repository_id, pattern, project_id FROM project_binding"
-_OF = ("project_id = ?", "repository_id = ?")
+_BINDING_FILTERS = ("project_id = ?", "repository_id = ?")
 
 _MEMBER = f"""
-    SELECT s.project_id, s.subject_kind, s.subject_id, s.role, {SUBJECT} FROM project_member s {SUBJECTS}
+    SELECT s.project_id, s.subject_kind, s.subject_id, s.role, {SUBJECT_COLUMNS} FROM project_member s {SUBJECT_JOINS}
 """
 
 
 class ProjectChanges(TypedDict, total=False):
-    """What ``update_project`` can change; the key stays, for it may be part of image names."""
+    """What ``update_project`` can change; the key cannot change, since it may be part of image names."""
 
     name: str
     description: str
@@ -37,7 +41,7 @@ class ProjectChanges(TypedDict, total=False):
 
 
 def find_project(r: Reader, uid_or_key: str) -> Project | None:
-    """The project with this public id, or this key in any case, or None."""
+    """The project with this public id or this key (case does not matter), or None."""
     by_uid = find(r, _project, f"{_PROJECT} WHERE uid = ?", (uid_or_key,))
     return by_uid or find(r, _project, f"{_PROJECT} WHERE key = ?", (name_key(uid_or_key),))
 
@@ -55,7 +59,7 @@ def get_project(r: Reader, project_id: int) -> Project:
 
 
 def list_projects(r: Reader, *, after: str = "", limit: int = 50) -> list[Project]:
-    """Projects ordered by key, from after the key ``after``."""
+    """A page of projects in the order of their keys, beginning after the key ``after``."""
     return every(r, _project, f"{_PROJECT} WHERE key > ? ORDER BY key LIMIT ?", (after, limit))
 
 
@@ -71,9 +75,9 @@ def add_project(
     owner_id: int | None = None,
 ) -> Project:
     """
-    Add a project, with a user as its owner when one is given.
+    Add a project. The user ``owner_id``, if given, becomes a member with the role owner.
 
-    :raises AlreadyExists: the key is taken, in whatever case
+    :raises AlreadyExists: a project has this key (case does not matter)
     """
     if tx.one("SELECT 1 FROM project WHERE key = ?", (name_key(key),)) is not None:
         raise AlreadyExists("project", key)
@@ -92,7 +96,7 @@ def add_project(
 
 def update_project(tx: Transaction, project_id: int, *, now_ms: int, **changes: Unpack[ProjectChanges]) -> Project:
     """
-    Change the named fields.
+    Change the given fields.
 
     :raises NotFound: no such project
     """
@@ -107,7 +111,7 @@ def update_project(tx: Transaction, project_id: int, *, now_ms: int, **changes: 
 
 def remove_project(tx: Transaction, project_id: int) -> None:
     """
-    Remove a project with its memberships and bindings; packages stay, owned by nobody.
+    Remove a project with its memberships and bindings. Its packages stay, without a project.
 
     :raises NotFound: no such project
     """
@@ -119,7 +123,7 @@ def remove_project(tx: Transaction, project_id: int) -> None:
 def set_project_member(
     tx: Transaction, project_id: int, kind: SubjectKind, subject_id: int, role: ProjectRole | None
 ) -> None:
-    """Give a user or group this role in a project; ``None`` ends the membership."""
+    """Set the role of a user or group in a project; ``None`` removes the membership."""
     if role is None:
         tx.execute(
             "DELETE FROM project_member WHERE project_id = ? AND subject_kind = ? AND subject_id = ?",
@@ -137,7 +141,7 @@ def set_project_member(
 
 
 def list_project_members(r: Reader, project_id: int) -> list[ProjectMember]:
-    """A project's members, users before groups."""
+    """The members of a project, users before groups."""
     rows = r.all(f"{_MEMBER} WHERE s.project_id = ? ORDER BY s.subject_kind DESC, s.subject_id", (project_id,))
     return [
         ProjectMember(
@@ -153,7 +157,7 @@ def list_project_members(r: Reader, project_id: int) -> list[ProjectMember]:
 
 
 def roles_of_user(r: Reader, user_id: int) -> dict[int, ProjectRole]:
-    """The highest role of a user in each project, by the project's catalog key; groups count."""
+    """The highest role of a user in each project, as a member or through a group, by the project's catalog key."""
     rows = r.all(
         "SELECT project_id, role FROM project_member WHERE subject_kind = 'user' AND subject_id = ?", (user_id,)
     )
@@ -174,9 +178,9 @@ def roles_of_user(r: Reader, user_id: int) -> dict[int, ProjectRole]:
 
 def bind_names(tx: Transaction, repository_id: int, pattern: str, project_id: int) -> ProjectBinding:
     """
-    Give the names under a pattern to a project; binding them twice to the same one is fine.
+    Bind a pattern to a project; does nothing if it is bound to this project already.
 
-    :raises AlreadyExists: they belong to another project
+    :raises AlreadyExists: the pattern is bound to another project
     """
     owner = tx.one(
         "SELECT project_id FROM project_binding WHERE repository_id = ? AND pattern = ?", (repository_id, pattern)
@@ -193,7 +197,7 @@ def bind_names(tx: Transaction, repository_id: int, pattern: str, project_id: in
 
 
 def unbind_names(tx: Transaction, repository_id: int, pattern: str) -> None:
-    """Let go of the names under a pattern; absent is fine."""
+    """Remove the binding of a pattern, if there is one."""
     tx.execute("DELETE FROM project_binding WHERE repository_id = ? AND pattern = ?", (repository_id, pattern))
     bump_identity_serial(tx)
 
@@ -201,9 +205,11 @@ def unbind_names(tx: Transaction, repository_id: int, pattern: str) -> None:
 def list_bindings(
     r: Reader, *, project_id: int | None = None, repository_id: int | None = None
 ) -> list[ProjectBinding]:
-    """The bindings of a project, of a repository, or of both together, by repository and pattern."""
+    """The bindings, optionally of one project or one repository, ordered by repository and pattern."""
     values = (project_id, repository_id)
-    rows = r.all(f"{_BINDING} WHERE {narrowed(_OF, values)} ORDER BY repository_id, pattern", given(values))
+    rows = r.all(
+        f"{_BINDING} WHERE {narrowed(_BINDING_FILTERS, values)} ORDER BY repository_id, pattern", given(values)
+    )
     return [ProjectBinding(repository_id=row[0], pattern=row[1], project_id=row[2]) for row in rows]
 
 
@@ -213,8 +219,9 @@ def owning_project(
     """
     The project that owns a package, or None.
 
-    ``candidates`` are the patterns that cover the package, the most specific first, as its format counts; the first
-    that is bound decides. ``project_key`` is the key that the package's own name states, where the format has it so.
+    ``candidates`` are the patterns that match the package, the most specific first; the first that is bound decides.
+    If none is bound, the project with the key ``project_key`` owns the package, in formats whose package names begin
+    with the key of a project.
     """
     for pattern in candidates:
         row = r.one(
@@ -231,9 +238,9 @@ def claim_names(
     tx: Transaction, repository_id: int, *, pattern: str, project_key: str, owner_id: int, now_ms: int
 ) -> Project:
     """
-    The project that owns a pattern from now on: the bound one, or a new one whose owner is this user.
+    The project that a pattern is bound to; a new project, owned by this user, if the pattern is not bound yet.
 
-    :raises AlreadyExists: nobody owns the pattern, but a project of that key exists already
+    :raises AlreadyExists: the pattern is not bound, but a project with this key exists
     """
     owner = owning_project(tx, repository_id, (pattern,))
     if owner is not None:

@@ -1,4 +1,4 @@
-"""Access tokens: what each may do at most, and when it was used. Their texts are known to their holders only."""
+"""Access tokens with their limits and their last use. Only the hash of a token's text is stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pkgrepo.model import Action, RepositoryScope, Token, TokenKind, TokenLimits
 from pkgrepo.storage.catalog.columns import at, at_or_none, dump, dump_words, load, to_ms
 from pkgrepo.storage.catalog.rows import every, find, number
 
-from .identity import bump_generation, bump_identity_serial
+from .users import bump_generation, bump_identity_serial
 
 _SELECT = """
     SELECT id, uid, user_id, shown, kind, name, description, scopes, repositories, packages, cidrs, expires_at,
@@ -46,9 +46,10 @@ def add_token(
     asked: Mapping[str, Any] | None = None,
 ) -> Token:
     """
-    Add a token of a user; ``hash`` is the sha256 of its whole text, ``created_from`` the client's address.
+    Add a token for a user.
 
-    ``asked`` is JSON, to be shown.
+    ``hash`` is the sha256 of the token's whole text, ``shown`` the part of the text that lists show, ``created_from``
+    the client's address. ``asked`` is what the client asked for, as JSON; it is stored for display only.
     """
     limits = limits or TokenLimits()
     token_id = tx.insert(
@@ -76,17 +77,17 @@ def add_token(
 
 
 def find_token(r: Reader, token_id: int) -> Token | None:
-    """The token with this catalog key, valid or not, or None."""
+    """The token with this catalog key, or None. It may be revoked or expired."""
     return find(r, _token, f"{_SELECT} WHERE id = ?", (token_id,))
 
 
 def find_token_by_uid(r: Reader, uid: str) -> Token | None:
-    """The token with this public id, valid or not, or None."""
+    """The token with this public id, or None. It may be revoked or expired."""
     return find(r, _token, f"{_SELECT} WHERE uid = ?", (uid,))
 
 
 def find_token_by_hash(r: Reader, hash: bytes) -> Token | None:
-    """The token whose text has this sha256, valid or not, or None."""
+    """The token whose text has this sha256, or None. It may be revoked or expired."""
     return find(r, _token, f"{_SELECT} WHERE hash = ?", (hash,))
 
 
@@ -103,18 +104,18 @@ def get_token(r: Reader, token_id: int) -> Token:
 
 
 def list_tokens(r: Reader, user_id: int, *, after: int = 0, limit: int = 50) -> list[Token]:
-    """A user's tokens ordered by id, from after the id ``after``, revoked ones too."""
+    """A page of a user's tokens in the order of their ids, beginning after ``after``; includes revoked tokens."""
     return every(r, _token, f"{_SELECT} WHERE id > ? AND user_id = ? ORDER BY id LIMIT ?", (after, user_id, limit))
 
 
 def count_tokens(r: Reader, user_id: int) -> int:
-    """How many tokens a user has, revoked ones too."""
+    """The number of a user's tokens, including revoked tokens."""
     return number(r, "SELECT COUNT(*) FROM token WHERE user_id = ?", (user_id,))
 
 
 def update_token(tx: Transaction, token_id: int, **changes: Unpack[TokenChanges]) -> Token:
     """
-    Change the named fields; new limits also end the short-lived tokens issued to the owner before.
+    Change the given fields. A change of the limits also invalidates the short-lived tokens issued to the owner before.
 
     :raises NotFound: no such token
     """
@@ -136,7 +137,9 @@ def update_token(tx: Transaction, token_id: int, **changes: Unpack[TokenChanges]
 
 def revoke_token(tx: Transaction, token_id: int, *, now_ms: int) -> Token:
     """
-    End a token and what was issued for it; the row stays, for the lists. Revoking twice keeps the first time.
+    Revoke a token, and invalidate the short-lived tokens issued to its owner before.
+
+    The row stays, and lists still show it. A second revocation keeps the time of the first.
 
     :raises NotFound: no such token
     """
@@ -148,7 +151,11 @@ def revoke_token(tx: Transaction, token_id: int, *, now_ms: int) -> Token:
 
 
 def record_use(tx: Transaction, uses: Iterable[TokenUse]) -> None:
-    """Add up a batch of uses; an unknown address or client keeps the one known. Nothing cached becomes invalid."""
+    """
+    Add a batch of uses to the counters of their tokens, and store the time, address and client of the last use.
+
+    An empty address or client keeps the stored one. The identity serial stays, so caches stay valid.
+    """
     for use in uses:
         tx.execute(
             """

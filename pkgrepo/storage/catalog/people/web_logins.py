@@ -1,8 +1,8 @@
 """
-Logins that a person approved in a browser and that a client has not fetched yet.
+Web logins: a user approves the login of a client in a browser, and the client then fetches it once.
 
-A login is known by the digest of a secret that only the client has. It can be fetched once; what remains of it then
-is that it was, until it would have ended.
+A login is identified by the digest of a secret that only the client has. Its approval is a row of the table
+``setting``, and stays there until it expires, also after it was fetched.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ PREFIX = "login:"
 
 @frozen
 class Approval:
-    """Who approved, and until when it counts, in milliseconds since the epoch; ``fetched`` when it was used up."""
+    """The user who approved a login, and when the approval expires. ``fetched``: the client has used the login."""
 
     user_id: int
-    until_ms: int
+    until_ms: int  # milliseconds since the epoch
     fetched: bool
 
 
 def find_approval(r: Reader, digest: str) -> Approval | None:
-    """The approval of a login, or None; whether it still counts is the caller's to look at."""
+    """The approval of a login, or None. It may have expired: the caller checks that."""
     text = settings.get(r, PREFIX + digest)
     return None if text is None else Approval(**load(text))
 
 
 def approve_login(tx: Transaction, digest: str, *, user_id: int, until_ms: int, now_ms: int) -> bool:
-    """Note who approved a login; False when somebody did already. Ended ones are forgotten."""
+    """Add the approval of a login; False if it is approved already. Removes all expired approvals."""
     for key, text in tx.all("SELECT key, value FROM setting WHERE key >= ? AND key < ?", (PREFIX, PREFIX[:-1] + ";")):
         if load(text)["until_ms"] <= now_ms:
             tx.execute("DELETE FROM setting WHERE key = ?", (key,))
@@ -43,7 +43,7 @@ def approve_login(tx: Transaction, digest: str, *, user_id: int, until_ms: int, 
 
 
 def fetch_login(tx: Transaction, digest: str, *, now_ms: int) -> int | None:
-    """The catalog key of the user who approved, once; None when nobody did, or it was fetched, or it has ended."""
+    """Use a login up: the catalog key of its user, or None if it is not approved, fetched already, or expired."""
     found = find_approval(tx, digest)
     if found is None or found.fetched or found.until_ms <= now_ms:
         return None

@@ -13,8 +13,8 @@ from pkgrepo.errors import AuthenticationFailed, TooManyAttempts
 from pkgrepo.interfaces import IAuthenticator
 from pkgrepo.model import ANONYMOUS, TokenLimits
 from pkgrepo.storage.catalog.people.grants import add_group
-from pkgrepo.storage.catalog.people.identity import find_user, remove_user, set_password, update_user
 from pkgrepo.storage.catalog.people.tokens import get_token, revoke_token, update_token
+from pkgrepo.storage.catalog.people.users import find_user, remove_user, set_password, update_user
 from tests.support.auth import FAST, PASSWORD, START, AuthServices, basic
 
 HOME = "192.0.2.1"
@@ -386,7 +386,7 @@ async def test_a_login_is_noted_at_most_once_an_hour(scene):
 async def test_an_old_hash_is_renewed_at_login(scene):
     import argon2
 
-    from pkgrepo.storage.catalog.people.identity import password_hash
+    from pkgrepo.storage.catalog.people.users import password_hash
 
     user = scene.user("alice")
     old = argon2.PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)

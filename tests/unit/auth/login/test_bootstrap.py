@@ -1,5 +1,5 @@
 from pkgrepo.auth.login.bootstrap import ensure_admin
-from pkgrepo.storage.catalog.people.identity import find_user_by_name, password_hash
+from pkgrepo.storage.catalog.people.users import find_user_by_name, password_hash
 from tests.support.auth import AuthServices
 
 

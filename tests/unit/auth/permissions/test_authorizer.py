@@ -21,8 +21,8 @@ from pkgrepo.model import (
     Visibility,
 )
 from pkgrepo.storage.catalog.people.grants import add_group, add_group_member, set_permission
-from pkgrepo.storage.catalog.people.identity import remove_user, update_user
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, set_project_member
+from pkgrepo.storage.catalog.people.users import remove_user, update_user
 from tests.support.auth import START, AuthServices
 from tests.support.repositories import now
 

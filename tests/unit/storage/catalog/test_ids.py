@@ -4,7 +4,7 @@ import pytest
 
 from pkgrepo.model import SYSTEM, TokenKind, TokenLimits
 from pkgrepo.storage.catalog.packages import files, packages
-from pkgrepo.storage.catalog.people import identity, projects, tokens
+from pkgrepo.storage.catalog.people import projects, tokens, users
 from pkgrepo.storage.catalog.server import purge, repositories, storages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, publish
@@ -37,13 +37,13 @@ def package(tx):
 
 
 def user(tx):
-    added = identity.add_user(tx, username="alice", now_ms=NOW)
-    identity.remove_user(tx, added.id)
+    added = users.add_user(tx, username="alice", now_ms=NOW)
+    users.remove_user(tx, added.id)
     return (added.id,)
 
 
 def token(tx):
-    owner = identity.find_user_by_name(tx, "owner") or identity.add_user(tx, username="owner", now_ms=NOW)
+    owner = users.find_user_by_name(tx, "owner") or users.add_user(tx, username="owner", now_ms=NOW)
     added = tokens.add_token(
         tx,
         user_id=owner.id,

@@ -8,7 +8,7 @@ import pytest
 
 from pkgrepo.model import SYSTEM, TokenKind, VersionState
 from pkgrepo.storage.catalog.packages import downloads, packages, summaries, versions
-from pkgrepo.storage.catalog.people import identity, tokens
+from pkgrepo.storage.catalog.people import tokens, users
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, publish
 
@@ -105,8 +105,8 @@ def test_lists_know_their_length(catalog: Any) -> None:
     assert catalog.peek(summaries.count_packages, catalog.repository.id) == 2
     assert catalog.peek(summaries.count_packages, catalog.repository.id, "EM") == 1
     assert catalog.peek(versions.count_versions, package.id) == 3
-    user = catalog.do(identity.add_user, username="Ada", email="ada@x.example", now_ms=NOW)
-    catalog.do(identity.add_user, username="bob", now_ms=NOW)
-    assert [catalog.peek(identity.count_users, text) for text in ("", "ADA", "x.ex", "%")] == [2, 1, 1, 0]
+    user = catalog.do(users.add_user, username="Ada", email="ada@x.example", now_ms=NOW)
+    catalog.do(users.add_user, username="bob", now_ms=NOW)
+    assert [catalog.peek(users.count_users, text) for text in ("", "ADA", "x.ex", "%")] == [2, 1, 1, 0]
     catalog.do(tokens.add_token, user_id=user.id, hash=b"h", shown="", kind=TokenKind.CI, name="t", now_ms=NOW)
     assert catalog.peek(tokens.count_tokens, user.id) == 1

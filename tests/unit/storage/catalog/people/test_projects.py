@@ -2,7 +2,7 @@ import pytest
 
 from pkgrepo.errors import AlreadyExists, NotFound
 from pkgrepo.model import ProjectRole, SubjectKind, Visibility
-from pkgrepo.storage.catalog.people import grants, identity, projects
+from pkgrepo.storage.catalog.people import grants, projects, users
 from tests.support.catalog import MemoryCatalog, add_repository
 
 
@@ -16,7 +16,7 @@ def catalog():
 
 @pytest.fixture
 def alice(catalog):
-    return catalog.do(identity.add_user, username="alice", now_ms=1)
+    return catalog.do(users.add_user, username="alice", now_ms=1)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_the_highest_of_own_role_and_groups_roles_counts(catalog, acme, alice, o
     assert catalog.peek(projects.roles_of_user, alice.id) == {acme.id: ProjectRole(highest)}
 
 
-def test_names_belong_to_one_project_in_each_repository(catalog, acme):
+def test_a_pattern_is_bound_to_one_project_in_each_repository(catalog, acme):
     zinc = catalog.do(projects.add_project, key="zinc", now_ms=1)
     for _ in range(2):
         catalog.do(projects.bind_names, 1, "acme-*", acme.id)
@@ -80,7 +80,7 @@ def test_names_belong_to_one_project_in_each_repository(catalog, acme):
     assert catalog.peek(projects.list_bindings, repository_id=1) == []
 
 
-def test_the_first_bound_candidate_owns_and_a_stated_key_only_after_them(catalog, acme):
+def test_the_first_bound_candidate_decides_before_the_project_key(catalog, acme):
     zinc = catalog.do(projects.add_project, key="zinc", now_ms=1)
     catalog.do(projects.bind_names, 1, "com.acme", acme.id)
     catalog.do(projects.bind_names, 1, "com.acme.x", zinc.id)
@@ -98,8 +98,8 @@ def test_the_first_bound_candidate_owns_and_a_stated_key_only_after_them(catalog
     assert owner("com.acmex", key="nothing") is None
 
 
-def test_a_claim_makes_a_project_once(catalog, alice):
-    bob = catalog.do(identity.add_user, username="bob", now_ms=1)
+def test_a_claim_adds_a_project_once(catalog, alice):
+    bob = catalog.do(users.add_user, username="bob", now_ms=1)
     first = catalog.do(projects.claim_names, 1, pattern="x", project_key="k", owner_id=alice.id, now_ms=1)
     second = catalog.do(projects.claim_names, 1, pattern="x", project_key="k", owner_id=bob.id, now_ms=1)
     assert first == second
@@ -108,7 +108,7 @@ def test_a_claim_makes_a_project_once(catalog, alice):
         catalog.do(projects.claim_names, 1, pattern="y", project_key="K", owner_id=bob.id, now_ms=1)
 
 
-def test_a_removed_project_leaves_its_names_to_others(catalog, acme, alice):
+def test_the_patterns_of_a_removed_project_can_be_bound_again(catalog, acme, alice):
     catalog.do(projects.bind_names, 1, "acme-*", acme.id)
     catalog.do(projects.remove_project, acme.id)
     assert catalog.peek(projects.list_bindings) == []
@@ -119,14 +119,14 @@ def test_a_removed_project_leaves_its_names_to_others(catalog, acme, alice):
         catalog.peek(projects.get_project, acme.id)
 
 
-def test_every_change_moves_the_serial(catalog, acme, alice):
-    def moves(command, *args, **kwargs):
-        before = catalog.peek(identity.identity_serial)
+def test_every_change_increments_the_serial(catalog, acme, alice):
+    def increments(command, *args, **kwargs):
+        before = catalog.peek(users.identity_serial)
         catalog.do(command, *args, **kwargs)
-        return catalog.peek(identity.identity_serial) > before
+        return catalog.peek(users.identity_serial) > before
 
-    assert moves(projects.set_project_member, acme.id, SubjectKind.USER, alice.id, ProjectRole.GUEST)
-    assert moves(projects.bind_names, 1, "a", acme.id)
-    assert moves(projects.unbind_names, 1, "a")
-    assert moves(projects.update_project, acme.id, now_ms=1, name="n")
-    assert moves(projects.remove_project, acme.id)
+    assert increments(projects.set_project_member, acme.id, SubjectKind.USER, alice.id, ProjectRole.GUEST)
+    assert increments(projects.bind_names, 1, "a", acme.id)
+    assert increments(projects.unbind_names, 1, "a")
+    assert increments(projects.update_project, acme.id, now_ms=1, name="n")
+    assert increments(projects.remove_project, acme.id)

@@ -4,7 +4,7 @@ import pytest
 
 from pkgrepo.errors import NotFound
 from pkgrepo.model import Action, RepositoryScope, TokenKind, TokenLimits, TokenUse
-from pkgrepo.storage.catalog.people import identity, tokens
+from pkgrepo.storage.catalog.people import tokens, users
 from tests.support.catalog import MemoryCatalog
 
 LIMITS = TokenLimits(
@@ -26,7 +26,7 @@ def catalog():
 
 @pytest.fixture
 def alice(catalog):
-    return catalog.do(identity.add_user, username="alice", now_ms=1)
+    return catalog.do(users.add_user, username="alice", now_ms=1)
 
 
 def add(catalog, user, number=1, **fields):
@@ -59,20 +59,20 @@ def test_absent_tokens_are_none_or_raise(catalog):
 
 
 def test_lists_are_paged_by_owner(catalog, alice):
-    bob = catalog.do(identity.add_user, username="bob", now_ms=1)
+    bob = catalog.do(users.add_user, username="bob", now_ms=1)
     mine = [add(catalog, alice, number) for number in (1, 2, 3)]
     add(catalog, bob, 4)
     assert catalog.peek(tokens.list_tokens, alice.id, limit=2) == mine[:2]
     assert catalog.peek(tokens.list_tokens, alice.id, after=mine[1].id) == mine[2:]
 
 
-def test_new_limits_end_what_was_issued_for_the_token_and_a_new_name_does_not(catalog, alice):
+def test_new_limits_invalidate_short_lived_tokens_and_a_new_name_does_not(catalog, alice):
     token = add(catalog, alice)
     catalog.do(tokens.update_token, token.id, name="other", description="d")
-    assert catalog.peek(identity.get_user, alice.id).generation == alice.generation
+    assert catalog.peek(users.get_user, alice.id).generation == alice.generation
     changed = catalog.do(tokens.update_token, token.id, limits=LIMITS)
     assert (changed.limits, changed.name, changed.description) == (LIMITS, "other", "d")
-    assert catalog.peek(identity.get_user, alice.id).generation == alice.generation + 1
+    assert catalog.peek(users.get_user, alice.id).generation == alice.generation + 1
 
 
 def test_revoking_keeps_the_row_and_the_first_time(catalog, alice):
@@ -80,33 +80,35 @@ def test_revoking_keeps_the_row_and_the_first_time(catalog, alice):
     catalog.do(tokens.revoke_token, token.id, now_ms=2000)
     again = catalog.do(tokens.revoke_token, token.id, now_ms=3000)
     assert again.revoked_at.timestamp() == 2
-    assert catalog.peek(identity.get_user, alice.id).generation == alice.generation + 1
+    assert catalog.peek(users.get_user, alice.id).generation == alice.generation + 1
 
 
-def test_tokens_go_with_their_owner(catalog, alice):
+def test_tokens_are_removed_with_their_owner(catalog, alice):
     token = add(catalog, alice)
-    catalog.do(identity.remove_user, alice.id)
+    catalog.do(users.remove_user, alice.id)
     assert catalog.peek(tokens.find_token, token.id) is None
 
 
-def test_uses_add_up_and_keep_what_is_known(catalog, alice):
+def test_uses_are_added_and_an_empty_address_keeps_the_stored_one(catalog, alice):
     token = add(catalog, alice)
-    before = catalog.peek(identity.identity_serial)
+    before = catalog.peek(users.identity_serial)
     catalog.do(tokens.record_use, [TokenUse(token.id, 5000, "192.0.2.1", "pip", 3), TokenUse(99, 1, "", "", 1)])
     catalog.do(tokens.record_use, [TokenUse(token.id, 6000, "", "", 2)])
     found = catalog.peek(tokens.get_token, token.id)
     assert (found.uses, found.last_used_ip, found.last_used_client) == (5, "192.0.2.1", "pip")
     assert found.last_used_at.timestamp() == 6
-    assert catalog.peek(identity.identity_serial) == before
+    assert catalog.peek(users.identity_serial) == before
 
 
-def test_every_other_change_moves_the_serial(catalog, alice):
-    def moves(command, *args, **kwargs):
-        before = catalog.peek(identity.identity_serial)
+def test_every_other_change_increments_the_serial(catalog, alice):
+    def increments(command, *args, **kwargs):
+        before = catalog.peek(users.identity_serial)
         catalog.do(command, *args, **kwargs)
-        return catalog.peek(identity.identity_serial) > before
+        return catalog.peek(users.identity_serial) > before
 
     token = add(catalog, alice)
-    assert moves(tokens.update_token, token.id, limits=LIMITS)
-    assert moves(tokens.revoke_token, token.id, now_ms=1)
-    assert moves(tokens.add_token, user_id=alice.id, hash=b"9" * 32, shown="", kind=TokenKind.CI, name="x", now_ms=1)
+    assert increments(tokens.update_token, token.id, limits=LIMITS)
+    assert increments(tokens.revoke_token, token.id, now_ms=1)
+    assert increments(
+        tokens.add_token, user_id=alice.id, hash=b"9" * 32, shown="", kind=TokenKind.CI, name="x", now_ms=1
+    )

@@ -1,8 +1,8 @@
 """
-Users, and the serial by which every process notices that who may do what has changed.
+Users and their passwords, and the identity serial.
 
-Each command that could change the outcome of a login or of a permission check bumps the serial in its own
-transaction; caches of identities and decisions live until it moves.
+Every command that can change the result of a login or of a permission check increments the identity serial in its own
+transaction. Each process caches identities and permission decisions until the serial changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pkgrepo.storage.catalog.columns import LIKE, at, at_or_none, dump_words, li
 from pkgrepo.storage.catalog.rows import every, exists, find, number
 from pkgrepo.storage.catalog.server import settings
 
-SERIAL = "identity_serial"
+IDENTITY_SERIAL = "identity_serial"  # the setting that holds the serial
 
 _USER = """
     SELECT id, uid, username, key, name, email, kind, active, admin, user_manager, system_manager, default_actions,
@@ -28,11 +28,11 @@ _USER = """
     FROM account
 """
 
-_FOUND = f"key {LIKE} OR name {LIKE} OR email {LIKE}"
+_SEARCH = f"key {LIKE} OR name {LIKE} OR email {LIKE}"
 
-# Of a row ``s`` that names a user or a group: the public id and the name, and where they are from.
-SUBJECT = "COALESCE(a.uid, g.uid, ''), COALESCE(a.username, g.name, '')"
-SUBJECTS = """
+# The public id and the name of the user or group in row ``s`` (subject_kind, subject_id), and the joins that they need.
+SUBJECT_COLUMNS = "COALESCE(a.uid, g.uid, ''), COALESCE(a.username, g.name, '')"
+SUBJECT_JOINS = """
     LEFT JOIN account a ON s.subject_kind = 'user' AND a.id = s.subject_id
     LEFT JOIN user_group g ON s.subject_kind = 'group' AND g.id = s.subject_id
 """
@@ -52,17 +52,17 @@ class UserChanges(TypedDict, total=False):
 
 
 def identity_serial(r: Reader) -> int:
-    """A number that grows with every change of users, groups, grants, tokens and projects."""
-    return int(settings.get(r, SERIAL) or 0)
+    """A number that increases with every change of users, groups, grants, tokens and projects."""
+    return int(settings.get(r, IDENTITY_SERIAL) or 0)
 
 
 def bump_identity_serial(tx: Transaction) -> None:
-    """Let every process forget the identities and decisions that it remembers."""
-    settings.grow(tx, SERIAL)
+    """Increment the serial, which invalidates the cached identities and decisions of every process."""
+    settings.grow(tx, IDENTITY_SERIAL)
 
 
 def name_key(name: str) -> str:
-    """The spelling under which names of users, groups and projects are unique."""
+    """The key of a user, group or project name: two names with the same key cannot exist."""
     return name.strip().casefold()
 
 
@@ -72,7 +72,7 @@ def find_user(r: Reader, user_id: int) -> User | None:
 
 
 def find_user_by_name(r: Reader, username: str) -> User | None:
-    """The user with this name in any case, or None."""
+    """The user with this name (case does not matter), or None."""
     return find(r, _user, f"{_USER} WHERE key = ?", (name_key(username),))
 
 
@@ -94,24 +94,30 @@ def get_user(r: Reader, user_id: int) -> User:
 
 
 def has_users(r: Reader) -> bool:
-    """Whether anybody was ever added and is still there."""
+    """Whether there is any user."""
     return exists(r, "SELECT 1 FROM account LIMIT 1")
 
 
 def list_users(r: Reader, *, after: str = "", limit: int = 50, search: str = "") -> list[User]:
-    """Users ordered by key, from after the key ``after``; ``search`` is looked for in user name, name and email."""
-    found = f"AND ({_FOUND})" if search else ""
-    return every(r, _user, f"{_USER} WHERE key > ? {found} ORDER BY key LIMIT ?", (after, *_searched(search), limit))
+    """
+    A page of users in the order of their keys, beginning after the key ``after``.
+
+    ``search`` selects users whose user name, name or email contains it (case does not matter).
+    """
+    condition = f"AND ({_SEARCH})" if search else ""
+    return every(
+        r, _user, f"{_USER} WHERE key > ? {condition} ORDER BY key LIMIT ?", (after, *_search_values(search), limit)
+    )
 
 
 def count_users(r: Reader, search: str = "") -> int:
-    """How many users ``list_users`` goes through."""
-    found = f"WHERE {_FOUND}" if search else ""
-    return number(r, f"SELECT COUNT(*) FROM account {found}", _searched(search))
+    """The number of users on all pages of ``list_users``."""
+    condition = f"WHERE {_SEARCH}" if search else ""
+    return number(r, f"SELECT COUNT(*) FROM account {condition}", _search_values(search))
 
 
 def password_hash(r: Reader, user_id: int) -> str:
-    """The stored password hash; empty when there is no such user or they have no password."""
+    """The stored password hash of a user; empty if there is no such user, or no password."""
     row = r.one("SELECT password_hash FROM account WHERE id = ?", (user_id,))
     return str(row[0]) if row else ""
 
@@ -132,9 +138,9 @@ def add_user(
     default_actions: Iterable[Action] = (),
 ) -> User:
     """
-    Add a user; an empty ``password_hash`` means that no password logs in.
+    Add a user. With an empty ``password_hash`` the user cannot log in with a password.
 
-    :raises AlreadyExists: the name is taken, in whatever case
+    :raises AlreadyExists: a user has this name (case does not matter)
     """
     if find_user_by_name(tx, username) is not None:
         raise AlreadyExists("user", username)
@@ -167,10 +173,12 @@ def add_user(
 
 def update_user(tx: Transaction, user_id: int, *, now_ms: int, **changes: Unpack[UserChanges]) -> User:
     """
-    Change the named fields; a change of standing also ends what was issued to the user before.
+    Change the given fields.
+
+    A change of ``active`` or of a privilege also invalidates the short-lived tokens issued to the user before.
 
     :raises NotFound: no such user; :raises AlreadyExists: the new name is taken
-    :raises Conflict: the last active admin would cease to be one
+    :raises Conflict: no active admin would remain
     """
     before = get_user(tx, user_id)
     after = evolve(before, **changes)
@@ -178,7 +186,7 @@ def update_user(tx: Transaction, user_id: int, *, now_ms: int, **changes: Unpack
     if after.key != before.key and find_user_by_name(tx, after.username) is not None:
         raise AlreadyExists("user", after.username)
     if not (after.active and after.admin):
-        _keep_an_admin(tx, before)
+        _check_other_admin(tx, before)
     tx.execute(
         """
         UPDATE account
@@ -200,7 +208,7 @@ def update_user(tx: Transaction, user_id: int, *, now_ms: int, **changes: Unpack
             user_id,
         ),
     )
-    if _standing(after) != _standing(before):
+    if _privileges(after) != _privileges(before):
         bump_generation(tx, user_id)
     bump_identity_serial(tx)
     return get_user(tx, user_id)
@@ -208,7 +216,9 @@ def update_user(tx: Transaction, user_id: int, *, now_ms: int, **changes: Unpack
 
 def set_password(tx: Transaction, user_id: int, password_hash: str, *, now_ms: int) -> None:
     """
-    Set the password hash (empty: no password) and end what was issued before, logins too; access tokens live on.
+    Set the password hash (empty: no password).
+
+    The user's login tokens are revoked, and short-lived tokens become invalid. Access tokens stay valid.
 
     :raises NotFound: no such user
     """
@@ -217,7 +227,7 @@ def set_password(tx: Transaction, user_id: int, password_hash: str, *, now_ms: i
     )
     if not changed:
         raise NotFound("user", str(user_id))
-    # a login stands for the password that it was given for, on whichever machine that was
+    # a login token was issued for the old password, so it must not outlive it on any machine
     tx.execute(
         "UPDATE token SET revoked_at = ? WHERE user_id = ? AND kind = ? AND revoked_at IS NULL",
         (now_ms, user_id, TokenKind.LOGIN.value),
@@ -226,17 +236,17 @@ def set_password(tx: Transaction, user_id: int, password_hash: str, *, now_ms: i
 
 
 def bump_generation(tx: Transaction, user_id: int) -> None:
-    """Make the short-lived tokens that were issued to the user before invalid at once."""
+    """Invalidate the short-lived tokens that were issued to the user before; takes effect at once."""
     tx.execute("UPDATE account SET generation = generation + 1 WHERE id = ?", (user_id,))
     bump_identity_serial(tx)
 
 
 def record_login(tx: Transaction, user_id: int, *, now_ms: int, rehashed: tuple[str, str] | None = None) -> None:
     """
-    Note a login by password.
+    Store the time of a login with a password. The identity serial stays, so caches stay valid.
 
-    ``rehashed`` is the hash that was checked and the same password hashed with today's parameters; it is stored
-    unless the password was changed meanwhile. Nothing that is cached becomes invalid.
+    ``rehashed`` holds the hash that was verified, and a hash of the same password with the current parameters. The
+    second replaces the first, unless the password was changed in between.
     """
     tx.execute("UPDATE account SET last_login_at = ? WHERE id = ?", (now_ms, user_id))
     if rehashed is not None:
@@ -246,19 +256,19 @@ def record_login(tx: Transaction, user_id: int, *, now_ms: int, rehashed: tuple[
 
 def remove_user(tx: Transaction, user_id: int) -> None:
     """
-    Remove the user with tokens, grants and memberships; events and audit lines keep the name.
+    Remove a user with the user's tokens, grants and memberships. Events and audit entries keep the user name.
 
     :raises NotFound: no such user; :raises Conflict: it is the last active admin
     """
     user = get_user(tx, user_id)
-    _keep_an_admin(tx, user)
+    _check_other_admin(tx, user)
     tx.execute("DELETE FROM permission WHERE subject_kind = 'user' AND subject_id = ?", (user_id,))
     tx.execute("DELETE FROM project_member WHERE subject_kind = 'user' AND subject_id = ?", (user_id,))
     tx.execute("DELETE FROM account WHERE id = ?", (user_id,))
     bump_identity_serial(tx)
 
 
-def _keep_an_admin(tx: Transaction, leaving: User) -> None:
+def _check_other_admin(tx: Transaction, leaving: User) -> None:
     if not (leaving.active and leaving.admin):
         return
     other = tx.one("SELECT 1 FROM account WHERE admin = 1 AND active = 1 AND id <> ? LIMIT 1", (leaving.id,))
@@ -266,12 +276,12 @@ def _keep_an_admin(tx: Transaction, leaving: User) -> None:
         raise Conflict(f"{leaving.username} is the last active admin; make somebody else admin first")
 
 
-def _searched(search: str) -> list[str]:
-    """The parameters of ``_FOUND``."""
+def _search_values(search: str) -> list[str]:
+    """The parameters of ``_SEARCH``."""
     return [like(name_key(search))] * 3 if search else []
 
 
-def _standing(user: User) -> tuple[bool, ...]:
+def _privileges(user: User) -> tuple[bool, ...]:
     return user.active, user.admin, user.user_manager, user.system_manager
 
 
