@@ -11,7 +11,7 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, File, Package, Repository, VersionState
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.catalog.packages.summaries import place_of_file
+from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 
 from . import schema as schemas
 from .images import Images
@@ -142,7 +142,7 @@ class Removal(Handlers):
     async def _delete_path(self, call: Call, path: str) -> None:
         repository = call.repository
         file: File | None = await self._catalog.look(files.find_file, repository.id, path)
-        place = None if file is None else await self._catalog.look(place_of_file, file.id)
+        place = None if file is None else await self._catalog.look(package_and_version_of_file, file.id)
         if file is not None and place is not None:
             await self._require_delete(call, place[0])
             await self._remove(call, *place, await self._with_companions(file))

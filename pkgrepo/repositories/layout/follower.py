@@ -257,7 +257,7 @@ class LayoutFollower(Service):
         if repository is not None:
             await self._show_repository(repository, failed)
             return
-        removal = await self._catalog.scan(events.removal_of, entry.repository_id)
+        removal = await self._catalog.scan(events.find_removal_event, entry.repository_id)
         successor = None if removal is None else await self._discard(removal, failed)
         if successor is not None:  # what was shown of it before went with the folder
             await self._catalog.write(layout_pending.add_packages, [successor.id])

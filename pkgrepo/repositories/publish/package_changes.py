@@ -133,13 +133,13 @@ def remove_versions(
     happened = [(row, "deleted", {"paths": [path for path, _ in found.get(row.id, ())]}) for row in rows]
     version_batches.append_events(tx, package, happened, actor, now_ms)
     if tombstone:
-        version_batches.burn(tx, package.key, rows, actor, now_ms)
+        version_batches.add_tombstones(tx, package.key, rows, actor, now_ms)
     repositories.add_usage(tx, repository.id, -sum(size for each in found.values() for _, size in each), 0)
     package = bump_package_serial(tx, repository, package, now_ms)
     if len(rows) == versions.count_versions(tx, package.id):
         _remove_package(tx, repository, package)
     else:
-        version_batches.remove_rows(tx, rows)
+        version_batches.remove_versions(tx, rows)
         indexer(PackageIndex(tx, package, now_ms), rows)
 
 

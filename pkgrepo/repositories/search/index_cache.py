@@ -77,7 +77,9 @@ class SearchIndexCache:
         found = self._cached.get(key)
         if found is None or found.generation != generation:
             # Up to the event that is the last one now: others may publish all the time.
-            found = await self._up_to_date(key, await self._catalog.look(events.last_seq_of, key), kind, read)
+            found = await self._up_to_date(
+                key, await self._catalog.look(events.last_seq_of_repository, key), kind, read
+            )
             found.generation = generation
         if key in self._cached:
             self._cached.move_to_end(key)
@@ -112,11 +114,11 @@ class SearchIndexCache:
 
 def _read_all(reader: Reader, repository_id: int, kind: str, read: ReadEntry) -> tuple[SearchIndex, int]:
     index, gil, after = SearchIndex(), GilReleaser(), ""
-    seq = events.last_seq_of(reader, repository_id)
+    seq = events.last_seq_of_repository(reader, repository_id)
     counts = dict(downloads.downloads_by_package(reader, repository_id))
     entries: dict[str, Entry] = {}
     while len(entries) < MAX_PACKAGES:
-        page = fragments.parts_after(reader, repository_id, kind, after, PAGE)
+        page = fragments.fragments_after(reader, repository_id, kind, after, PAGE)
         if not page:
             break
         for key, body in page:
@@ -139,7 +141,7 @@ def _read_changed(reader: Reader, repository_id: int, index: SearchIndex, seq: i
     gil = GilReleaser()
     changed, seq = events.changed_packages(reader, repository_id, seq, MAX_EVENTS)
     for key in changed:
-        body = fragments.find_part(reader, repository_id, key, kind)
+        body = fragments.find_single_fragment(reader, repository_id, key, kind)
         if body is None:
             index.remove(key)
         elif key in index or len(index) < MAX_PACKAGES:

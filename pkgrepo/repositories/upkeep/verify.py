@@ -27,7 +27,7 @@ from pkgrepo.repositories.layout.writer_factory import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.blobs.references import BlobUser, blob_users
 from pkgrepo.storage.catalog.packages import events, packages
-from pkgrepo.storage.catalog.packages.tombstones import burned_packages
+from pkgrepo.storage.catalog.packages.tombstones import packages_with_tombstones
 from pkgrepo.storage.layout_folder import layout_folder_of
 
 from .blob_copies import BlobRepair
@@ -185,7 +185,7 @@ class Verifier:
         layout = layout_folder_of(store)
         if layout is None:
             return
-        removed = await self._catalog.scan(events.removed_uids)
+        removed = await self._catalog.scan(events.removed_repository_uids)
         await self._registry.refresh()  # one that was put back is no removed one
         removed.difference_update(repository.uid for repository in self._registry.all())
         for folder in await self._pools.disk(folders_of, layout, removed):
@@ -216,7 +216,7 @@ class Verifier:
                     await self._check_entry(repository, writer, package.key, key, text)
                 self._progress.step()
             after = page[-1].key
-        for key in await self._catalog.scan(burned_packages, repository.id):
+        for key in await self._catalog.scan(packages_with_tombstones, repository.id):
             if key not in known:
                 known[key] = []
                 await self._check_entry(repository, writer, key)

@@ -133,9 +133,9 @@ def check_free(reader: Reader, repository_id: int, name: str, version: semver.Ve
     if reuse:
         return
     path = tarball_path(name, version.key)
-    if tombstones.is_burned(reader, repository_id, path):
+    if tombstones.has_tombstone(reader, repository_id, path):
         raise version_taken(version.key)
-    with_build = tombstones.burned_below(
+    with_build = tombstones.tombstone_paths(
         reader, repository_id, tarball_path(name, f"{version.key}+").removesuffix(".tgz"), 1
     )
     if with_build:

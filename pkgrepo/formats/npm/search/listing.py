@@ -51,7 +51,7 @@ class Listing:
 
     async def whole(self, now_ms: int) -> Content:
         """The list of all packages as of now. :raises StorageFull: the disk has no room for the file"""
-        seq = await self._catalog.look(events.last_seq_of, self._repository.id)
+        seq = await self._catalog.look(events.last_seq_of_repository, self._repository.id)
         cached = self._cached
         if cached is None or cached.seq < seq:
             cached = await self._flight.run(seq, lambda: self._build(now_ms, None))
@@ -73,11 +73,11 @@ class Listing:
 
 
 def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str] | None) -> _File:
-    seq = events.last_seq_of(reader, repository_id)
+    seq = events.last_seq_of_repository(reader, repository_id)
     file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with its last reference
     gil, after = GilReleaser(), ""
     file.write(b'{"_updated":%d' % now_ms)
-    while page := fragments.parts_after(reader, repository_id, LISTED, after, PAGE):
+    while page := fragments.fragments_after(reader, repository_id, LISTED, after, PAGE):
         for key, body in page:
             listed = body if body is not None else _make_from_row(reader, repository_id, key)
             if listed is not None and (keys is None or key in keys):
@@ -91,5 +91,5 @@ def _write(reader: Reader, repository_id: int, now_ms: int, keys: Container[str]
 
 def _make_from_row(reader: Reader, repository_id: int, key: str) -> bytes | None:
     """The member of a package that was indexed by a version of this program that wrote no members."""
-    body = fragments.find_part(reader, repository_id, key, ROW)
+    body = fragments.find_single_fragment(reader, repository_id, key, ROW)
     return None if body is None else render_member(read_row(body))

@@ -152,9 +152,9 @@ def _apply_events(reader: Reader, repository_id: int, kept: _List | None) -> _Li
     changed, seq = list[str](), 0
     if kept is not None:
         changed, seq = events.changed_packages(reader, repository_id, kept.seq, MOST_EVENTS)
-    if kept is None or seq < events.last_seq_of(reader, repository_id):
+    if kept is None or seq < events.last_seq_of_repository(reader, repository_id):
         names = _all_names(reader, repository_id)
-        return _List(NameList(names), events.last_seq_of(reader, repository_id), serial)
+        return _List(NameList(names), events.last_seq_of_repository(reader, repository_id), serial)
     gil = GilReleaser()
     for key in changed:
         package = packages.find_package(reader, repository_id, key)

@@ -1,1 +1,1 @@
-"""Packages, versions, files, tags and their events: queries and write commands."""
+"""Queries and write commands for packages, versions, files, tags, events, tombstones and downloads."""

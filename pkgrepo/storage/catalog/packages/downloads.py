@@ -1,4 +1,4 @@
-"""Who fetched what: counters for everybody, and a log of what was fetched with a token."""
+"""Download statistics: a counter per item and day, and a log of the downloads that were made with a token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ DAY_MS = 86_400_000
 
 @frozen
 class Download:
-    """One whole thing that was sent; ``kind`` is file, or manifest for an image that was pulled."""
+    """
+    One complete download.
+
+    ``kind`` is file or manifest (for an image pull), ``item_id`` the row id in the table of that kind. ``package_id``
+    is None for a file without a package, ``user_id`` and ``token_id`` are None for an anonymous client.
+    """
 
     item_id: int
     repository_id: int
@@ -28,7 +33,7 @@ class Download:
 
 
 def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
-    """Count a batch of downloads, and log those that a token was used for."""
+    """Add a batch of downloads to the counters, and add those made with a token to the log."""
     counts = Counter(
         (each.kind, each.item_id, each.at_ms // DAY_MS, each.repository_id, each.package_id) for each in batch
     )
@@ -62,7 +67,12 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
 
 
 def downloads_by_day(r: Reader, repository_id: int, from_day: int, to_day: int) -> list[tuple[int, int]]:
-    """Day and downloads of a repository, for days with any, from ``from_day`` up to before ``to_day``."""
+    """
+    The downloads of a repository per day, as pairs (day, count), oldest day first.
+
+    Days are counted from 1970-01-01 UTC. ``from_day`` is included, ``to_day`` is not; days without downloads are
+    left out.
+    """
     return r.all(
         """
         SELECT day, SUM(count) FROM download_count WHERE repository_id = ? AND day >= ? AND day < ?
@@ -74,9 +84,9 @@ def downloads_by_day(r: Reader, repository_id: int, from_day: int, to_day: int) 
 
 def downloads_by_package(r: Reader, repository_id: int) -> list[tuple[str, int]]:
     """
-    Keys of the packages that somebody has fetched with how often, the most often first.
+    The downloads per package, as pairs (package key, count), highest count first.
 
-    It reads a row for each file and day: for a reader thread.
+    Packages without downloads are left out. Reads one row for each file and day: call it on a reader thread.
     """
     return r.all(
         """
@@ -88,5 +98,5 @@ def downloads_by_package(r: Reader, repository_id: int) -> list[tuple[str, int]]
 
 
 def downloads_of_package(r: Reader, package_id: int) -> int:
-    """How often files of a package were sent, ever."""
+    """The total number of downloads of a package's files or manifests."""
     return number(r, "SELECT COALESCE(SUM(count), 0) FROM download_count WHERE package_id = ?", (package_id,))

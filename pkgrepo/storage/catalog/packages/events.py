@@ -1,4 +1,4 @@
-"""What happened to packages, in order: written in the transaction of the change itself, and never changed."""
+"""The event log: each event is inserted in the transaction of the change that it describes, and never updated."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from pkgrepo.model import Actor
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import every, find, number
 
-REPOSITORY_REMOVED = "repository_removed"  # its data are the uid, storage_id and name of the repository
+REPOSITORY_REMOVED = "repository_removed"  # event data: uid, storage_id and name of the repository
 
 
 @frozen
 class Event:
-    """One change. ``seq`` grows in the order of commits; ``version_key`` is empty where no version is meant."""
+    """
+    One change of a repository.
+
+    ``seq`` grows in the order of commits. ``version_key`` is empty if the event is not about a single version.
+    """
 
     seq: int
     repository_id: int
@@ -50,7 +54,7 @@ def append_event(
     actor: Actor,
     now_ms: int,
 ) -> None:
-    """Add an event."""
+    """Append one event to the log."""
     tx.execute(
         """
         INSERT INTO event (repository_id, package_id, package_key, version_key, kind, data, user_id, actor, token_id,
@@ -73,17 +77,22 @@ def append_event(
 
 
 def last_seq(r: Reader) -> int:
-    """The sequence number of the latest event, 0 before the first."""
+    """The sequence number of the latest event; 0 if there is no event."""
     return number(r, "SELECT MAX(seq) FROM event")
 
 
-def last_seq_of(r: Reader, repository_id: int) -> int:
-    """The same of one repository."""
+def last_seq_of_repository(r: Reader, repository_id: int) -> int:
+    """The sequence number of the latest event of one repository; 0 if it has no event."""
     return number(r, "SELECT MAX(seq) FROM event WHERE repository_id = ?", (repository_id,))
 
 
 def changed_packages(r: Reader, repository_id: int, seq: int, limit: int) -> tuple[list[str], int]:
-    """Keys of the packages that ``limit`` events after ``seq`` are of, each once, and the last event's number."""
+    """
+    The keys of the packages that changed after ``seq``, without duplicates, and the ``seq`` for the next call.
+
+    Reads at most ``limit`` events. The returned ``seq`` is that of the last event read; without any, it is the one
+    given.
+    """
     rows = r.all(
         "SELECT seq, package_key FROM event WHERE repository_id = ? AND seq > ? ORDER BY seq LIMIT ?",
         (repository_id, seq, limit),
@@ -92,20 +101,20 @@ def changed_packages(r: Reader, repository_id: int, seq: int, limit: int) -> tup
 
 
 def events_after(r: Reader, seq: int, limit: int, repository_id: int | None = None) -> list[Event]:
-    """Events from after ``seq``, oldest first; of one repository, or of all."""
+    """At most ``limit`` events after ``seq``, oldest first, of one repository or of all (None)."""
     if repository_id is None:
         return every(r, _event, f"{_EVENT} WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit))
     sql = f"{_EVENT} WHERE repository_id = ? AND seq > ? ORDER BY seq LIMIT ?"
     return every(r, _event, sql, (repository_id, seq, limit))
 
 
-def removal_of(r: Reader, repository_id: int) -> Event | None:
-    """The event that tells of the removal of a repository, or None; reads through the events of that one."""
+def find_removal_event(r: Reader, repository_id: int) -> Event | None:
+    """The event that records the removal of a repository, or None. Reads all events of that repository."""
     return find(r, _event, f"{_EVENT} WHERE repository_id = ? AND kind = ?", (repository_id, REPOSITORY_REMOVED))
 
 
-def removed_uids(r: Reader) -> set[str]:
-    """The public ids of all repositories that were ever removed; reads through all events."""
+def removed_repository_uids(r: Reader) -> set[str]:
+    """The public ids (``uid``) of all removed repositories. Reads all events."""
     rows = r.all("SELECT data FROM event WHERE kind = ?", (REPOSITORY_REMOVED,))
     return {load(row[0])["uid"] for row in rows}
 
@@ -127,6 +136,6 @@ def _event(row: Row) -> Event:
 
 
 def last_activity(r: Reader, repository_id: int) -> datetime | None:
-    """When something last happened in a repository; None when nothing ever did."""
+    """The time of the latest event of a repository; None if it has no event."""
     row = r.one("SELECT at FROM event WHERE repository_id = ? ORDER BY seq DESC LIMIT 1", (repository_id,))
     return None if row is None else at(row[0])

@@ -1,4 +1,4 @@
-"""Files: what a repository answers under a path."""
+"""Files of a repository: look up by path, add, replace, remove."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, digests
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import every, find
 
-from .tombstones import LATEST, is_burned
+from .tombstones import UPSERT, has_tombstone
 
 FILE = """
     SELECT f.id, f.repository_id, f.storage_id, f.path, f.package_id, f.version_id, f.sha256, f.size, b.locator,
@@ -21,20 +21,20 @@ _FIND = f"{FILE.replace('b.locator', LOCATOR)} WHERE f.repository_id = ? AND f.p
 
 def find_file(r: Reader, repository_id: int, path: str) -> File | None:
     """
-    The file at a path, or None. The one look-up of every download.
+    The file at a path, or None. Every download makes this one look-up.
 
-    When its bytes were found damaged, its locator is empty: opening that raises ``BlobMissing``.
+    The locator is empty if the blob is marked suspect (missing or damaged); opening it raises ``BlobMissing``.
     """
     return find(r, to_file, _FIND, (repository_id, path))
 
 
 def files_of_version(r: Reader, version_id: int) -> list[File]:
-    """The files of a version, by path."""
+    """The files of a version, ordered by path."""
     return every(r, to_file, f"{FILE} WHERE f.version_id = ? ORDER BY f.path", (version_id,))
 
 
 def files_of_package(r: Reader, package_id: int) -> list[File]:
-    """The files of every version of a package, and those of none, by path."""
+    """All files of a package, ordered by path, including files that belong to no version."""
     return every(r, to_file, f"{FILE} WHERE f.package_id = ? ORDER BY f.path", (package_id,))
 
 
@@ -50,11 +50,13 @@ def add_file(
     reuse: bool = False,
 ) -> File:
     """
-    Publish a file whose blob has been claimed; one that is there with the same content is returned as it is.
+    Add a file and return it. Its blob must have been claimed in the same transaction.
 
-    With ``reuse`` the path of a deleted file is given out again, and its tombstone goes.
+    If the path already has a file with the same content, that file is returned unchanged. With ``reuse``, a tombstone
+    at this path is removed.
 
-    :raises FileExists: the path has other content; :raises FileBurned: a file at this path was deleted
+    :raises FileExists: the path has a file with other content
+    :raises FileBurned: the path has a tombstone, and ``reuse`` is False
     """
     found = find_file(tx, repository_id, new.path)
     if found is not None:
@@ -62,7 +64,7 @@ def add_file(
             raise FileExists(_filename(new.path), found.sha256)
         return found
     sha256 = bytes.fromhex(new.blob.sha256)
-    if is_burned(tx, repository_id, new.path):
+    if has_tombstone(tx, repository_id, new.path):
         if not reuse:
             raise FileBurned(_filename(new.path))
         tx.execute("DELETE FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, new.path))
@@ -100,11 +102,11 @@ def replace_file(
     reuse: bool = False,
 ) -> File:
     """
-    Publish a file in place of whatever the path has; readers of the old bytes finish undisturbed.
+    Replace the file at a path and return the new one; without a file there, the same as ``add_file``.
 
-    Where nothing is, it is the same as ``add_file``.
+    Downloads of the old content that have already started are not interrupted.
 
-    :raises FileBurned: nothing is there, and what was there was deleted
+    :raises FileBurned: the path has no file but a tombstone, and ``reuse`` is False
     """
     changed = tx.execute(
         """
@@ -132,21 +134,21 @@ def replace_file(
 
 
 def remove_file(tx: Transaction, file: File, *, actor: Actor, tombstone: bool, now_ms: int) -> None:
-    """Remove a file; with ``tombstone`` its path stays burned (see L{tombstones})."""
+    """Remove a file; with ``tombstone``, leave a tombstone at its path (see L{tombstones})."""
     tx.execute("DELETE FROM file WHERE id = ?", (file.id,))
     if tombstone:
         tx.execute(
             f"""
             INSERT INTO tombstone (repository_id, path, package_key, sha256, deleted_at, actor)
             VALUES (?, ?, COALESCE((SELECT key FROM package WHERE id = ?), ''), ?, ?, ?)
-            {LATEST}
+            {UPSERT}
             """,
             (file.repository_id, file.path, file.package_id, bytes.fromhex(file.sha256), now_ms, actor.name),
         )
 
 
 def to_file(row: Row) -> File:
-    """The value of a row of ``FILE``."""
+    """Convert a row of the query ``FILE``."""
     sha256 = row[6].hex()
     return File(
         id=row[0],

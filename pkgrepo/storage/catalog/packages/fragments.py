@@ -1,4 +1,4 @@
-"""The fragments that the documents of packages are spliced from."""
+"""Fragments: prerendered parts of a package's documents, which are joined in the order of (sort, key)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pkgrepo.storage.catalog.rows import column
 
 
 def put_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: str, body: bytes) -> None:
-    """Set or replace one part; parts are read in the order of (sort, key)."""
+    """Upsert one fragment."""
     tx.execute(
         """
         INSERT INTO fragment (package_id, kind, sort, key, body) VALUES (?, ?, ?, ?, ?)
@@ -18,7 +18,7 @@ def put_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: 
 
 
 def remove_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: str) -> None:
-    """Remove one part; absent is fine."""
+    """Remove one fragment if it exists."""
     tx.execute(
         "DELETE FROM fragment WHERE package_id = ? AND kind = ? AND sort = ? AND key = ?",
         (package_id, kind, sort, key),
@@ -26,7 +26,7 @@ def remove_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, ke
 
 
 def find_fragment(r: Reader, package_id: int, kind: str, sort: bytes, key: str) -> bytes | None:
-    """One part, or None."""
+    """The body of one fragment, or None."""
     row = r.one(
         "SELECT body FROM fragment WHERE package_id = ? AND kind = ? AND sort = ? AND key = ?",
         (package_id, kind, sort, key),
@@ -35,17 +35,17 @@ def find_fragment(r: Reader, package_id: int, kind: str, sort: bytes, key: str) 
 
 
 def read_fragments(r: Reader, package_id: int, kind: str) -> list[bytes]:
-    """The parts of one kind, in order."""
+    """The bodies of all fragments of one kind of a package, in the order of (sort, key)."""
     return column(
         r, "SELECT body FROM fragment WHERE package_id = ? AND kind = ? ORDER BY sort, key", (package_id, kind)
     )
 
 
-def parts_after(r: Reader, repository_id: int, kind: str, after: str, limit: int) -> list[tuple[str, bytes | None]]:
+def fragments_after(r: Reader, repository_id: int, kind: str, after: str, limit: int) -> list[tuple[str, bytes | None]]:
     """
-    A page of packages, ordered by key from after a key: the key of each with its part of one kind, or None.
+    A page of packages after the key ``after``, ordered by key, as pairs (package key, fragment body or None).
 
-    For kinds of which a package has one part.
+    Only for kinds of which a package has at most one fragment.
     """
     return r.all(
         """
@@ -56,8 +56,8 @@ def parts_after(r: Reader, repository_id: int, kind: str, after: str, limit: int
     )
 
 
-def find_part(r: Reader, repository_id: int, key: str, kind: str) -> bytes | None:
-    """The part of this kind of the package with this key, or None; of packages that have one."""
+def find_single_fragment(r: Reader, repository_id: int, key: str, kind: str) -> bytes | None:
+    """The fragment of a package by package key, or None. Only for kinds of which a package has at most one."""
     row = r.one(
         """
         SELECT f.body FROM package p JOIN fragment f ON f.package_id = p.id AND f.kind = ?

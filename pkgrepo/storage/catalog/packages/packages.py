@@ -1,4 +1,4 @@
-"""Packages of a repository."""
+"""Packages of a repository: queries and write commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
 
 
 def package_serial(r: Reader, repository_id: int, key: str) -> int | None:
-    """The serial of the package's last change, or None when there is none of this key."""
+    """The serial of a package's last change; None if there is no package with this key."""
     row = r.one("SELECT serial FROM package WHERE repository_id = ? AND key = ?", (repository_id, key))
     return None if row is None else row[0]
 
@@ -29,7 +29,7 @@ def package_serial(r: Reader, repository_id: int, key: str) -> int | None:
 def ensure_package(
     tx: Transaction, repository_id: int, *, key: str, name: str, serial: int, now_ms: int
 ) -> tuple[Package, bool]:
-    """The package with this key, and whether it was added now."""
+    """The package with this key, added if it did not exist, and whether it was added."""
     found = find_package(tx, repository_id, key)
     if found is not None:
         return found, False
@@ -39,7 +39,7 @@ def ensure_package(
         VALUES (?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (repository_id, key) DO NOTHING
         """,
-        (repository_id, key, name, serial, now_ms, now_ms, _gone_s(tx, repository_id, key)),
+        (repository_id, key, name, serial, now_ms, now_ms, _removed_s(tx, repository_id, key)),
     )
     found = find_package(tx, repository_id, key)
     assert found is not None
@@ -56,7 +56,12 @@ def touch_package(
     latest: str | None = None,
     meta: Mapping[str, Any] | None = None,
 ) -> None:
-    """Note that a package changed, with the repository's new serial; what is None stays as it is."""
+    """
+    Record a change of a package under the repository's new serial; an argument that is None leaves its column as it is.
+
+    ``modified_s`` (Unix seconds) grows by at least 1 with each new serial, even if the clock was set back, since
+    documents are sent with it as Last-Modified.
+    """
     now_s = now_ms // 1000
     tx.execute(
         """
@@ -71,22 +76,22 @@ def touch_package(
 
 
 def set_alone(tx: Transaction, package_id: int, alone: bool) -> None:
-    """Note whether an image was pushed by its name alone, without that of its repository."""
+    """Store whether the last push named the image without its repository."""
     tx.execute("UPDATE package SET alone = ? WHERE id = ? AND alone <> ?", (int(alone), package_id, int(alone)))
 
 
 def set_times(tx: Transaction, package_id: int, created_ms: int, updated_ms: int) -> None:
-    """Give a package that was taken in anew the times that it had."""
+    """Set the times of a package that was restored, to those that it had before."""
     tx.execute("UPDATE package SET created_at = ?, updated_at = ? WHERE id = ?", (created_ms, updated_ms, package_id))
 
 
 def remove_package(tx: Transaction, package_id: int) -> None:
-    """Remove a package with its versions, files, tags and fragments; its documents are removed by key."""
+    """Remove a package with its versions, files, tags and fragments. Its documents are removed separately, by key."""
     tx.execute("DELETE FROM package WHERE id = ?", (package_id,))
 
 
 def list_packages(r: Reader, repository_id: int, *, after: str = "", limit: int = 50) -> list[Package]:
-    """Packages ordered by key, from after the key ``after``."""
+    """A page of packages after the key ``after``, ordered by key."""
     return every(
         r,
         _package,
@@ -96,17 +101,21 @@ def list_packages(r: Reader, repository_id: int, *, after: str = "", limit: int 
 
 
 def package_names(r: Reader, repository_id: int) -> list[tuple[str, str]]:
-    """Key and name of every package, ordered by key. Some hundred milliseconds with some hundred thousand."""
+    """Key and name of every package, ordered by key. Takes some 100 ms for some 100,000 packages."""
     return r.all("SELECT key, name FROM package WHERE repository_id = ? ORDER BY key", (repository_id,))
 
 
 def packages_with_meta(r: Reader, repository_id: int) -> list[Package]:
-    """The packages that have metadata of their own, few as a rule. Reads every row: for a reader thread."""
+    """The packages with non-empty ``meta``, usually few. Reads every row: call it on a reader thread."""
     return every(r, _package, f"{_PACKAGE} WHERE repository_id = ? AND meta <> '{{}}'", (repository_id,))
 
 
-def _gone_s(r: Reader, repository_id: int, key: str) -> int:
-    """When a package of this name was removed that a new one must not be taken for: Unix seconds, 0 without any."""
+def _removed_s(r: Reader, repository_id: int, key: str) -> int:
+    """
+    The latest deletion time of a file of an earlier package with this key, in Unix seconds; 0 without any.
+
+    A new package starts with this ``modified_s``, so that its first change gets a later one than its predecessor had.
+    """
     sql = "SELECT MAX(deleted_at) / 1000 FROM tombstone WHERE repository_id = ? AND package_key = ?"
     return number(r, sql, (repository_id, key))
 

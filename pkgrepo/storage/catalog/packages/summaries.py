@@ -1,4 +1,4 @@
-"""Packages and versions as lists show them, with the figures of what is below them."""
+"""Summaries of packages and versions for lists and search: number of versions and files, size, downloads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pkgrepo.storage.catalog.rows import every, find, number
 @frozen
 class PackageSummary:
     """
-    A package with its figures; ``size`` in bytes.
+    A package with its counters; ``size`` is the sum of its files in bytes.
 
-    ``latest`` is the version that the format calls so, else the highest one that is live, of images the tag of that
-    name or else the one that was set last; ``withdrawn`` counts the versions that are yanked, ``deprecated`` those
-    that are deprecated. Images have tags for versions, and manifests and blobs for files.
+    ``latest`` is the version that the format set as the latest, else the highest live version. ``withdrawn`` is the
+    number of yanked versions. For an image, ``versions`` counts tags, ``files`` counts manifests and blobs, and
+    ``latest`` is the tag "latest", else the tag that was set last.
     """
 
     key: str
@@ -39,7 +39,7 @@ class PackageSummary:
 
 @frozen
 class VersionSummary:
-    """A version with its figures; ``size`` in bytes."""
+    """A version with the number of its files; ``size`` is their sum in bytes."""
 
     key: str
     text: str
@@ -87,7 +87,7 @@ _VERSION = """
 
 
 def find_package_summary(r: Reader, repository_id: int, key: str) -> PackageSummary | None:
-    """The package with this key, or None."""
+    """The summary of the package with this key, or None."""
     return find(r, _package, f"{_PACKAGE} WHERE p.repository_id = ? AND p.key = ?", (repository_id, key))
 
 
@@ -95,9 +95,9 @@ def list_package_summaries(
     r: Reader, repository_id: int, *, after: str = "", skip: int = 0, limit: int = 50, search: str = ""
 ) -> list[PackageSummary]:
     """
-    Packages ordered by key, from after the key ``after``; ``search`` is looked for anywhere in the key.
+    A page of summaries after the key ``after``, ordered by key; with ``search``, of the packages whose key contains it.
 
-    ``skip`` leaves out that many before, for callers that count pages; it costs what it skips.
+    ``skip`` is an offset, for callers that address pages by number; the skipped rows are read as well.
     """
     values = (repository_id, after, like(search.lower()) if search else None)
     return every(
@@ -109,7 +109,7 @@ def list_package_summaries(
 
 
 def count_packages(r: Reader, repository_id: int, search: str = "") -> int:
-    """How many packages ``list_package_summaries`` goes through."""
+    """The number of packages that ``list_package_summaries`` returns over all pages."""
     values = (repository_id, None, like(search.lower()) if search else None)
     return number(r, f"SELECT COUNT(*) FROM package p WHERE {narrowed(_FILTERS, values)}", given(values))
 
@@ -117,7 +117,7 @@ def count_packages(r: Reader, repository_id: int, search: str = "") -> int:
 def list_version_summaries(
     r: Reader, package_id: int, *, before: tuple[bytes, str] | None = None, limit: int = 50
 ) -> list[VersionSummary]:
-    """Versions from the highest down, from below the one with the sort and key in ``before``."""
+    """A page of versions, highest first; it starts below the version with the (sort, key) in ``before``."""
     below = "" if before is None else "AND (v.sort, v.key) < (?, ?)"
     rows = r.all(
         f"{_VERSION} WHERE v.package_id = ? {below} ORDER BY v.sort DESC, v.key DESC LIMIT ?",
@@ -133,9 +133,9 @@ def search_packages(
     r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int
 ) -> list[tuple[int, PackageSummary]]:
     """
-    Packages of some repositories whose keys hold every word, with the repository's catalog key.
+    The packages of some repositories whose key contains every word, as pairs (repository id, summary).
 
-    A key that is the first word comes first, then those that begin with it, then the others, each by key.
+    Order: the key that equals the first word, then keys that start with it, then the others; each group by key.
     """
     found: list[tuple[int, int, str]] = []
     for start in range(0, len(repository_ids), _CHUNK):
@@ -148,8 +148,8 @@ def search_packages(
     return [(owner, summary) for owner, summary in summaries if summary is not None]
 
 
-def place_of_file(r: Reader, file_id: int) -> tuple[str, str] | None:
-    """The keys of the package and of the version that a file belongs to; None when it belongs to none."""
+def package_and_version_of_file(r: Reader, file_id: int) -> tuple[str, str] | None:
+    """The keys of the package and of the version of a file; None if the file belongs to no version."""
     row = r.one(
         """
         SELECT p.key, v.key FROM file f

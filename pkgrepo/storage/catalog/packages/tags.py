@@ -1,4 +1,4 @@
-"""Tags: names that move, from a package to one of its versions or manifests."""
+"""Tags of a package: each name points to one version or manifest, and can be moved to another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .versions import find_version
 
 @frozen
 class Tag:
-    """A name with what it stands for: a version, or the digest of a manifest."""
+    """A tag and its target: a version (``version_id``) or a manifest (``digest``); the other one is None."""
 
     package_id: int
     name: str
@@ -35,19 +35,19 @@ def find_tag(r: Reader, package_id: int, name: str) -> Tag | None:
 
 
 def list_tags(r: Reader, package_id: int, *, after: str = "", limit: int = 50) -> list[Tag]:
-    """Tags ordered by name, from after the name ``after``."""
+    """A page of tags after the name ``after``, ordered by name."""
     return every(r, _tag, f"{_TAG} WHERE package_id = ? AND name > ? ORDER BY name LIMIT ?", (package_id, after, limit))
 
 
 def list_tag_names(r: Reader, package_id: int, *, after: str, limit: int) -> list[str]:
-    """The same, as names alone: an image may have tens of thousands."""
+    """The names of the same page, cheaper than ``list_tags``: an image may have tens of thousands of tags."""
     return column(
         r, "SELECT name FROM tag WHERE package_id = ? AND name > ? ORDER BY name LIMIT ?", (package_id, after, limit)
     )
 
 
 def tagged_versions(r: Reader, package_id: int) -> dict[str, str]:
-    """The versions that tags stand for, as they are written, by tag in order; tags of manifests are left out."""
+    """The text of the version of each tag, by tag name in order; tags that point to a manifest are left out."""
     rows = r.all(
         """
         SELECT t.name, v.text FROM tag t JOIN version v ON v.id = t.version_id
@@ -59,7 +59,7 @@ def tagged_versions(r: Reader, package_id: int) -> dict[str, str]:
 
 
 def find_tagged_version(r: Reader, package_id: int, name: str) -> Version | None:
-    """The version that a tag stands for, or None."""
+    """The version that a tag points to, or None."""
     row = r.one(
         "SELECT v.key FROM tag t JOIN version v ON v.id = t.version_id WHERE t.package_id = ? AND t.name = ?",
         (package_id, name),
@@ -77,7 +77,7 @@ def set_tag(
     version_id: int | None = None,
     digest: str | None = None,
 ) -> None:
-    """Make a name stand for a version or a manifest, whatever it stood for before and whatever readers waited for."""
+    """Upsert a tag that points to a version or a manifest. If the tag was in quarantine, that ends."""
     tx.execute(
         """
         INSERT INTO tag (package_id, name, version_id, digest, updated_at, actor) VALUES (?, ?, ?, ?, ?, ?)
@@ -90,7 +90,7 @@ def set_tag(
 
 
 def remove_tag(tx: Transaction, package_id: int, name: str) -> bool:
-    """Remove a tag; whether it was there."""
+    """Remove a tag; returns whether it existed."""
     return bool(tx.execute("DELETE FROM tag WHERE package_id = ? AND name = ?", (package_id, name)))
 
 

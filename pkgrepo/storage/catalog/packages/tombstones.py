@@ -1,4 +1,4 @@
-"""Tombstones: paths of deleted files, under which nothing is published again unless the repository's policy says so."""
+"""Tombstones: paths of deleted files. Nothing is published there again unless the repository's policy allows it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.columns import LAST, at
 from pkgrepo.storage.catalog.rows import column, exists
 
-# The end of an INSERT of tombstones: the latest deletion is what a path remembers.
-LATEST = """
+# The last clause of every INSERT into tombstone: a path has one tombstone, which records its latest deletion.
+UPSERT = """
     ON CONFLICT (repository_id, path) DO UPDATE
     SET package_key = excluded.package_key, sha256 = excluded.sha256, deleted_at = excluded.deleted_at,
         actor = excluded.actor
@@ -20,7 +20,7 @@ LATEST = """
 
 @frozen
 class Tombstone:
-    """What is left of a deleted file."""
+    """The record of a deleted file; ``package_key`` is empty if the file belonged to no package."""
 
     path: str
     package_key: str
@@ -29,13 +29,13 @@ class Tombstone:
     actor: str
 
 
-def is_burned(r: Reader, repository_id: int, path: str) -> bool:
-    """Whether a file that was at this path was deleted, and the path is not given out again."""
+def has_tombstone(r: Reader, repository_id: int, path: str) -> bool:
+    """Whether a path has a tombstone."""
     return exists(r, "SELECT 1 FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, path))
 
 
-def burned_below(r: Reader, repository_id: int, prefix: str, limit: int) -> list[str]:
-    """Burned paths that begin with a prefix, in order."""
+def tombstone_paths(r: Reader, repository_id: int, prefix: str, limit: int) -> list[str]:
+    """At most ``limit`` paths with a tombstone that start with ``prefix``, in order."""
     return column(
         r,
         "SELECT path FROM tombstone WHERE repository_id = ? AND path >= ? AND path < ? ORDER BY path LIMIT ?",
@@ -44,7 +44,7 @@ def burned_below(r: Reader, repository_id: int, prefix: str, limit: int) -> list
 
 
 def tombstones_of_package(r: Reader, repository_id: int, package_key: str) -> list[Tombstone]:
-    """The tombstones of a package, which may be gone itself, by path."""
+    """The tombstones of a package, ordered by path. The package itself need not exist any more."""
     rows = r.all(
         """
         SELECT path, package_key, sha256, deleted_at, actor FROM tombstone
@@ -55,8 +55,8 @@ def tombstones_of_package(r: Reader, repository_id: int, package_key: str) -> li
     return [Tombstone(row[0], row[1], row[2].hex(), at(row[3]), row[4]) for row in rows]
 
 
-def burned_packages(r: Reader, repository_id: int) -> list[str]:
-    """The keys of the packages that have tombstones, in order."""
+def packages_with_tombstones(r: Reader, repository_id: int) -> list[str]:
+    """The keys of the packages that have a tombstone, in order."""
     return column(
         r,
         "SELECT DISTINCT package_key FROM tombstone WHERE repository_id = ? AND package_key <> '' ORDER BY package_key",
@@ -65,7 +65,7 @@ def burned_packages(r: Reader, repository_id: int) -> list[str]:
 
 
 def restore_tombstone(tx: Transaction, repository_id: int, tombstone: Tombstone) -> bool:
-    """Put a tombstone back, unless there is one or a file at its path; whether it was put."""
+    """Insert a tombstone unless its path has a tombstone or a file; returns whether it was inserted."""
     return bool(
         tx.execute(
             """

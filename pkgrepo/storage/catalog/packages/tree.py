@@ -1,9 +1,10 @@
 """
 The files of a repository as a tree, one level at a time.
 
-Folders exist only as parts of paths, so they are found by jumping: from a path to the first one behind all that share
-its folder. A level costs about one index look-up for each of its entries, however much is below them. Only the page on
-which the files of a level with very many folders begin goes through all paths below.
+Folders exist only as prefixes of paths. To list them, a query seeks in the index from a path to the first path after
+all those in the same folder. So a level costs about one index seek for each of its entries, however many files are
+below them. Only one page of a level with more than ``MAX_SEEKS`` folders costs more: the page on which its files start
+scans all paths below.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pkgrepo.storage.catalog.columns import LAST, LIKE, like
 from .files import FILE, find_file, to_file
 
 AFTER_SLASH = chr(ord("/") + 1)
-BELOW = f"/{LAST}"  # behind a folder: after all that is below it
+FOLDER_END = f"/{LAST}"  # appended to a folder: sorts after every path in the folder
 _FILTERS = (
     "repository_id = ?",
     "path > ?",
@@ -26,12 +27,12 @@ _FILTERS = (
     f"path {LIKE}",
     f"path NOT {LIKE}",
 )
-JUMPS = 64  # over folders, between two files; one jump costs as much as reading some fifty rows
+MAX_SEEKS = 64  # over folders, between two files, before a scan; one seek costs as much as reading some 50 rows
 
 
 @frozen
 class Level:
-    """Names of folders, then files; what follows is after ``after``, or nothing when it is None."""
+    """A page of one level: names of folders, then files. ``after`` is the cursor of the next page, None at the end."""
 
     folders: list[str]
     files: list[File]
@@ -40,10 +41,10 @@ class Level:
 
 def list_tree(r: Reader, repository_id: int, folder: str, *, after: str = "", limit: int = 50) -> Level:
     """
-    What is directly in a folder (``""`` is the root; no slash at the end), folders before files.
+    A page of the direct entries of a folder (``""`` is the root; no slash at the end), folders before files.
 
-    Files are in the order of their names, folders in that of the paths below them: ``a.b`` (``a.b/``) before ``a``.
-    ``after`` is what an earlier level said, to go on from there.
+    Files are ordered by name, folders by name with a slash at the end: ``a.b`` (``a.b/``) before ``a`` (``a/``).
+    ``after`` is the cursor that the previous page returned.
     """
     prefix = f"{folder}/" if folder else ""
     phase, _, name = after.partition("/")
@@ -63,37 +64,37 @@ def list_tree(r: Reader, repository_id: int, folder: str, *, after: str = "", li
 
 
 def file_or_folder(r: Reader, repository_id: int, path: str) -> File | bool:
-    """The file at a path; else whether anything is below it."""
+    """The file at a path; else True if the path is a folder (the root always is), False if it does not exist."""
     return find_file(r, repository_id, path) or bool(not path or _next(r, repository_id, f"{path}/", f"{path}/"))
 
 
 def _folders(r: Reader, repository_id: int, prefix: str, after: str, limit: int) -> list[str]:
     found: list[str] = []
-    low = prefix + after + BELOW if after else prefix
+    low = prefix + after + FOLDER_END if after else prefix
     while len(found) < limit:
         path = _next(r, repository_id, prefix, low, nested=True)
         if path is None:
             break
         name = path[len(prefix) :].partition("/")[0]
         found.append(name)
-        low = prefix + name + BELOW
+        low = prefix + name + FOLDER_END
     return found
 
 
 def _files(r: Reader, repository_id: int, prefix: str, after: str, limit: int) -> list[File]:
     found: list[File] = []
     low = prefix + after
-    jumps = 0
+    seeks = 0
     while len(found) < limit:
-        path = _next(r, repository_id, prefix, low, nested=False if jumps > JUMPS else None)
+        path = _next(r, repository_id, prefix, low, nested=False if seeks > MAX_SEEKS else None)
         if path is None:
             break
         name, slash, _ = path[len(prefix) :].partition("/")
         if slash:
-            low = prefix + name + BELOW
-            jumps += 1
+            low = prefix + name + FOLDER_END
+            seeks += 1
             continue
-        jumps = 0
+        seeks = 0
         row = r.one(f"{FILE} WHERE f.repository_id = ? AND f.path = ?", (repository_id, path))
         if row is not None:
             found.append(to_file(row))
@@ -102,7 +103,11 @@ def _files(r: Reader, repository_id: int, prefix: str, after: str, limit: int) -
 
 
 def _next(r: Reader, repository_id: int, prefix: str, low: str, *, nested: bool | None = None) -> str | None:
-    """The first path behind ``low`` below the prefix; with ``nested``, the first that has a folder there, or none."""
+    """
+    The first path after ``low`` that starts with the prefix, or None.
+
+    With ``nested`` True only paths with a further folder below the prefix count, with False only those without.
+    """
     folder = f"{like(prefix)[1:-1]}%/%"
     values = (
         repository_id,

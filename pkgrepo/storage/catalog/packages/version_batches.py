@@ -1,8 +1,8 @@
 """
-Many versions of one package at once.
+Batch queries and commands for many versions of one package.
 
-One statement takes some hundred rows: with one for each row a package of thousands of versions would keep other writers
-waiting for seconds, and other threads from running in between.
+Each statement handles some hundred rows. With one statement per row, a package with thousands of versions would block
+other writers, and other threads of the process, for seconds.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pkgrepo.model import Actor, Package, VersionState
 from pkgrepo.storage.catalog.clauses import marks, pieces
 from pkgrepo.storage.catalog.columns import dump
 
-from .tombstones import LATEST
+from .tombstones import UPSERT
 
-_PLACE = "(CAST(? AS BLOB), ?)"  # of rows that PostgreSQL could not tell the types of otherwise
+_SORT_AND_KEY = "(CAST(? AS BLOB), ?)"  # the cast tells PostgreSQL the type of the placeholder
 
 
 @frozen
 class VersionRow:
-    """A version without what its format keeps of it."""
+    """A version without its ``meta``, publisher and time."""
 
     id: int
     key: str
@@ -35,7 +35,7 @@ class VersionRow:
 
 
 def version_rows(r: Reader, package_id: int, keys: Iterable[str]) -> list[VersionRow]:
-    """Those of the versions that exist; in the format's order, where the keys are in it."""
+    """The versions with these keys that exist; in the format's order if the keys are in that order."""
     found: list[VersionRow] = []
     for some in pieces(list(keys)):
         rows = r.all(
@@ -53,11 +53,11 @@ def version_rows(r: Reader, package_id: int, keys: Iterable[str]) -> list[Versio
 
 
 def set_states(tx: Transaction, rows: Iterable[VersionRow]) -> None:
-    """Give every version the state and the reason that its row has here."""
-    alike: dict[tuple[VersionState, str], list[int]] = {}
+    """Write the state and the reason of each row to its version."""
+    ids_by_state: dict[tuple[VersionState, str], list[int]] = {}
     for row in rows:
-        alike.setdefault((row.state, row.reason), []).append(row.id)
-    for (state, reason), ids in alike.items():
+        ids_by_state.setdefault((row.state, row.reason), []).append(row.id)
+    for (state, reason), ids in ids_by_state.items():
         for some in pieces(ids):
             tx.execute(
                 f"UPDATE version SET state = ?, reason = ? WHERE id IN ({marks(len(some))})",
@@ -66,7 +66,7 @@ def set_states(tx: Transaction, rows: Iterable[VersionRow]) -> None:
 
 
 def paths_and_sizes(r: Reader, rows: Iterable[VersionRow]) -> dict[int, list[tuple[str, int]]]:
-    """Path and size of the files of each version, by its id; nothing for one that has none."""
+    """Path and size of each file, by version id and ordered by path; versions without files are left out."""
     found: dict[int, list[tuple[str, int]]] = {}
     for some in pieces([row.id for row in rows]):
         sql = f"SELECT version_id, path, size FROM file WHERE version_id IN ({marks(len(some))}) ORDER BY path"
@@ -75,42 +75,42 @@ def paths_and_sizes(r: Reader, rows: Iterable[VersionRow]) -> dict[int, list[tup
     return found
 
 
-def burn(tx: Transaction, package_key: str, rows: Iterable[VersionRow], actor: Actor, now_ms: int) -> None:
-    """Let nothing but the same content ever come back under the paths of these versions' files."""
+def add_tombstones(tx: Transaction, package_key: str, rows: Iterable[VersionRow], actor: Actor, now_ms: int) -> None:
+    """Add tombstones for the paths of all files of these versions."""
     for some in pieces([row.id for row in rows]):
         tx.execute(
             f"""
             INSERT INTO tombstone (repository_id, path, package_key, sha256, deleted_at, actor)
             SELECT repository_id, path, ?, sha256, ?, ? FROM file WHERE version_id IN ({marks(len(some))})
-            {LATEST}
+            {UPSERT}
             """,
             (package_key, now_ms, actor.name, *some),
         )
 
 
-def remove_rows(tx: Transaction, rows: Iterable[VersionRow]) -> None:
-    """Remove versions with their files and the tags on them; their fragments are removed by key."""
+def remove_versions(tx: Transaction, rows: Iterable[VersionRow]) -> None:
+    """Remove versions with their files and tags. Their fragments are removed separately, by key."""
     for some in pieces([row.id for row in rows]):
         tx.execute(f"DELETE FROM version WHERE id IN ({marks(len(some))})", some)
 
 
 def find_fragments(r: Reader, package_id: int, kind: str, rows: Iterable[VersionRow]) -> dict[str, bytes]:
-    """The parts of one kind that stand for these versions, by key."""
+    """The fragments of one kind of these versions, by version key."""
     found: dict[str, bytes] = {}
     for some in pieces(list(rows)):
         found |= r.all(
             f"""
             SELECT key, body FROM fragment
-            WHERE package_id = ? AND kind = ? AND (sort, key) IN (VALUES {marks(len(some), _PLACE)})
+            WHERE package_id = ? AND kind = ? AND (sort, key) IN (VALUES {marks(len(some), _SORT_AND_KEY)})
             """,
-            (package_id, kind, *_places(some)),
+            (package_id, kind, *_sort_and_key(some)),
         )
     return found
 
 
-def put_fragments(tx: Transaction, package_id: int, kind: str, parts: Iterable[tuple[VersionRow, bytes]]) -> None:
-    """Set or replace the part of one kind that stands for each version."""
-    for some in pieces(list(parts)):
+def put_fragments(tx: Transaction, package_id: int, kind: str, fragments: Iterable[tuple[VersionRow, bytes]]) -> None:
+    """Upsert the fragment of one kind of each version."""
+    for some in pieces(list(fragments)):
         values: list[Value] = []
         for row, body in some:
             values += (package_id, kind, row.sort, row.key, body)
@@ -124,26 +124,26 @@ def put_fragments(tx: Transaction, package_id: int, kind: str, parts: Iterable[t
 
 
 def remove_fragments(tx: Transaction, package_id: int, kind: str, rows: Iterable[VersionRow]) -> None:
-    """Remove the parts of one kind that stand for these versions; absent is fine."""
+    """Remove the fragments of one kind of these versions, where they exist."""
     for some in pieces(list(rows)):
         tx.execute(
             f"""
             DELETE FROM fragment
-            WHERE package_id = ? AND kind = ? AND (sort, key) IN (VALUES {marks(len(some), _PLACE)})
+            WHERE package_id = ? AND kind = ? AND (sort, key) IN (VALUES {marks(len(some), _SORT_AND_KEY)})
             """,
-            (package_id, kind, *_places(some)),
+            (package_id, kind, *_sort_and_key(some)),
         )
 
 
 def append_events(
     tx: Transaction,
     package: Package,
-    happened: Iterable[tuple[VersionRow, str, Mapping[str, Any]]],
+    entries: Iterable[tuple[VersionRow, str, Mapping[str, Any]]],
     actor: Actor,
     now_ms: int,
 ) -> None:
-    """Add an event about each version: its kind, and its data, which name the version as it is written."""
-    for some in pieces(list(happened)):
+    """Append one event for each entry (version, event kind, data); the version's text is added to the data."""
+    for some in pieces(list(entries)):
         values: list[Value] = []
         for row, kind, data in some:
             values += (package.repository_id, package.id, package.key, row.key, kind)
@@ -158,7 +158,7 @@ def append_events(
         )
 
 
-def _places(rows: Iterable[VersionRow]) -> Iterator[Value]:
+def _sort_and_key(rows: Iterable[VersionRow]) -> Iterator[Value]:
     for row in rows:
         yield row.sort
         yield row.key

@@ -1,4 +1,4 @@
-"""Versions of a package, in the order that their format gives them."""
+"""Versions of a package: queries and write commands. The format of the package defines their order (``sort``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ensure_version(
     publisher: Actor,
     now_ms: int,
 ) -> tuple[Version, bool]:
-    """The version with this key, and whether it was added now; one that is there keeps all that it has."""
+    """The version with this key, added if it did not exist, and whether it was added. An existing one is unchanged."""
     found = find_version(tx, package_id, key)
     if found is not None:
         return found, False
@@ -47,42 +47,42 @@ def ensure_version(
 
 
 def list_versions(r: Reader, package_id: int) -> list[Version]:
-    """Every version in the format's order; those that sort alike by key."""
+    """All versions in the format's order; versions with the same ``sort`` are ordered by key."""
     return every(r, _version, f"{_VERSION} WHERE package_id = ? ORDER BY sort, key", (package_id,))
 
 
 def version_keys(r: Reader, package_id: int) -> list[str]:
-    """The key of every version, in the format's order."""
+    """The keys of all versions, in the format's order."""
     return column(r, "SELECT key FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))
 
 
 def version_texts(r: Reader, package_id: int) -> list[str]:
-    """How every version is written, in the format's order."""
+    """The texts of all versions (as the publisher wrote them), in the format's order."""
     return column(r, "SELECT text FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))
 
 
 def count_versions(r: Reader, package_id: int) -> int:
-    """How many versions a package has."""
+    """The number of versions of a package."""
     return number(r, "SELECT COUNT(*) FROM version WHERE package_id = ?", (package_id,))
 
 
 def set_state(tx: Transaction, version_id: int, state: VersionState, reason: str) -> None:
-    """Yank, deprecate or restore; the reason is for people."""
+    """Yank, deprecate or restore a version; the reason is free text for users."""
     tx.execute("UPDATE version SET state = ?, reason = ? WHERE id = ?", (state, reason, version_id))
 
 
 def set_meta(tx: Transaction, version_id: int, meta: Mapping[str, Any]) -> None:
-    """Replace what the format keeps of a version."""
+    """Replace the metadata that the format stores for a version."""
     tx.execute("UPDATE version SET meta = ? WHERE id = ?", (dump(meta), version_id))
 
 
 def set_published_at(tx: Transaction, version_id: int, published_ms: int) -> None:
-    """Give a version that was taken in anew the time that it had."""
+    """Set the publication time of a version that was restored, to the one that it had before."""
     tx.execute("UPDATE version SET published_at = ? WHERE id = ?", (published_ms, version_id))
 
 
 def remove_version(tx: Transaction, version_id: int) -> None:
-    """Remove a version with its files and the tags on it."""
+    """Remove a version with its files and tags."""
     tx.execute("DELETE FROM version WHERE id = ?", (version_id,))
 
 

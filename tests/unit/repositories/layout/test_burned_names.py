@@ -8,7 +8,7 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.layout.sidecars import BurnedSidecar, decode
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.catalog.packages.tombstones import is_burned, tombstones_of_package
+from pkgrepo.storage.catalog.packages.tombstones import has_tombstone, tombstones_of_package
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.catalog import MemoryCatalog
 from tests.support.python_packages import make_sdist, make_wheel
@@ -58,7 +58,7 @@ async def test_a_burned_name_survives_the_removal_of_the_package_and_a_reindex(w
     await again.publish(*WHEEL, reuse=True)
     assert again.catalog.peek(files.find_file, again.repository.id, PATH) is not None
     await again.reindex()
-    assert not again.catalog.peek(is_burned, again.repository.id, PATH)  # the name is in use
+    assert not again.catalog.peek(has_tombstone, again.repository.id, PATH)  # the name is in use
 
 
 @pytest_twisted.ensureDeferred

@@ -11,7 +11,7 @@ from pkgrepo.errors import StorageFailed
 from pkgrepo.model import SYSTEM, Actor, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.catalog.packages.tombstones import is_burned
+from pkgrepo.storage.catalog.packages.tombstones import has_tombstone
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.python_packages import make_sdist, make_wheel
@@ -120,7 +120,7 @@ async def test_all_fields_of_a_version_are_restored(world, again):
         for name in ("path", "locator", "sha256", "size", "media_type", "digests", "attrs", "created_at"):
             assert getattr(file, name) == getattr(stored, name), name
     burned = f"packages/demo-pkg/2.0/{make_sdist('Demo.Pkg', '2.0')[0]}"
-    assert again.catalog.peek(is_burned, again.repository.id, burned)
+    assert again.catalog.peek(has_tombstone, again.repository.id, burned)
     problems = (await again.verify()).problems
     assert [each for each in problems if "no row names" not in each] == []  # the copy of what was deleted
 

@@ -37,7 +37,7 @@ def test_an_event_comes_back_as_written():
     assert (event.user_id, event.actor, event.token_id) == (4, "alice", 9)
 
 
-def test_events_are_followed_in_order_and_in_pages():
+def test_events_are_paged_in_order():
     catalog = MemoryCatalog()
     seqs = [append(catalog, repository_id=1 + n % 2, package_id=n % 3) for n in range(12)]
     assert [event.seq for event in catalog.peek(events.events_after, seqs[3], 4)] == seqs[4:8]
@@ -45,7 +45,7 @@ def test_events_are_followed_in_order_and_in_pages():
     assert catalog.peek(events.events_after, seqs[-1], 10) == []
 
 
-def test_a_sequence_number_is_never_given_twice():
+def test_a_sequence_number_is_never_reused():
     catalog = MemoryCatalog()
     seq = append(catalog)
     catalog.tx.execute("DELETE FROM event")

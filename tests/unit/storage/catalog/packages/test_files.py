@@ -33,7 +33,7 @@ def find(catalog, path):
     return catalog.peek(files.find_file, catalog.repository.id, path)
 
 
-def test_a_file_is_found_with_everything_about_its_blob(catalog):
+def test_a_file_is_found_with_the_data_of_its_blob(catalog):
     file = put(catalog, "a/b.whl", b"bytes", tag="py3")
     blob = make_blob(b"bytes", md5="0" * 32)
     assert (file.path, file.size, file.sha256, file.locator) == ("a/b.whl", 5, blob.sha256, blob.locator)
@@ -49,7 +49,7 @@ def test_the_same_content_again_is_the_same_file(catalog):
     assert put(catalog, "a", b"x", first=True) == put(catalog, "a", b"x", first=False)
 
 
-def test_other_content_is_refused_and_named(catalog):
+def test_other_content_at_a_path_raises_file_exists(catalog):
     stored = put(catalog, "dir/a", b"x")
     with pytest.raises(FileExists) as caught:
         put(catalog, "dir/a", b"y")
@@ -57,7 +57,7 @@ def test_other_content_is_refused_and_named(catalog):
     assert find(catalog, "dir/a") == stored
 
 
-def test_a_replacement_takes_the_path(catalog):
+def test_a_replacement_has_the_same_path_and_id(catalog):
     before = put(catalog, "a", b"x", first=True)
     after = put(catalog, "a", b"yy", files.replace_file, first=False)
     assert (after.id, after.sha256, after.size) == (before.id, make_blob(b"yy").sha256, 2)
@@ -65,7 +65,7 @@ def test_a_replacement_takes_the_path(catalog):
     assert put(catalog, "new", b"z", files.replace_file).size == 1
 
 
-def test_a_burned_name_comes_back_only_on_demand(catalog):
+def test_a_path_with_a_tombstone_is_reused_only_on_request(catalog):
     file = put(catalog, "dir/a", b"x")
     catalog.do(files.remove_file, file, actor=ALICE, tombstone=True, now_ms=NOW)
     assert find(catalog, "dir/a") is None
@@ -81,7 +81,7 @@ def test_a_burned_name_comes_back_only_on_demand(catalog):
         put(catalog, "dir/a", b"x")
 
 
-def test_a_name_can_be_burned_again(catalog):
+def test_a_path_can_get_a_tombstone_again(catalog):
     for _ in range(2):
         file = put(catalog, "a", b"x", partial(files.add_file, reuse=True))
         catalog.do(files.remove_file, file, actor=ALICE, tombstone=True, now_ms=NOW)
@@ -90,7 +90,7 @@ def test_a_name_can_be_burned_again(catalog):
             put(catalog, "a", b"x")
 
 
-def test_a_removed_file_without_tombstone_leaves_a_free_name(catalog):
+def test_a_path_without_tombstone_can_be_published_again(catalog):
     catalog.do(files.remove_file, put(catalog, "a", b"x"), actor=ALICE, tombstone=False, now_ms=NOW)
     assert put(catalog, "a", b"y").sha256 == make_blob(b"y").sha256
 
@@ -104,7 +104,7 @@ def test_files_are_listed_by_version_and_by_package(catalog):
     assert catalog.peek(files.files_of_package, first.package_id) == [second, first, third]
 
 
-def test_damaged_bytes_are_not_handed_out_until_they_come_again(catalog):
+def test_a_suspect_blob_has_no_locator_until_it_is_uploaded_again(catalog):
     file = put(catalog, "a", b"x")
     catalog.do(blobs.mark_suspect, file.storage_id, file.sha256, file.locator)
     assert find(catalog, "a") == evolve(file, locator="")

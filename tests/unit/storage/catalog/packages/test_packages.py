@@ -37,7 +37,7 @@ def test_a_package_is_added_once(catalog):
     assert catalog.peek(packages.find_package, 99, "foo-bar") is None
 
 
-def test_a_touch_changes_what_it_names(catalog):
+def test_touch_changes_only_the_given_columns(catalog):
     package, _ = ensure(catalog, "foo")
     catalog.do(packages.touch_package, package.id, serial=8, now_ms=NOW + 1, name="Foo", latest="1.0", meta={"a": 1})
     catalog.do(packages.touch_package, package.id, serial=9, now_ms=NOW + 2)
@@ -51,7 +51,7 @@ def touch(catalog, package, serial, now_ms):
     return catalog.peek(packages.find_package, catalog.repository.id, package.key).modified_s
 
 
-def test_each_change_is_told_as_a_later_second(catalog):
+def test_each_serial_gets_a_later_modification_second(catalog):
     package, _ = ensure(catalog, "foo")
     second = NOW // 1000
     assert touch(catalog, package, 8, NOW) == second
@@ -61,7 +61,7 @@ def test_each_change_is_told_as_a_later_second(catalog):
     assert touch(catalog, package, 11, NOW + 60_000) == second + 60
 
 
-def test_a_package_that_comes_back_is_told_as_changed_after_it_went(catalog):
+def test_a_package_added_again_is_modified_later_than_its_removal(catalog):
     package, _ = ensure(catalog, "foo")
     catalog.do(packages.remove_package, package.id)
     gone = Tombstone(path="foo/1.tgz", package_key="foo", sha256="00" * 32, deleted_at=at(NOW), actor="alice")
@@ -70,7 +70,7 @@ def test_a_package_that_comes_back_is_told_as_changed_after_it_went(catalog):
     assert touch(catalog, again, 8, NOW) == NOW // 1000 + 1
 
 
-def test_pages_join_without_gap_or_repetition(catalog):
+def test_pages_contain_each_package_once(catalog):
     keys = sorted(f"p{n}" for n in range(23))
     for key in keys:
         ensure(catalog, key)
@@ -81,7 +81,7 @@ def test_pages_join_without_gap_or_repetition(catalog):
     assert seen == keys
 
 
-def test_names_are_listed_whole_by_key(catalog):
+def test_all_names_are_listed_by_key(catalog):
     ensure(catalog, "b", "B")
     ensure(catalog, "a", "A")
     assert catalog.peek(packages.package_names, catalog.repository.id) == [("a", "A"), ("b", "B")]

@@ -1,4 +1,4 @@
-"""Packages and versions with the figures of what is below them, and the lengths of lists."""
+"""Summaries of packages and versions, and the counts of lists."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def demo(catalog: Any) -> summaries.PackageSummary:
     return found
 
 
-def test_a_package_counts_what_is_below_it(catalog: Any) -> None:
+def test_a_package_counts_its_versions_and_files(catalog: Any) -> None:
     summary = demo(catalog)
     assert (summary.versions, summary.files, summary.size) == (3, 4, 1 + 2 + 3 + 10)
     assert (summary.withdrawn, summary.deprecated, summary.downloads) == (0, 0, 0)
@@ -78,7 +78,7 @@ def test_versions_are_paged_from_the_highest_down(catalog: Any) -> None:
     assert [(each.text, each.files) for each in rest] == [("1", 2)]
 
 
-def test_versions_that_sort_alike_are_all_seen(catalog: Any) -> None:
+def test_versions_with_the_same_sort_are_all_paged(catalog: Any) -> None:
     package, _ = catalog.do(
         packages.ensure_package, catalog.repository.id, key="same", name="same", serial=1, now_ms=NOW
     )
@@ -94,13 +94,13 @@ def test_versions_that_sort_alike_are_all_seen(catalog: Any) -> None:
     assert seen == ["c", "b", "a"]
 
 
-def test_the_place_of_a_file_is_its_package_and_version(catalog: Any) -> None:
+def test_the_package_and_version_of_a_file_are_found(catalog: Any) -> None:
     file = catalog.do(publish, catalog.repository, "demo/3/c", version="3")
-    assert catalog.peek(summaries.place_of_file, file.id) == ("demo", "3")
-    assert catalog.peek(summaries.place_of_file, 999) is None
+    assert catalog.peek(summaries.package_and_version_of_file, file.id) == ("demo", "3")
+    assert catalog.peek(summaries.package_and_version_of_file, 999) is None
 
 
-def test_lists_know_their_length(catalog: Any) -> None:
+def test_counts_equal_the_lengths_of_lists(catalog: Any) -> None:
     package = catalog.peek(packages.find_package, catalog.repository.id, "demo")
     assert catalog.peek(summaries.count_packages, catalog.repository.id) == 2
     assert catalog.peek(summaries.count_packages, catalog.repository.id, "EM") == 1

@@ -44,7 +44,7 @@ def test_a_removed_tag_is_gone(catalog):
     assert not catalog.do(tags.remove_tag, catalog.file.package_id, "latest")
 
 
-def test_a_tag_goes_with_its_version(catalog):
+def test_removing_a_version_removes_its_tags(catalog):
     put(catalog, "latest", version_id=catalog.file.version_id)
     catalog.do(versions.remove_version, catalog.file.version_id)
     assert catalog.peek(tags.list_tags, catalog.file.package_id) == []

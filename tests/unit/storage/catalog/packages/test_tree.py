@@ -7,7 +7,7 @@ from pkgrepo.storage.catalog.packages import files, tree
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
 
-# Around the slash: characters right before and after it, a space, capitals, a wildcard, one beyond the basic plane.
+# The neighbours of the slash in Unicode, a space, a capital, a LIKE wildcard, a character beyond U+FFFF.
 PATHS = st.text("abA_-./0 😀", min_size=1, max_size=6).filter(lambda text: all(text.split("/")))
 
 
@@ -60,7 +60,7 @@ def test_a_path_is_a_file_or_a_folder_or_nothing(paths, path):
         assert found is (not path or any(each.startswith(f"{path}/") for each in paths))
 
 
-def test_a_folder_costs_few_queries_whatever_is_in_it():
+def test_the_number_of_queries_does_not_grow_with_the_files_below():
     catalog = MemoryCatalog()
     repository = fill(catalog, [f"{folder}/{n:04}" for folder in "abc" for n in range(500)])
     before = catalog.tx.statements
@@ -68,8 +68,8 @@ def test_a_folder_costs_few_queries_whatever_is_in_it():
     assert catalog.tx.statements - before <= 9
 
 
-def test_files_behind_very_many_folders_are_found():
+def test_files_after_more_folders_than_max_seeks_are_found():
     catalog = MemoryCatalog()
-    folders = [f"{number:03}" for number in range(tree.JUMPS + 40)]
+    folders = [f"{number:03}" for number in range(tree.MAX_SEEKS + 40)]
     repository = fill(catalog, [*(f"x/{folder}/f" for folder in folders), "x/000.a", "x/zz", "x/zzz"])
     assert walk(catalog, repository, "x", 50) == (folders, ["x/000.a", "x/zz", "x/zzz"])

@@ -53,7 +53,7 @@ def test_state_and_meta_change(catalog):
     assert (version.state, version.reason, version.meta) == (VersionState.YANKED, "broken", {"a": "b"})
 
 
-def test_a_version_takes_its_files_along(catalog):
+def test_removing_a_version_removes_its_files(catalog):
     catalog.do(publish, catalog.repository, "a/1", version="1")
     catalog.do(publish, catalog.repository, "a/2", version="2")
     first = catalog.peek(versions.find_version, catalog.package.id, "1")
