@@ -1,4 +1,4 @@
-"""Servers for tests, in this process and beside it."""
+"""Fixtures that start servers in the test process and in processes of their own."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tests.support.delayed_catalog import delay_catalogs
 from tests.support.inprocess_server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
 from tests.support.server_process import ServerProcess, twistd_process
 
-# What an example takes is no property of ours: on a busy machine any of them may be late, and making them may be slow.
+# No deadline per example: on a busy machine any example may be slow, and so may their generation.
 settings.register_profile("pkgrepo", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# What lets a change land looks at the same examples each time; the runs before it look for new ones.
+# The profile "landing" runs the same examples every time, so that no change is refused by chance.
 settings.register_profile("landing", parent=settings.get_profile("pkgrepo"), derandomize=True)
 settings.load_profile(os.environ.get("PKGREPO_HYPOTHESIS", "pkgrepo"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--catalog-delay 0.2`` runs every server, in this process and beside it, on a catalog that is so slow."""
+    """``--catalog-delay 0.2`` delays every catalog operation of all servers, in this and in other processes."""
     parser.addoption("--catalog-delay", type=float, metavar="SECONDS", help="delay every answer of servers' catalogs")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Put the delay into the servers."""
+    """Apply ``--catalog-delay``."""
     delay_s = config.getoption("--catalog-delay")
     if delay_s is not None:
         delay_catalogs(delay_s)
@@ -39,19 +39,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name archives by their argument: their bytes hold the time, and each process must collect the same tests."""
+    """Name archive parameters without their bytes: these contain the time, and all processes must collect equal ids."""
     return argname if isinstance(val, bytes) and len(val) > 16 and not val.isascii() else None
 
 
 def pytest_collection_finish() -> None:
-    """Exclude imported modules from the garbage collections that tests ask for; those took half of many tests' time."""
+    """Exclude imported modules from explicit garbage collections, which took half the time of many tests."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """The same for what a module's tests left in caches."""
+    """Exclude objects in caches as well, once after each module's tests."""
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
         gc.freeze()
@@ -60,9 +60,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 @pytest_twisted.async_yield_fixture
 async def make_server(tmp_path: Path) -> Any:
     """
-    Starts whole servers in this process: ``await make_server(section__key=value)``.
+    Start whole servers in this process: ``await make_server(section__key=value)``.
 
-    Afterwards they are stopped, and nothing may be left in the reactor or have failed in the log.
+    They are stopped at the end. Anything left in the reactor, or a failure in the log, fails the test.
     """
     before = watched()
     servers: list[RunningServer] = []
@@ -88,7 +88,7 @@ async def server(make_server: Any) -> Any:
 
 @pytest.fixture
 def run_twistd(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
-    """Starts ``twistd -n pkgrepo`` in processes of their own; see ``twistd_process``."""
+    """Start ``twistd -n pkgrepo`` in other processes; see ``twistd_process``."""
     processes: list[ServerProcess] = []
 
     def run(*options: str, **arguments: Any) -> ServerProcess:

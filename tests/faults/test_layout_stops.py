@@ -60,7 +60,7 @@ def test_a_clean_stop_loses_nothing_with_the_catalog(run, tmp_path):
     assert data.is_in_step()
     before = data.rows(COUNTS)
     assert before[0][0] == 2 * EACH
-    data.forget_catalog()
+    data.delete_catalog()
     done = pkgrepo(data, "reindex")
     assert done.returncode == 0, done.stderr
     assert data.rows(COUNTS) == before
@@ -74,7 +74,7 @@ def test_after_a_kill_reindex_says_what_may_be_missing(run, tmp_path):
     publish(server.url)
     server.kill()
     (versions,) = data.rows("SELECT COUNT(*) FROM version")[0]
-    data.forget_catalog()
+    data.delete_catalog()
     done = pkgrepo(data, "reindex")
     assert done.returncode == 1
     assert "marked no clean stop: its last changes may be missing" in done.stderr
@@ -96,6 +96,6 @@ def test_files_removed_by_an_offline_gc_are_not_restored_by_reindex(run, tmp_pat
     collected = pkgrepo(data, "gc", "--grace", "0", "--delete-untagged")
     assert (collected.returncode, "1 of 2 manifests" in collected.stdout) == (0, True), collected
     assert data.is_in_step()
-    data.forget_catalog()
+    data.delete_catalog()
     done = pkgrepo(data, "reindex")
     assert (done.returncode, "1 images and 1 tags" in done.stdout) == (0, True), done

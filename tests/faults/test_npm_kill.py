@@ -35,7 +35,7 @@ def test_a_version_is_there_whole_or_not_at_all(run, tmp_path):
             version = f"1.0.{n}"
             tarball = make_tarball(name, version, pad=rng.choice([0, 1000, 70_000, 400_000]))
             body = make_publish(name, version, tarball=tarball, tag=f"t{n}")
-            uploads.append(Upload((name, version), f"/repositories/main/js/{name}", body, taken=(403,)))
+            uploads.append(Upload((name, version), f"/repositories/main/js/{name}", body, repeated=(403,)))
             published[name, version] = integrity_of(tarball)
     rng.shuffle(uploads)
     uploader = Uploader(uploads)

@@ -39,12 +39,12 @@ def test_storages_are_found_again(run, tmp_path):
         assert requests.get(server.url + "/", timeout=TIMEOUT_S).status_code == 200
     server.stop()
 
-    data.forget_catalog()
+    data.delete_catalog()
     done = pkgrepo(data, "reindex")
     assert (done.returncode, "took in 1 repositories, 1 versions" in done.stdout) == (0, True), done.stderr
     assert data.rows("SELECT name FROM storage ORDER BY name") == [("main",), ("remote",)]
 
-    data.forget_catalog()  # and now it is elsewhere
+    data.delete_catalog()  # and now it is elsewhere
     moved = shutil.move(far, tmp_path / "moved")
     missed = pkgrepo(data, "reindex")
     assert (missed.returncode, "tell with --storage remote=PATH" in missed.stderr) == (1, True)
@@ -53,7 +53,7 @@ def test_storages_are_found_again(run, tmp_path):
     found = pkgrepo(data, "reindex", "--storage", f"remote={moved}")
     assert (found.returncode, "took in 1 repositories, 1 versions" in found.stdout) == (0, True), found.stderr
 
-    data.forget_catalog()
+    data.delete_catalog()
     (data.folder / STORAGES_JSON).unlink()
     named = pkgrepo(data, "reindex", "--storage", f"remote={moved}")
     assert (named.returncode, "took in 1 repositories" in named.stdout) == (0, True), named.stderr
@@ -76,7 +76,7 @@ def test_reindex_reports_a_storage_without_a_readable_layout(tmp_path):
     assert [each.name for each in (store / "repositories").iterdir() if each.is_dir() and each.name != ".tmp"] == []
     checked = pkgrepo(data, "verify")
     assert (checked.returncode, "plain: no readable layout is kept" in checked.stderr) == (0, True), checked.stderr
-    data.forget_catalog()
+    data.delete_catalog()
     done = pkgrepo(data, "reindex")
     assert (done.returncode, "plain: no readable layout is kept" in done.stderr) == (1, True), done.stderr
     assert f"1 blobs of {len(FILE[1])} bytes in storage plain belong to nothing" in done.stderr

@@ -129,7 +129,7 @@ def test_a_copy_of_a_lost_catalog_does_not_take_its_originals_storages(original,
     _, data = original
     before = tree(data.folder / "storages", data.folder.parent / "far")
     shutil.copy(data.folder / "storages.json", copy.folder)
-    copy.forget_catalog()
+    copy.delete_catalog()
     done = pkgrepo(copy, "reindex")
     assert done.returncode == 1
     assert f"belongs to the catalog in {data.folder}" in done.stderr

@@ -76,7 +76,7 @@ def test_a_lost_database_is_built_again_with_the_same_pages(run, filled, served_
     before = pages(server.url)
     server.stop()
     needed = {name for name, path in filled.copies().items() if path.stat().st_nlink > 1}  # not those of what is gone
-    filled.forget_catalog()
+    filled.delete_catalog()
     if served_between:  # somebody starts the server first, which must keep everything
         with pytest.raises(AssertionError, match="pkgrepo reindex"):
             run("")
@@ -103,7 +103,7 @@ def test_a_lost_database_is_built_again_with_the_same_pages(run, filled, served_
 
 def test_a_repair_of_a_lost_database_throws_nothing_away(filled):
     needed = {name for name, path in filled.copies().items() if path.stat().st_nlink > 1}
-    filled.forget_catalog()
+    filled.delete_catalog()
     pkgrepo(filled, "migrate")
     for path in filled.copies().values():
         os.utime(path, (time.time() - 10**7,) * 2)  # older than any upload takes
@@ -185,7 +185,7 @@ def test_a_copy_that_nothing_names_is_found_when_it_is_old_and_removed_on_reques
 
 def test_a_sidecar_that_cannot_be_read_is_told_and_the_rest_is_taken_in(filled):
     (filled.layout / "py" / "other" / "1.0" / "other-1.0.json").write_text('{"broken"')
-    filled.forget_catalog()
+    filled.delete_catalog()
     done = pkgrepo(filled, "reindex")
     assert done.returncode == 1
     assert "py/other/1.0/other-1.0.json" in done.stderr
@@ -198,7 +198,7 @@ def test_a_lost_copy_is_restored_from_the_layout(run, filled):
     server.stop()
     for path in filled.copies().values():
         path.unlink()
-    filled.forget_catalog()
+    filled.delete_catalog()
     done = pkgrepo(filled, "reindex")
     assert done.returncode == 0, done.stderr
     server = run("")
@@ -217,7 +217,7 @@ def test_a_repository_that_was_removed_does_not_come_back(run, filled, purge):
     stop_in_step(server, filled)
     assert {path.split("/")[0] for path in filled.shown()} == {"closed"}
     assert pkgrepo(filled, "verify").returncode == 0
-    filled.forget_catalog()
+    filled.delete_catalog()
     done = pkgrepo(filled, "reindex")
     assert (done.returncode, "took in 1 repositories, 1 versions, " in done.stdout) == (0, True)
     assert filled.rows("SELECT name FROM repository") == [("closed",)]

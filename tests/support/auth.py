@@ -1,4 +1,4 @@
-"""A server's identities in memory: users, tokens and everything that checks them, with a clock that stands still."""
+"""Users, tokens and the authentication services of a server, over a catalog in memory and a clock that tests set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ START = 1_800_000_000.0
 
 
 class SettableTime:
-    """Seconds since the epoch that move when told to."""
+    """A clock in seconds since the epoch, which only `advance` moves."""
 
     def __init__(self) -> None:
         self.now = START
@@ -43,7 +43,7 @@ class SettableTime:
 
 
 class InlineThreads:
-    """Runs at once what would run in a thread, or whenever the test says so."""
+    """A thread pool that runs calls at once; with ``held`` set to a list, calls wait there until `release`."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -66,7 +66,7 @@ class InlineThreads:
 
 
 class AuthServices:
-    """Everything of the auth room, wired as the server wires it."""
+    """The services of ``pkgrepo.auth``, connected as in a server."""
 
     def __init__(self) -> None:
         self.clock = SettableTime()

@@ -1,4 +1,4 @@
-"""Checks that a store still has everything that it acknowledged, after a crash or a disk error."""
+"""Checks, after a crash or a disk error, that a blob store still has everything that it acknowledged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def assert_promises_kept(store, promises: Iterable[dict]) -> None:
             assert (len(body), hashlib.sha256(body).hexdigest()) == (promise["size"], promise["sha256"])
         elif "upload" in promise:
             async with await store.resume(promise["upload"], promise["state"].encode()) as upload:
-                upload.write(b"tail")  # so that the file is read again and compared with the state
+                upload.write(b"tail")  # makes the store read the file again and compare it with the state
                 assert (await upload.commit()).size == promise["size"] + 4
 
 

@@ -1,5 +1,5 @@
 """
-A process that writes into a store until it is killed, and prints what was acknowledged.
+A process that writes blobs into a store until it is killed, and prints what the store acknowledged.
 
 ``python -m tests.support.blob_child ROOT unnamed|named`` writes one JSON line to standard output for every ``commit``
 or ``suspend`` that returned. A third argument is the number of blobs after which it ends.

@@ -37,7 +37,7 @@ class FilesystemCase:
 
 def open_descriptors() -> set[str]:
     """Return the open files of this process that belong to the store."""
-    gc.collect()  # objects that a caught exception still refers to
+    gc.collect()  # closes files that only reference cycles (of caught exceptions) keep open
     found = set()
     for name in os.listdir("/proc/self/fd"):
         try:

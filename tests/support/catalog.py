@@ -77,7 +77,7 @@ class MemoryCatalog:
 
 
 class HeldCatalog(MemoryCatalog):
-    """A catalog that delays the answers of writes while ``holds`` is set."""
+    """A catalog that delays the results of writes while ``holds`` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,15 +92,15 @@ class HeldCatalog(MemoryCatalog):
             await answer
         return result
 
-    def let_go(self) -> None:
-        """Answer the delayed writes, and stop delaying."""
+    def release(self) -> None:
+        """Deliver the results of the delayed writes, and stop delaying."""
         held, self._held, self.holds = self._held, [], False
         for each in held:
             each.callback(None)
 
 
 def add_repository(catalog: MemoryCatalog, repository_id: int, *, format: str = "python") -> None:
-    """The rows that grants and bindings refer to."""
+    """Insert the storage and repository rows that grants and bindings refer to."""
     catalog.do(insert_repository, repository_id, format)
 
 

@@ -1,5 +1,5 @@
 """
-A process that publishes into a catalog until it is killed, and prints what was acknowledged.
+A process that publishes into a catalog until it is killed, and prints what the catalog acknowledged.
 
 ``python -m tests.support.catalog_child ROOT NAME`` writes one JSON line to standard output for every write that was
 answered: the path of the file, or the error. With a further argument a publisher ends at its first error.

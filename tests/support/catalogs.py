@@ -39,7 +39,7 @@ class SqliteCase:
 
 
 class DelayedCase(SqliteCase):
-    """The same behind a delay: what is told of every engine holds of the one that servers are tested on."""
+    """SQLite behind `DelayedCatalog`, so that the catalog of ``--catalog-delay`` passes the same contract."""
 
     async def another(self) -> DelayedCatalog:
         return DelayedCatalog(await super().another(), reactor, 0.002)

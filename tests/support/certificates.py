@@ -1,4 +1,4 @@
-"""Certificates for tests, made on the spot."""
+"""Self-signed certificates for tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pkgrepo.http.tls import ServerCertificate
 
 
 def write_certificate(folder: Path, name: str = "localhost") -> tuple[Path, Path]:
-    """Write ``server.crt`` and ``server.key`` for 127.0.0.1, signed by themselves."""
+    """Write a self-signed certificate for 127.0.0.1 as ``server.crt`` and ``server.key``."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)

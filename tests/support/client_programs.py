@@ -1,4 +1,4 @@
-"""Client programs for tests: where they are, and an environment in which nothing of this machine reaches them."""
+"""Client programs for tests: their paths, and an environment isolated from this machine's configuration."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ CLIENTS = ROOT / ".cache" / "clients"
 
 def client(name: str, program: str | None = None) -> Path:
     """
-    The program of a pinned Python client (a line of tests/clients/pins.txt), called like it unless told otherwise.
+    Return the path of a program of a pinned Python client (a line of tests/clients/pins.txt).
 
-    Without it the test is skipped, or fails when ``PKGREPO_REQUIRE_CLIENTS`` is 1.
+    C{program} defaults to the name of the client. If the client is not installed, the test is skipped, or fails if
+    ``PKGREPO_REQUIRE_CLIENTS`` is 1.
     """
     found = CLIENTS / name / "bin" / (program or name.partition("-")[0])
     if not (CLIENTS / name / ".installed").exists() or not found.exists():
@@ -30,7 +31,7 @@ def client(name: str, program: str | None = None) -> Path:
 
 
 def program(name: str) -> Path:
-    """A program of the system, such as curl; absent ones are treated as in ``client``."""
+    """Return the path of a program of the system, such as curl; if it is missing, as in ``client``."""
     found = shutil.which(name)
     if found is None:
         absent(f"{name} is not on the path (bin/test installs it when it runs as root)")
@@ -38,7 +39,7 @@ def program(name: str) -> Path:
 
 
 def absent(reason: str) -> NoReturn:
-    """Skip the test for want of a program, or fail it where programs are required."""
+    """Skip the test because a program is missing, or fail it if ``PKGREPO_REQUIRE_CLIENTS`` is 1."""
     if os.environ.get("PKGREPO_REQUIRE_CLIENTS") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
@@ -46,9 +47,9 @@ def absent(reason: str) -> NoReturn:
 
 def client_environment(home: Path, **variables: str) -> dict[str, str]:
     """
-    An environment for clients with its own home and caches: no configuration, no proxy, no credentials, no keyring.
+    Return an environment for clients with its own home and caches: no configuration, proxy, credentials or keyring.
 
-    Certificates stay those of the system, for clients that build with packages of the public index.
+    The CA certificates are those of the system, for clients that build with packages of the public index.
     """
     home.mkdir(parents=True, exist_ok=True)
     kept = ("PATH", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "PIP_CERT")
@@ -78,9 +79,9 @@ def run_client(
     command: Sequence[str | Path], *, environ: Mapping[str, str], folder: Path, status: int | None = 0
 ) -> subprocess.CompletedProcess[str]:
     """
-    Run a client to its end and return what it wrote, both streams in ``stdout``.
+    Run a client until it exits; ``stdout`` of the result has both output streams.
 
-    Another exit status than ``status`` fails the test with that output; None takes any.
+    An exit status other than ``status`` fails the test and shows the output; with None any status is accepted.
     """
     result = subprocess.run(
         [str(part) for part in command],
@@ -95,18 +96,18 @@ def run_client(
         check=False,
     )
     if status is not None and result.returncode != status:
-        told = " ".join(str(part) for part in command)
-        pytest.fail(f"{told} ended with {result.returncode} rather than {status}:\n{result.stdout}")
+        line = " ".join(str(part) for part in command)
+        pytest.fail(f"{line} exited with {result.returncode}, not {status}:\n{result.stdout}")
     return result
 
 
 def make_venv(folder: Path, *, environ: Mapping[str, str]) -> Path:
-    """A fresh virtual environment with the pinned pip, which installs packages into it; its Python."""
+    """Make an empty virtual environment, for use with `pip_into`. Returns the path of its Python."""
     pip = client("pip")
     run_client([pip.with_name("python"), "-m", "venv", "--without-pip", folder], environ=environ, folder=folder.parent)
     return folder / "bin" / "python"
 
 
 def pip_into(python: Path) -> list[str | Path]:
-    """The beginning of a command by which the pinned pip works on another environment."""
+    """Return the first words of a command that runs the pinned pip on another environment."""
     return [client("pip"), "--python", python]

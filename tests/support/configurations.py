@@ -1,4 +1,4 @@
-"""Configurations of servers for tests, in TOML."""
+"""Builds configurations of servers for tests, in TOML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PRIVATE = 'visibility = "private"'
 
 
 def hosted(format: str, *names: str, **others: str) -> str:
-    """Repositories of one format: public ones by name alone, others with their further lines."""
+    """Return the sections of hosted repositories; ``others`` maps names to additional lines of their sections."""
     settings = dict.fromkeys(names, "") | others
     return "".join(
         f'[[bootstrap.repositories]]\nname = "{name}"\nformat = "{format}"\n{lines}\n'
@@ -19,7 +19,7 @@ def hosted(format: str, *names: str, **others: str) -> str:
 
 
 def config(**parts: str) -> str:
-    """The line of a repository whose rules are not the defaults: ``config(policy="allow_overwrite = true")``."""
+    """Return the line that sets rules of a repository: ``config(policy="allow_overwrite = true")``."""
     rules = "".join(f", {name} = {{ {rules} }}" for name, rules in parts.items())
     return f'config = {{ type = "Hosted"{rules} }}'
 
@@ -28,12 +28,12 @@ MOVING = config(push_rules="allow_tag_overwrite = true")  # tags may move
 
 
 def trusting(key: str, *rules: str) -> str:
-    """The line of a container repository that shows what this key signed."""
+    """Return the line of a container repository that serves only images signed with this key."""
     return config(push_rules=", ".join(("require_content_trust = true", *rules)), trust=f"keys = ['''{key}''']")
 
 
 def tokens(user: str, texts: Mapping[str, str], scopes: Mapping[str, tuple[str, Sequence[str], Sequence[str]]]) -> str:
-    """Tokens of a user by name; a scope is repositories, actions and packages."""
+    """Return the sections of a user's tokens; ``scopes`` maps each token name to (repository, actions, packages)."""
     lines = []
     for name, (repository, actions, packages) in scopes.items():
         lines += [

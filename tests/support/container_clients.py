@@ -17,19 +17,19 @@ BOB = ("bob", "staple battery horse")
 
 
 def host_of(process: ServerProcess) -> str:
-    """The host and port with which names of images begin."""
+    """Return the host and port at the beginning of image names."""
     return urlsplit(process.url).netloc
 
 
 def add_bob(wire: HttpClient, *repositories: str) -> None:
-    """The user bob, who may read and write in these repositories."""
+    """Make the user bob with read and write permission for these repositories."""
     ok(wire.post_json("/api/users", {"username": BOB[0], "password": BOB[1]}))
     given = [{"repository": each, "actions": ["read", "write"]} for each in repositories]
     ok(wire.post_json(f"/api/users/{BOB[0]}/permissions", {"repositories": given}, "PUT"))
 
 
 def push_image(wire: HttpClient, name: str, image: Image, *references: str) -> None:
-    """Push an image with its blobs, under its digest unless references are given."""
+    """Push an image with its blobs, by its digest if there are no ``references``."""
     for blob in image.blobs:
         ok(wire.post(f"/v2/{name}/blobs/uploads/?digest={digest_of(blob)}", blob))
     for reference in references or (image.digest,):
@@ -37,7 +37,7 @@ def push_image(wire: HttpClient, name: str, image: Image, *references: str) -> N
 
 
 def ok(reply: Reply) -> Reply:
-    """The answer, which must be a success."""
+    """Return the response if its status is below 300; otherwise fail."""
     assert reply.status < 300, (reply.status, reply.body)
     return reply
 
@@ -46,7 +46,7 @@ class ContainerClients:
     """
     Client programs with a home of their own below ``folder``.
 
-    They are anonymous until ``log_in``, which writes docker's configuration file, from which all of them read.
+    They are anonymous until ``log_in``, which writes docker's configuration file; all of them read that file.
     """
 
     def __init__(self, folder: Path, host: str) -> None:
@@ -64,9 +64,9 @@ class ContainerClients:
         (self.home / ".docker" / "config.json").unlink()
 
     def run(self, name: str, *arguments: str | Path, status: int | None = 0) -> str:
-        """What the pinned client of that name writes."""
+        """Run the pinned client of that name, and return its output."""
         return self.call(client(name), *arguments, status=status)
 
     def call(self, program: Path, *arguments: str | Path, status: int | None = 0) -> str:
-        """What any program writes."""
+        """Run any program, and return its output."""
         return run_client([program, *arguments], environ=self.environ, folder=self.folder, status=status).stdout

@@ -1,4 +1,4 @@
-"""dockerd and containerd for tests: without a network, with all they keep in a folder of their own."""
+"""Runs dockerd and containerd for tests, without a network, with their data in a temporary folder."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ address = "{folder}/socket"
 
 @contextmanager
 def dockerd() -> Iterator[str]:
-    """The address of a fresh daemon, as ``DOCKER_HOST`` takes it; the test is skipped where none starts."""
+    """Run a new dockerd; yields its address for ``DOCKER_HOST``. If it does not start, the test is skipped."""
     binary = program("dockerd")
-    with tempfile.TemporaryDirectory(prefix="dk") as name:  # addresses of sockets have little room
+    with tempfile.TemporaryDirectory(prefix="dk") as name:  # paths of Unix sockets have at most 107 bytes
         folder = Path(name)
         command = [
             binary,
@@ -53,7 +53,7 @@ def dockerd() -> Iterator[str]:
 
 @contextmanager
 def containerd() -> Iterator[Path]:
-    """The socket of a fresh containerd, as ``ctr --address`` takes it; the test is skipped where none starts."""
+    """Run a new containerd; yields its socket for ``ctr --address``. If it does not start, the test is skipped."""
     binary = program("containerd")
     with tempfile.TemporaryDirectory(prefix="cd") as name:
         folder = Path(name)
@@ -65,20 +65,20 @@ def containerd() -> Iterator[Path]:
 
 @contextmanager
 def _daemon(command: Sequence[str | Path], folder: Path, probe: Sequence[str | Path]) -> Iterator[None]:
-    """A daemon from when its probe succeeds; what it says goes to a file."""
+    """Run a daemon whose output goes to a file; enter the context when the probe succeeds."""
     environ = client_environment(folder / "home")
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             command, env=environ, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
         )
     try:
-        answers = _wait(
+        ready = _wait(
             lambda: process.poll() is not None,
             lambda: subprocess.run(probe, env=environ, capture_output=True, check=False).returncode == 0,
         )
-        if not answers:
+        if not ready:
             last = (folder / "log").read_text(errors="replace").strip().rpartition("\n")[2]
-            # Not for want of a program: a machine may forbid what the daemon needs, so that nobody can be asked for it.
+            # Never a failure: some machines forbid what the daemon needs, and bin/test cannot change that.
             pytest.skip(f"{Path(command[0]).name} does not start here: {last}")
         yield
     finally:
@@ -90,11 +90,11 @@ def _daemon(command: Sequence[str | Path], folder: Path, probe: Sequence[str | P
             process.wait()
 
 
-def _wait(ended: Callable[[], bool], there: Callable[[], bool]) -> bool:
-    """Whether it is there before it has ended, or time is up."""
+def _wait(ended: Callable[[], bool], ready: Callable[[], bool]) -> bool:
+    """Poll until ``ready``; returns False when ``ended`` or after the timeout."""
     until = time.monotonic() + TIMEOUT_S
     while time.monotonic() < until and not ended():
-        if there():
+        if ready():
             return True
         time.sleep(0.1)
     return False

@@ -31,7 +31,7 @@ class DataFolder:
         return {p.relative_to(self.blobs).as_posix(): p for p in self.blobs.rglob("*") if p.is_file()}
 
     def damaged(self) -> list[str]:
-        """Return the locators of copies whose bytes have another digest."""
+        """Return the locators of copies whose bytes do not have the digest in the locator."""
         return [name for name, path in self.copies().items() if sha256_of(path) != name[3:67]]
 
     def named(self) -> set[str]:
@@ -47,7 +47,7 @@ class DataFolder:
             connection.close()
 
     def shown(self) -> set[str]:
-        """Return all paths of the readable layout, with temporaries, without the marker."""
+        """Return all paths of the readable layout, including temporary files, without the marker."""
         found = {p.relative_to(self.layout).as_posix() for p in self.layout.rglob("*") if p.is_file()}
         return found - {MARKER}
 
@@ -56,7 +56,7 @@ class DataFolder:
         last = self.rows("SELECT COALESCE(MAX(seq), 0) FROM event")[0][0]
         return self.rows("SELECT value FROM setting WHERE key = 'readable_layout_cursor'") == [(str(last),)]
 
-    def forget_catalog(self) -> None:
+    def delete_catalog(self) -> None:
         """Delete the database."""
         for path in self.folder.glob("pkgrepo.db*"):
             path.unlink()
@@ -91,7 +91,7 @@ def tree(*folders: Path) -> dict[str, str | None]:
 def pkgrepo(
     data: DataFolder, *arguments: str, environ: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the administrator's command on that data, with output that is no terminal."""
+    """Run an administrator's command on the data folder; its output is not a terminal."""
     variables = {"PYTHONPATH": str(ROOT), "PKGREPO_DATA__DIR": str(data.folder), **(environ or {})}
     return subprocess.run(
         [sys.executable, "-c", "from pkgrepo.cli import main; main()", *arguments],

@@ -1,4 +1,4 @@
-"""A catalog that takes its time over every answer, as an engine behind a network does."""
+"""A catalog with a delay in every operation, like a database server behind a network."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pkgrepo.interfaces import NOT_NOW, ICatalog, NotNow
 @implementer(ICatalog)
 class DelayedCatalog:
     """
-    Another catalog, behind ``delay_s`` seconds: half of them pass before it is asked, and half before it is heard.
+    Wraps a catalog and delays every operation by ``delay_s`` seconds, one half before it and one half after it.
 
-    It never answers at once, so ``peek`` declines. The generation is known without a delay. With a ``delay_s`` of 0
-    nothing is delayed, and ``peek`` declines all the same. A ``timer`` that stands still holds every answer back.
+    ``peek`` always returns ``NOT_NOW``, also with a ``delay_s`` of 0. ``generation`` has no delay. If ``timer`` is a
+    ``Clock`` that the test does not advance, no operation returns.
     """
 
     def __init__(self, catalog: Any, timer: IReactorTime, delay_s: float) -> None:
         self.delay_s = delay_s
-        self.asked = 0  # looks, scans and writes so far
+        self.operations = 0  # number of looks, scans and writes so far
         self._catalog = catalog
         self._timer = timer
         self._waiting: set[Deferred[None]] = set()
@@ -63,8 +63,8 @@ class DelayedCatalog:
         return self._later(lambda: self._catalog.write(command, *args, **kwargs))
 
     def _later(self, ask: Callable[[], Awaitable[Any]]) -> Deferred[Any]:
-        """What is asked, later. It is asked, and counts as under way, also when nobody waits for it any more."""
-        self.asked += 1
+        """Run an operation with the delays. It runs, and ``wait_idle`` waits for it, even if the caller cancels."""
+        self.operations += 1
         answer: Deferred[Any] = Deferred()
         ended: Deferred[None] = Deferred()
         self._waiting.add(ended)
@@ -92,7 +92,7 @@ class DelayedCatalog:
 
 
 def delay_catalogs(delay_s: float) -> None:
-    """Have every server that is made in this process from now on use a delayed catalog."""
+    """Patch this process so that every server made from now on uses a `DelayedCatalog`."""
     from pkgrepo import core
 
     sqlite = core.SqliteCatalog

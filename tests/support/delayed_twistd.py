@@ -1,4 +1,4 @@
-"""``twistd`` over catalogs that are delayed: ``python -m tests.support.delayed_twistd SECONDS`` and its arguments."""
+"""``twistd`` with delayed catalogs: ``python -m tests.support.delayed_twistd SECONDS TWISTD_ARGUMENT...``."""
 
 import sys
 

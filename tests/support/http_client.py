@@ -1,4 +1,4 @@
-"""A plain HTTP client: paths are sent unchanged, and nothing is redirected, retried or decoded."""
+"""A plain HTTP client, which sends paths unchanged, and does not redirect, retry or decode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Field = tuple[str, str] | tuple[str, str, bytes]
 
 @frozen
 class Reply:
-    """One answer; ``headers`` by lower-case name."""
+    """A response; ``headers`` by lower-case name."""
 
     status: int
     reason: str
@@ -39,7 +39,7 @@ class Reply:
 
 class HttpClient:
     """
-    A client of the server at ``url``; paths are below it.
+    A client of the server at ``url``; paths are relative to it.
 
     ``auth`` are user and password of every request; each request has a connection of its own.
     """
@@ -50,11 +50,11 @@ class HttpClient:
         self._auth = auth
 
     def as_user(self, *auth: str) -> HttpClient:
-        """The same base address with other credentials, or none."""
+        """Return a client with the same base URL and other credentials, or none."""
         return HttpClient(self.url, (auth[0], auth[1]) if auth else None)
 
     def below(self, path: str) -> HttpClient:
-        """A base address below this one."""
+        """Return a client whose base URL is below this one."""
         return HttpClient(f"{self.url}/{path}", self._auth)
 
     def ask(
@@ -64,7 +64,7 @@ class HttpClient:
         body: bytes | str | Iterable[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """The answer to one request; ``headers`` come after the credentials and may replace them."""
+        """Send a request, and return the response; ``headers`` may replace the credentials."""
         connection = http.client.HTTPConnection(self.parts.hostname or "", self.parts.port, timeout=TIMEOUT_S)
         fields = {**basic(self._auth), **(headers or {})}
         try:
@@ -104,26 +104,26 @@ class HttpClient:
         return self.ask(method, path, json.dumps(value), {"Content-Type": "application/json"})
 
     def post_form(self, path: str, fields: Sequence[Field], **headers: str) -> Reply:
-        """A multipart form, its fields in this order; three members are a name, a file name and its bytes."""
+        """POST a multipart form with the fields in this order; a file is a name, a file name and its bytes."""
         content_type = f"multipart/form-data; boundary={BOUNDARY}"
         return self.ask("POST", path, form_body(fields), {"Content-Type": content_type, **dashed(headers)})
 
     def connect(self) -> socket.socket:
-        """A bare connection, for requests that no library would send."""
+        """Return a TCP connection, for requests that no library sends."""
         return socket.create_connection((self.parts.hostname or "", self.parts.port or 80), TIMEOUT_S)
 
     def target(self, path: str) -> str:
         return f"{self.parts.path}{path}" or "/"
 
     def head_lines(self, method: str, path: str, **headers: str) -> bytes:
-        """The head of a request as bytes, with the blank line at its end."""
+        """Return the head of a request as bytes, including the empty line."""
         fields = {"Host": self.parts.netloc, **basic(self._auth), **dashed(headers)}
         lines = [f"{method} {self.target(path)} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
 def read_reply(connection: socket.socket, method: str = "POST") -> Reply:
-    """The next answer on a bare connection, one of the 100s included."""
+    """Read the next response from a TCP connection, which may be a 100."""
     answer = http.client.HTTPResponse(connection, method=method)
     version, status, reason = answer._read_status()  # type: ignore[attr-defined]  # begin() would skip a 100
     if status == 100:
@@ -136,7 +136,7 @@ def read_reply(connection: socket.socket, method: str = "POST") -> Reply:
 
 
 def form_body(fields: Sequence[Field]) -> bytes:
-    """A multipart form as bytes, the boundary that of ``BOUNDARY``."""
+    """Return a multipart form as bytes, with the boundary ``BOUNDARY``."""
     parts = []
     for name, value, *content in fields:
         file = f'; filename="{value}"' if content else ""
@@ -146,7 +146,7 @@ def form_body(fields: Sequence[Field]) -> bytes:
 
 
 def basic(auth: tuple[str, str] | None) -> dict[str, str]:
-    """The header field for these credentials."""
+    """Return the header field for these credentials."""
     if auth is None:
         return {}
     return {"Authorization": "Basic " + b64encode(":".join(auth).encode()).decode()}

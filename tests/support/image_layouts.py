@@ -37,7 +37,7 @@ async def verify(registry: Registry, *, repair: bool = False) -> VerifyReport:
 
 
 def lose_catalog(data: Path) -> None:
-    """Delete the database in a data folder, and the owner of each storage, so that L{reindex} may take them over."""
+    """Delete the database in a data folder, and each storage's owner file, so that L{reindex} may use the storages."""
     for path in (*data.glob("*.db*"), *data.glob("storages/*/owner.json")):
         path.unlink()
 

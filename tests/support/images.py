@@ -79,7 +79,7 @@ def make_image(content: str = "hello", *, architecture: str = "amd64", **manifes
 
 
 def make_artifact(subject: Image | None, kind: str, **manifest: Any) -> Image:
-    """An artifact without content of its own, such as a signature of ``subject``."""
+    """Return an artifact with an empty config and no layers, whose ``subject`` is another manifest."""
     value: dict[str, Any] = {
         "schemaVersion": 2,
         "mediaType": OCI_IMAGE,
@@ -150,7 +150,7 @@ class Registry:
         return await self.call(method, path + query, raw, **rest)
 
     async def push_blob(self, data: bytes, *, name: str = "", who: str | None = "admin") -> str:
-        """Push a blob as most clients do; its digest."""
+        """Push a blob by POST and PUT, as most clients do. Returns its digest."""
         started = await self.start(name=name, who=who)
         assert started.status == 202, started.body
         patched = await self.continue_upload(started, "PATCH", data, who=who)

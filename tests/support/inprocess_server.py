@@ -1,4 +1,4 @@
-"""The whole server inside the test's own process, and the check that nothing of it is left afterwards."""
+"""Runs a whole server in the test process, and checks that it leaves nothing in the reactor."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pkgrepo.config import Config, read_config
 
 reactor: Any = _reactor
 PASSWORD = "correct horse battery"
-TURNS = 100  # of the reactor in which what was closed is forgotten; a call that waits for its time waits longer
+TURNS = 100  # reactor iterations in which closed sockets disappear; far too few for a delayed call to run
 
 
 def server_config(folder: Path, **overrides: object) -> Config:
-    """A configuration on a free port with its data below ``folder``; ``a__b`` overrides the key ``a.b``."""
+    """Return a configuration with a free port and its data below ``folder``; ``a__b`` overrides the key ``a.b``."""
     values: dict[str, object] = {
         "data.dir": str(folder / "data"),
         "server.listen": ["tcp:0:interface=127.0.0.1"],
@@ -33,10 +33,10 @@ def server_config(folder: Path, **overrides: object) -> Config:
 
 
 class RunningServer:
-    """A started service: ``url`` is its address without the last slash, ``admin`` are the first admin's credentials."""
+    """A server: ``url`` is its address without the last slash, ``admin`` has the first admin's credentials."""
 
     def __init__(self, config: Config) -> None:
-        from pkgrepo.service import make_service  # the whole program: not for those who only collect tests
+        from pkgrepo.service import make_service  # imports the whole program, which collecting tests does not need
 
         self.config = config
         self.service: Any = make_service(config, reactor)
@@ -53,28 +53,28 @@ class RunningServer:
 
 
 async def turn() -> None:
-    """Let the reactor go round once."""
+    """Wait for one reactor iteration."""
     fired: Deferred[None] = Deferred()
     reactor.callLater(0, fired.callback, None)
     await fired
 
 
 async def until(true: Callable[[], Any]) -> None:
-    """Let the reactor go round until something is so; the test's own time limit ends a vain wait."""
+    """Wait, one reactor iteration at a time, until a condition holds; the test's time limit ends the wait."""
     while not true():
         await turn()
 
 
 @contextmanager
 def no_failures() -> Iterator[None]:
-    """Fail when anything is logged with a failure inside, a Deferred's error that nobody took included."""
+    """Fail if a failure is logged, including unhandled errors in Deferreds."""
     failures: list[str] = []
 
     def observe(event: LogEvent) -> None:
         if "log_failure" in event:
             failures.append(event["log_failure"].getTraceback())
 
-    gc.collect()  # what earlier tests left is theirs
+    gc.collect()  # logs unhandled errors of earlier tests before observing
     globalLogPublisher.addObserver(observe)
     try:
         yield
@@ -85,7 +85,7 @@ def no_failures() -> Iterator[None]:
 
 
 async def assert_reactor_rests(before: set[object]) -> None:
-    """No call is waiting and nothing is watched that was not there before."""
+    """Check that the reactor has no delayed call, reader or writer that is not in ``before``."""
     for _ in range(TURNS):
         if not watched() - before:
             break
@@ -95,5 +95,5 @@ async def assert_reactor_rests(before: set[object]) -> None:
 
 
 def watched() -> set[object]:
-    """What keeps the reactor busy."""
+    """Return the reactor's delayed calls, readers and writers."""
     return {*reactor.getDelayedCalls(), *reactor.getReaders(), *reactor.getWriters()}

@@ -1,4 +1,4 @@
-"""Connections without sockets: bytes fed to a channel, answers taken from a string transport, time moved by hand."""
+"""HTTP connections in memory: a channel with a string transport and a clock that the test advances."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ERRORS = ErrorTable({}, render_text)
 
 
 class HandlerResource(Resource):
-    """Every path leads to one handler."""
+    """A resource that calls one handler for every path."""
 
     isLeaf = True
 
@@ -44,7 +44,7 @@ class HandlerResource(Resource):
 
     def render(self, request: Any) -> Any:
         task = Deferred.fromCoroutine(answer_with(request, self.errors, lambda: self.handler(request)))
-        # processingFailed tells the client and hands the failure on, as twisted.web has it.
+        # As in twisted.web, processingFailed sends the error response and returns the failure.
         task.addErrback(request.processingFailed).addErrback(lambda _: None)
         request.notifyFinish().addErrback(lambda _: task.cancel())
         return NOT_DONE_YET
@@ -52,7 +52,7 @@ class HandlerResource(Resource):
 
 @frozen
 class Received:
-    """An answer as a client reads it."""
+    """A response as a client reads it."""
 
     status: int
     reason: str
@@ -62,21 +62,21 @@ class Received:
 
 def parse_answers(data: bytes, heads: int | None = None) -> list[Received]:
     """
-    The answers in ``data``; interim ones are answers without a body.
+    Parse the responses in ``data``; a 100 is a response without a body.
 
-    The answers numbered from ``heads`` on answer HEAD requests, so that their bodies are absent.
+    Responses from index ``heads`` on are those of HEAD requests and have no bodies.
     """
     answers: list[Received] = []
     while data:
         head, separator, data = data.partition(b"\r\n\r\n")
-        assert separator, f"an incomplete head: {head!r}"
+        assert separator, f"incomplete head: {head!r}"
         first, *lines = head.decode("latin-1").split("\r\n")
         match = re.fullmatch(r"HTTP/1\.1 (\d{3}) (.*)", first)
         assert match, f"no status line: {first!r}"
         headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
         bodiless = match[1] in ("100", "204", "304") or (heads is not None and len(answers) >= heads)
         length = 0 if bodiless else int(headers["content-length"])
-        assert len(data) >= length, "the body is cut short"
+        assert len(data) >= length, "incomplete body"
         answers.append(Received(int(match[1]), match[2], headers, data[:length]))
         data = data[length:]
     return answers
@@ -96,7 +96,7 @@ class Connection:
         self.channel.dataReceived(data)
 
     def take(self) -> bytes:
-        """The bytes that the server has written since the last call."""
+        """Return the bytes that the server has written since the last call."""
         data: bytes = self.transport.value()
         self.transport.clear()
         return data
@@ -109,7 +109,7 @@ class Connection:
         return answer
 
     def wait(self, seconds: int) -> None:
-        """Let time pass in steps, as a reactor does."""
+        """Advance the clock in steps of one second, so that repeating timers run each time."""
         for _ in range(seconds):
             self.clock.advance(1)
 
@@ -118,7 +118,7 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether the server has closed."""
+        """Whether the server has closed the connection."""
         return bool(self.transport.disconnecting)
 
     @property

@@ -1,4 +1,4 @@
-"""A whole server without ports: requests are written to its connections as bytes, answers are returned as values."""
+"""A whole server without ports: requests are written as bytes to connections in memory."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Reply:
 @cache
 def _described() -> list[tuple[re.Pattern[str], Any]]:
     """Operations by patterns of paths, those with the fewest parameters first."""
-    document = ManagementApp(MagicMock(), MagicMock()).description.describe()  # no route is called
+    document = ManagementApp(MagicMock(), MagicMock()).description.describe()  # no handler is called
     paths = sorted(document["paths"].items(), key=lambda item: item[0].count("{"))
     return [
         (re.compile("/".join("[^/]+" if part[:1] == "{" else re.escape(part) for part in path.split("/"))), operations)

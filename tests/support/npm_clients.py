@@ -1,4 +1,4 @@
-"""An npm repository, and a workbench to run Node's package clients against it."""
+"""An HTTP client of an npm repository, and a folder with an environment for Node's package clients."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Registry:
         return found
 
     def ask(self, method: str, path: str, **options: Any) -> requests.Response:
-        """A request as the admin, unless ``headers`` say otherwise; refusals fail the test."""
+        """Send a request, as the admin unless ``headers`` are given; a refusal fails the test."""
         if "headers" not in options:
             options["auth"] = (USER, PASSWORD)
         answer = requests.request(method, self.url + path, timeout=TIMEOUT_S, **options)
@@ -89,14 +89,14 @@ class NodeBench:
         (self.home / ".npmrc").write_text("\n".join(lines) + "\n")
 
     def run(self, name: str, *command: str, cwd: Path | None = None, status: int | None = 0, **variables: str) -> str:
-        """The output of a client; see ``run_client``."""
-        # yarn 1 keeps its token to itself otherwise; today's npm warns of the setting.
+        """Run a client, and return its output; see ``run_client``."""
+        # yarn 1 sends its token only with this setting; current versions of npm print a warning about it.
         always = {"npm_config_always_auth": "true"} if name == "yarn-1" else {}
         environ = {**self.environ, **always, **variables}
         return run_client([client(name), *command], environ=environ, folder=cwd or self.folder, status=status).stdout
 
     def package(self, name: str, version: str = "1.0.0", files: Mapping[str, str] | None = None, **fields: Any) -> Path:
-        """The folder of a new package that can be published."""
+        """Make a package that can be published, and return its folder."""
         place = self._place(f"package-{name}-{version}")
         manifest = {"name": name, "version": version, "description": f"{name} for tests", "main": "index.js", **fields}
         (place / "package.json").write_text(json.dumps(manifest, indent=2))
@@ -108,7 +108,7 @@ class NodeBench:
         return place
 
     def project(self, title: str, **fields: Any) -> Path:
-        """The folder of a new project, to install packages into."""
+        """Make a project to install packages into, and return its folder."""
         place = self._place(f"project-{title}")
         (place / "package.json").write_text(json.dumps({"name": "app", "version": "0.0.0", "private": True, **fields}))
         self._yarnrc(place)
@@ -131,7 +131,7 @@ class NodeBench:
         return self.run(name, *command.get(name, ("add",)), *packages, cwd=place, status=status)
 
     def required(self, place: Path, name: str) -> str:
-        """The value that an installed package exports: ``name@version``."""
+        """Return the value that an installed package exports: ``name@version``."""
         command = [program("node"), "-e", f"process.stdout.write(require({json.dumps(name)}))"]
         return run_client(command, environ=self.environ, folder=place).stdout
 

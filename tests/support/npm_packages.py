@@ -15,7 +15,7 @@ BUNDLE_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 
 def make_manifest(name: str, version: str, **fields: Any) -> dict[str, Any]:
-    """A package.json."""
+    """Return the value of a package.json."""
     return {"name": name, "version": version, "description": f"{name} for tests", "main": "index.js", **fields}
 
 
@@ -29,9 +29,9 @@ def make_tarball(
     pad: int = 0,
 ) -> bytes:
     """
-    A tarball, the same bytes every time; ``manifest`` replaces the one that is made, ``files`` come beside it.
+    Return a reproducible tarball; ``manifest`` replaces the default package.json, ``files`` are additional.
 
-    ``pad`` adds a file of so many bytes that do not compress.
+    ``pad`` is the size in bytes of an additional incompressible file.
     """
     packed = make_manifest(name, version) if manifest is None else manifest
     members = {
@@ -44,7 +44,7 @@ def make_tarball(
 
 
 def make_dist(name: str, version: str, tarball: bytes) -> dict[str, str]:
-    """The ``dist`` that clients send; its address is not under the registry's path, and has no TLS."""
+    """Return ``dist`` as clients send it; its ``tarball`` is an http: URL outside the registry's path."""
     return {
         "integrity": f"sha512-{base64.b64encode(hashlib.sha512(tarball).digest()).decode()}",
         "shasum": hashlib.sha1(tarball).hexdigest(),
@@ -53,7 +53,7 @@ def make_dist(name: str, version: str, tarball: bytes) -> dict[str, str]:
 
 
 def make_bundle(name: str, version: str, tarball: bytes, **statement: Any) -> str:
-    """A provenance bundle as of a build service, with an invalid signature."""
+    """Return a provenance bundle like that of a build service, with an invalid signature."""
     subject = {
         "name": f"pkg:npm/{name.replace('@', '%40')}@{version}",
         "digest": {"sha512": hashlib.sha512(tarball).hexdigest()},
@@ -76,9 +76,9 @@ def make_publish(
     **fields: Any,
 ) -> bytes:
     """
-    The body of a publish request as ``npm``, ``pnpm``, ``yarn1``, ``yarn4`` or ``bun`` writes it.
+    Return the body of a publish request as ``npm``, ``pnpm``, ``yarn1``, ``yarn4`` or ``bun`` sends it.
 
-    ``fields`` are more of the manifest; ``bundle`` is a provenance bundle, in JSON.
+    ``fields`` are additional members of the manifest; ``bundle`` is a provenance bundle, in JSON.
     """
     if tarball is None:
         tarball = make_tarball(name, version, manifest=make_manifest(name, version, **fields))
@@ -134,7 +134,7 @@ def _npm(
 
 
 def _with_junk(*args: Any) -> dict[str, Any]:
-    """The document of pnpm and bun, which leave private keys in the manifest."""
+    """Return the document of pnpm and bun, which do not remove private keys from the manifest."""
     name, version, _, dist, *_ = args
     document = _npm(*args)
     document["versions"][version] |= {
@@ -154,7 +154,7 @@ def _bun(*args: Any) -> dict[str, Any]:
 
 
 def _yarn1(*args: Any) -> dict[str, Any]:
-    """The document of yarn 1: no digest but sha1, and no access."""
+    """Return the document of yarn 1, which has only sha1 as a digest, and no ``access``."""
     document = _npm(*args)
     sent = document["versions"][args[1]]
     sent["dist"] = {key: value for key, value in sent["dist"].items() if key != "integrity"}
@@ -162,7 +162,7 @@ def _yarn1(*args: Any) -> dict[str, Any]:
 
 
 def _yarn4(*args: Any) -> dict[str, Any]:
-    """The document of yarn 4: attachments before the name, and the readme beside the versions."""
+    """Return the document of yarn 4: attachments before the name, and the readme beside the versions."""
     document = _npm(*args)
     sent = document["versions"][args[1]]
     document["readme"] = sent.pop("readme")

@@ -1,4 +1,4 @@
-"""A PostgreSQL of its own for tests: Debian's programs over a temporary folder, reached by a Unix socket alone."""
+"""Runs a PostgreSQL server for tests, from Debian's package, with a temporary folder and only a Unix socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.timeouts import TIMEOUT_S
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 UNPRIVILEGED = {"user": "nobody", "group": "nogroup", "extra_groups": []}  # PostgreSQL refuses to be run by root
-# Text is ordered as people do unless a column says otherwise, so that one that should and does not is found.
+# The default collation is not bytewise, so that tests find a column that lacks COLLATE "C".
 LOCALE = ("--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
 SETTINGS = {
     "listen_addresses": "",
@@ -37,13 +37,13 @@ SETTINGS = {
 @contextmanager
 def postgresql() -> Iterator[str]:
     """
-    The connection string of an empty database in a fresh cluster, which is gone afterwards.
+    Run a server with an empty database; yields its connection string.
 
-    Without PostgreSQL the test is skipped, or fails when ``PKGREPO_REQUIRE_CLIENTS`` is 1.
+    If PostgreSQL is not installed, the test is skipped, or fails if ``PKGREPO_REQUIRE_CLIENTS`` is 1.
     """
     if not (PROGRAMS / "postgres").exists():
         absent(f"there is no PostgreSQL in {PROGRAMS} (bin/test installs it when it runs as root)")
-    with tempfile.TemporaryDirectory(prefix="pg") as name:  # addresses of sockets have little room
+    with tempfile.TemporaryDirectory(prefix="pg") as name:  # paths of Unix sockets have at most 107 bytes
         folder = Path(name)
         owner = _owner(folder)
         _initdb(folder, owner)
@@ -61,12 +61,12 @@ def postgresql() -> Iterator[str]:
         try:
             yield _answering(server, f"host={folder} user=pkgrepo dbname=postgres", folder / "log")
         finally:
-            server.send_signal(signal.SIGINT)  # a shutdown that does not wait for clients
+            server.send_signal(signal.SIGINT)  # fast shutdown: it does not wait for clients
             server.wait(TIMEOUT_S)
 
 
 def _owner(folder: Path) -> dict[str, Any]:
-    """Who runs the cluster in a folder, as arguments of ``Popen``: whoever runs the tests, unless that is root."""
+    """Return the arguments of ``Popen`` that run the cluster as the current user, or unprivileged instead of root."""
     if os.geteuid():
         return {}
     shutil.chown(folder, UNPRIVILEGED["user"], UNPRIVILEGED["group"])
@@ -86,7 +86,7 @@ def _initdb(folder: Path, owner: dict[str, Any]) -> None:
         **owner,
     )
     if result.returncode:
-        pytest.fail(f"initdb ended with {result.returncode}:\n{result.stdout}{result.stderr}")
+        pytest.fail(f"initdb exited with {result.returncode}:\n{result.stdout}{result.stderr}")
 
 
 def _answering(server: subprocess.Popen[bytes], address: str, log: Path) -> str:

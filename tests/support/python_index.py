@@ -1,4 +1,4 @@
-"""A Python repository as tests talk to it, and a bench for the client programs."""
+"""A client of a Python repository, and a folder with an environment for Python's client programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ USER = "admin"
 PASSWORD = "correct horse battery"
 JSON = "application/vnd.pypi.simple.v1+json"
 
-# A build backend inside the project, so that building fetches nothing.
+# A build backend inside the project, so that builds need no network.
 BACKEND = b"""
 import os, tarfile, zipfile
 
@@ -41,7 +41,7 @@ PYPROJECT = b'[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-
 
 
 class PythonIndex:
-    """The repository at ``path`` of a server."""
+    """A client of the repository at ``path`` of a server."""
 
     def __init__(self, url: str, path: str) -> None:
         self.server = url
@@ -50,12 +50,12 @@ class PythonIndex:
         self.legacy = f"{self.url}/legacy/"
 
     def with_credentials(self, user: str, password: str) -> str:
-        """The simple index's address with credentials in it, percent-encoded as pip wants them."""
+        """Return the simple index's URL with percent-encoded credentials, as pip needs it."""
         scheme, rest = self.simple.split("://", 1)
         return f"{scheme}://{requests.utils.quote(user, safe='')}:{requests.utils.quote(password, safe='')}@{rest}"
 
     def put(self, filename: str, data: bytes, project: str, version: str) -> None:
-        """Publish a file as a raw body."""
+        """Publish a file by PUT."""
         answer = requests.put(
             f"{self.url}/{project}/{version}/{filename}", data=data, auth=(USER, PASSWORD), timeout=TIMEOUT_S
         )
@@ -67,7 +67,7 @@ class PythonIndex:
         self.put(filename, data, project, version)
 
     def page(self, project: str) -> Mapping[str, Any]:
-        """A project's page as JSON."""
+        """Return a project's page as JSON."""
         answer = requests.get(
             f"{self.simple}{project}/", headers={"Accept": JSON}, auth=(USER, PASSWORD), timeout=TIMEOUT_S
         )
@@ -76,45 +76,45 @@ class PythonIndex:
         return document
 
     def files(self, project: str) -> list[str]:
-        """The names of a project's files."""
+        """Return the names of a project's files."""
         return [file["filename"] for file in self.page(project)["files"]]
 
     def post(self, path: str, **options: Any) -> requests.Response:
-        """A POST as the admin."""
+        """Send a POST request as the admin."""
         return requests.post(f"{self.url}/{path}", auth=(USER, PASSWORD), timeout=TIMEOUT_S, **options)
 
 
 class PythonBench:
-    """Where clients run: ``folder`` holds their home, their caches and what a test gives them."""
+    """Runs client programs; ``folder`` has their home, their caches, and the files that a test makes for them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.environ = client_environment(folder / "home")
 
     def run(self, *command: str | Path, status: int | None = 0, cwd: Path | None = None, **variables: str) -> str:
-        """What the command printed; see ``run_client``."""
+        """Return the output of a command; see ``run_client``."""
         environ = {**self.environ, **variables}
         return run_client(command, environ=environ, folder=cwd or self.folder, status=status).stdout
 
     def result(self, *command: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-        """The whole outcome of a command that may fail."""
+        """Return the output and exit status of a command that may fail."""
         return run_client(command, environ={**self.environ, **variables}, folder=self.folder, status=None)
 
     def wheel(self, project: str, version: str, **options: Any) -> Path:
-        """A wheel on the disk."""
+        """Write a wheel, and return its path."""
         return self._write(*make_wheel(project, version, **options))
 
     def sdist(self, project: str, version: str, **options: Any) -> Path:
-        """A source distribution on the disk that builds without fetching anything."""
+        """Write a source distribution that builds without a network, and return its path."""
         files = {"pyproject.toml": PYPROJECT, "backend.py": BACKEND}
         return self._write(*make_sdist(project, version, extra_files=files, **options))
 
     def venv(self, name: str = "venv") -> Path:
-        """The Python of a fresh virtual environment."""
+        """Make an empty virtual environment, and return the path of its Python."""
         return make_venv(self.folder / name, environ=self.environ)
 
     def pip(self, python: Path, *arguments: str | Path, status: int | None = 0, **variables: str) -> str:
-        """Run the pinned pip on an environment."""
+        """Run the pinned pip on an environment, and return its output."""
         return self.run(*pip_into(python), *arguments, status=status, **variables)
 
     def _write(self, filename: str, data: bytes) -> Path:

@@ -1,4 +1,4 @@
-"""Small wheels and source distributions in memory, valid unless a test asks for something else."""
+"""Makes small wheels and source distributions in memory; the defaults are valid."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_metadata(
     fields: Fields = (),
     description: str = "",
 ) -> bytes:
-    """Core metadata; ``fields`` are further lines, in order."""
+    """Return core metadata; ``fields`` are additional lines, in order."""
     lines = [("Metadata-Version", metadata_version), ("Name", name), ("Version", version)]
     if summary:
         lines.append(("Summary", summary))
@@ -50,7 +50,7 @@ def make_wheel(
     metadata: bytes | None = None,
     fields: Fields = (),
 ) -> tuple[str, bytes]:
-    """File name and bytes of a wheel; ``pad`` adds a member of so many bytes that do not compress."""
+    """Return file name and bytes of a wheel; ``pad`` is the size in bytes of an additional incompressible member."""
     escaped = escape(name)
     members = {
         f"{escaped}/__init__.py": f'__version__ = "{version}"\n'.encode(),
@@ -79,7 +79,7 @@ def make_sdist(
     fields: Fields = (),
     ending: str = ".tar.gz",
 ) -> tuple[str, bytes]:
-    """File name and bytes of a source distribution, a gzipped tar or (``ending=".zip"``) a zip archive."""
+    """Return file name and bytes of a source distribution: a gzipped tar, or a zip archive if ``ending`` is .zip."""
     stem = f"{escape(name)}-{version}"
     if metadata is None:
         metadata = make_metadata(name, version, requires_python=requires_python, summary=summary, fields=fields)
@@ -94,12 +94,12 @@ def make_sdist(
 
 
 def escape(name: str) -> str:
-    """A project's name as file names have it today."""
+    """Return a project's name as it is written in file names."""
     return re.sub(r"[-_.]+", "_", name).lower()
 
 
 def make_record(members: Mapping[str, bytes], record: str) -> bytes:
-    """A RECORD of these members and itself."""
+    """Return a RECORD that lists these members and itself."""
     rows = []
     for path, content in members.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
@@ -109,7 +109,7 @@ def make_record(members: Mapping[str, bytes], record: str) -> bytes:
 
 
 def make_zip(members: Mapping[str, bytes]) -> bytes:
-    """A deflated zip archive, the same bytes every time."""
+    """Return a reproducible, deflated zip archive."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in members.items():

@@ -1,4 +1,4 @@
-"""Repositories over a catalog in memory and a store on the disk, without a server."""
+"""The repository services over a catalog in memory and a blob store on the disk, without a server."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class RepositoryServices:
         return LayoutFolder(self.root)
 
     async def release(self, staged: Staged, filename: str, data: bytes, **changes: Any) -> Release:
-        """A distribution as the Python format would publish it, staged."""
+        """Stage a distribution, and return its release as the Python format makes it."""
         name = parse_filename(filename)
         blob = await staged.receive(chunks(data))
         with io.FileIO(staged.open(blob).descriptor()) as file:  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ class RepositoryServices:
     async def publish(
         self, filename: str, data: bytes, *, actor: Actor = SYSTEM, where: Repository | None = None, **changes: Any
     ) -> Published:
-        """Receive, look into and publish a distribution."""
+        """Receive, inspect and publish a distribution."""
         repository = where or self.repository
         async with self.publisher.stage(repository) as staged:
             release = await self.release(staged, filename, data, **changes)
@@ -162,23 +162,23 @@ class RepositoryServices:
         return await Verifier(self.context, progress=NoProgress(), repair=repair).run()
 
     async def reindex(self, *, stopped: bool = True) -> ReindexReport:
-        """Run a reindex, with ``stopped`` after a clean stop of the server whose catalog was lost."""
+        """Run a reindex; ``stopped`` means that the server with the lost catalog had stopped cleanly."""
         if stopped:
             status = CatalogStatus(at=datetime.now(UTC), missing=0)
             self.layout.write(MARKER, encode(LayoutMarker(catalogs={"lost": status})))
         return await Reindexer(self.context, progress=NoProgress()).run()
 
     def copies(self) -> list[str]:
-        """The locators of everything in the store."""
+        """Return the locators of all copies in the store."""
         below = self.root / "blobs"
         return sorted(each.relative_to(below).as_posix() for each in below.rglob("*") if each.is_file())
 
     def shown(self) -> list[str]:
-        """Every path of the readable layout."""
+        """Return every path of the readable layout."""
         return sorted(self.layout.walk())
 
     def count(self, table: str) -> int:
-        """How many rows a table of the catalog has."""
+        """Return the number of rows of a table of the catalog."""
         row = self.catalog.peek(lambda reader: reader.one(f"SELECT COUNT(*) FROM {table}"))
         return int(row[0])
 

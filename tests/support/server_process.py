@@ -1,4 +1,4 @@
-"""A server in a process of its own, started as its users start it."""
+"""Runs servers in processes of their own, started by twistd as users start them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pathlib import Path
 from tests.support.timeouts import TIMEOUT_S
 
 ADDRESS = re.compile(r"answers at (\S+?)/? ")
-TWISTD = [str(Path(sys.executable).with_name("twistd"))]  # the command, which --catalog-delay replaces
+TWISTD = [str(Path(sys.executable).with_name("twistd"))]  # the command; --catalog-delay replaces it
 ROOT = Path(__file__).parents[2]
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
-    """This process's environment without anything that would configure a server or speak to a service manager."""
+    """Return this process's environment without variables that configure a server or belong to a service manager."""
     ours = re.compile(r"(PKGREPO_|NOTIFY_SOCKET$|LISTEN_|WATCHDOG_)")
     return {name: value for name, value in os.environ.items() if not ours.match(name)} | variables
 
@@ -29,8 +29,8 @@ class ServerProcess:
     """
     A running command that announces an address on its standard output.
 
-    ``url`` is that address without its last slash; ``output`` is all that it has written so far; ``folder`` is where it
-    runs.
+    ``url`` is that address without its last slash; ``output`` is everything written so far; ``folder`` is its working
+    directory.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ServerProcess:
         self._reader.start()
 
     def wait_ready(self) -> str:
-        """The address, once it was announced; an AssertionError with the output when the process ends before that."""
+        """Wait for the address, and return it; AssertionError with the output if the process exits before that."""
         self._announced.wait(TIMEOUT_S)
         found = ADDRESS.search(self.output)
         if found is None:
@@ -74,21 +74,21 @@ class ServerProcess:
         return self.wait_ready()
 
     def lines(self, text: str, count: int) -> list[str]:
-        """The lines of its output that hold ``text``, once there are ``count`` of them (the log is flushed in time)."""
+        """Wait until ``text`` was written ``count`` times, and return the lines of the output that contain it."""
         with self._grown:
             self._grown.wait_for(lambda: self.output.count(text) >= count, TIMEOUT_S)
         return [line for line in self.output.splitlines() if text in line]
 
     def stop(self) -> int:
-        """Ask it to end as a service manager would; its exit status."""
+        """Send SIGTERM, as a service manager does, and wait. Returns the exit status."""
         return self.end(signal.SIGTERM)
 
     def kill(self) -> int:
-        """End it without warning."""
+        """Send SIGKILL, and wait. Returns the exit status."""
         return self.end(signal.SIGKILL)
 
     def end(self, number: int) -> int:
-        """Send the signal unless it has ended already; its exit status, negative for a signal."""
+        """Send a signal unless the process has exited, and wait. Returns the exit status, negative for a signal."""
         if self._process.poll() is None:
             self._process.send_signal(number)
         status = self._process.wait(TIMEOUT_S)
@@ -96,7 +96,7 @@ class ServerProcess:
         return status
 
     def wait(self) -> int:
-        """Its exit status, once it ends by itself."""
+        """Wait until the process exits by itself. Returns the exit status."""
         status = self._process.wait(TIMEOUT_S)
         self._reader.join(TIMEOUT_S)
         return status
@@ -117,9 +117,9 @@ def twistd_process(
     folder: Path, *options: str, environ: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
 ) -> ServerProcess:
     """
-    ``twistd -n pkgrepo`` from this checkout, with its data below ``folder``, on a free port.
+    Start ``twistd -n pkgrepo`` from this checkout, with its data below ``folder``, on a free port.
 
-    ``environ`` changes its settings; an empty value leaves out what is set here otherwise.
+    ``environ`` has additional variables; an empty value removes a variable that is set by default.
     """
     defaults = {
         "PYTHONPATH": str(ROOT),
@@ -139,9 +139,9 @@ def twistd_process(
 @contextmanager
 def restarts(folder: Path, configuration: str = "") -> Iterator[Callable[..., ServerProcess]]:
     """
-    Starts servers, one after the other or beside each other, on one data folder; kills them all.
+    Start servers on one data folder, one after another or at the same time; they are killed at the end.
 
-    ``start(configuration)`` starts one with another configuration. None of them may have written a traceback.
+    Yields ``start(configuration)``. A traceback in the output of any of them fails the test.
     """
     settings = folder / "pkgrepo.toml"
     processes: list[ServerProcess] = []
@@ -163,8 +163,8 @@ def restarts(folder: Path, configuration: str = "") -> Iterator[Callable[..., Se
 
 @contextmanager
 def running(folder: Path, configuration: str = "") -> Iterator[ServerProcess]:
-    """One server with this configuration; it is stopped as a service manager would, and without a traceback."""
+    """Run one server with this configuration, and stop it with SIGTERM; a traceback in its output fails the test."""
     with restarts(folder, configuration) as start:
         process = start()
         yield process
-        assert process.stop() in (0, -signal.SIGTERM), process.output  # twistd ends by the signal it got
+        assert process.stop() in (0, -signal.SIGTERM), process.output  # twistd re-raises the signal that stopped it

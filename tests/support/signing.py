@@ -1,4 +1,4 @@
-"""Signatures of images as cosign makes them, in both of its forms, by keys made here."""
+"""Makes signatures of images in both of cosign's formats, with new keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Signer:
 
     @property
     def pem(self) -> str:
-        """The public key."""
+        """The public key in PEM."""
         return self.private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
     def sign(self, data: bytes) -> bytes:
@@ -50,13 +50,13 @@ def b64(data: bytes) -> str:
 
 
 def payload_for(digest: str, kind: str = "cosign container image signature") -> bytes:
-    """The document that the simple form signs."""
+    """Return the document that cosign's simple signing format signs."""
     critical = {"identity": {"docker-reference": ""}, "image": {"docker-manifest-digest": digest}, "type": kind}
     return json.dumps({"critical": critical, "optional": None}).encode()
 
 
 def sign_simply(signer: Signer, digest: str, *, payload: bytes | None = None) -> Image:
-    """The manifest for the tag ``signature_tag(digest)``."""
+    """Return a signature in the simple signing format, to be pushed with the tag ``signature_tag(digest)``."""
     data = payload_for(digest) if payload is None else payload
     annotations = {"dev.cosignproject.cosign/signature": b64(signer.sign(data))}
     config = b'{"architecture":"","os":"","config":{},"rootfs":{"type":"layers","diff_ids":[]}}'
@@ -74,7 +74,7 @@ def signature_tag(digest: str) -> str:
 
 
 def envelope_for(signer: Signer, digest: str, *, predicate: str = SIGNED, kind: str = IN_TOTO) -> dict[str, Any]:
-    """A signed statement about a digest."""
+    """Return a DSSE envelope with an in-toto statement about a digest."""
     algorithm, _, text = digest.partition(":")
     statement = {
         "_type": "https://in-toto.io/Statement/v1",
@@ -88,7 +88,7 @@ def envelope_for(signer: Signer, digest: str, *, predicate: str = SIGNED, kind: 
 
 
 def sign_as_bundle(signer: Signer, subject: Image, *, digest: str = "", **statement: str) -> Image:
-    """The referrer of an image that cosign 3 pushes; ``digest`` states another one than the subject's."""
+    """Return a signature as cosign 3 pushes it: a referrer with a bundle. ``digest`` replaces the subject's digest."""
     envelope = envelope_for(signer, digest or subject.digest, **statement)
     bundle = {
         "mediaType": BUNDLE,

@@ -1,4 +1,4 @@
-"""A site on a real socket, and blocking clients in threads."""
+"""A site on a real TCP socket, and blocking clients in threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ reactor: Any = _reactor
 
 
 class Server:
-    """A listening site; ``stop`` closes everything it has."""
+    """A listening site; ``stop`` closes its port and connections."""
 
     def __init__(self, handler: Handler, certificate: ServerCertificate | None = None, **options: Any) -> None:
         self.site: Site = make_site(HandlerResource(handler), reactor=reactor, **options)
@@ -36,12 +36,12 @@ class Server:
         if self.site.channels:
             done = self.site.drain(0)
             await done
-        # A closed socket is forgotten by the reactor one turn later.
+        # The reactor removes a closed socket in its next iteration.
         await turn()
 
 
 def turn() -> Deferred[None]:
-    """A Deferred that fires in the reactor's next turn."""
+    """Return a Deferred that fires in the reactor's next iteration."""
     fired: Deferred[None] = Deferred()
     reactor.callLater(0, fired.callback, None)
     return fired
@@ -54,7 +54,7 @@ async def blocking(call: Callable[..., T], *args: Any) -> T:
 
 
 def talk(address: tuple[str, int], data: bytes) -> bytes:
-    """Send ``data``, and read until the server closes."""
+    """Send ``data``, and read until the server closes the connection."""
     with socket.create_connection(address, timeout=TIMEOUT_S) as client:
         client.sendall(data)
         return read_to_end(client)
@@ -68,7 +68,7 @@ def read_to_end(client: socket.socket) -> bytes:
 
 
 def descriptors_of(path: str) -> int:
-    """How many descriptors of this process are open on ``path``."""
+    """Return the number of file descriptors of this process that are open on ``path``."""
     count = 0
     for name in os.listdir("/proc/self/fd"):
         try:

@@ -1,4 +1,4 @@
-"""Gzipped tar archives."""
+"""Makes gzipped tar archives."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import io
 import tarfile
 from collections.abc import Mapping
 
-EPOCH = 499162500  # seconds; npm pack stamps it on every file
+EPOCH = 499162500  # seconds since the epoch; npm pack gives it to every file
 
 
 def make_tar_gz(members: Mapping[str, bytes], level: int = 9) -> bytes:
-    """A gzipped tar archive of plain files, the same bytes every time."""
+    """Return a reproducible gzipped tar archive of plain files."""
     target = io.BytesIO()
     with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path, content in members.items():

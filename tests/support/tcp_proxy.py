@@ -1,4 +1,4 @@
-"""A proxy between a client and a server that records requests, and cuts one download off."""
+"""A TCP proxy that records the heads of requests, and closes one connection during a download."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Head:
 
 class TcpProxy:
     """
-    Passes connections on to the server at ``target`` and notes the heads of requests, which must have no bodies.
+    Forwards connections to the server at ``target``, and records the heads of requests, which must have no bodies.
 
-    The first connection that asks for something with ``cut`` in its request line is closed after ``after`` bytes more
-    have come from the server.
+    The first connection that sends a request line with ``cut`` in it is closed after ``after`` more bytes from the
+    server.
     """
 
     def __init__(self, target: tuple[str, int], cut: str = "", after: int = 0) -> None:
@@ -38,8 +38,8 @@ class TcpProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.host = "{}:{}".format(*self._listener.getsockname())
 
-    def asked(self, text: str) -> list[Head]:
-        """The requests with this in their lines, in their order."""
+    def requests(self, text: str) -> list[Head]:
+        """Return the requests whose request line contains ``text``, in order."""
         with self._lock:
             return [head for head in self.heads if text in head.line]
 
@@ -63,8 +63,8 @@ class TcpProxy:
             for work in (connection.up, connection.down):
                 threading.Thread(target=work, daemon=True).start()
 
-    def note(self, raw: bytes) -> int | None:
-        """Record a request; returns how many bytes of its answer may pass, if it is the one to be cut off."""
+    def record(self, raw: bytes) -> int | None:
+        """Record a request. Returns the number of bytes to forward before the cut, or None if it is not to be cut."""
         line, *rest = raw.decode("latin-1").split("\r\n")
         pairs = (field.partition(":") for field in rest)
         head = Head(line, {name.lower(): value.strip() for name, _, value in pairs})
@@ -77,8 +77,8 @@ class TcpProxy:
 
 
 class _Connection:
-    def __init__(self, relay: TcpProxy, client: socket.socket, server: socket.socket) -> None:
-        self._relay = relay
+    def __init__(self, proxy: TcpProxy, client: socket.socket, server: socket.socket) -> None:
+        self._proxy = proxy
         self._client = client
         self._server = server
         self._left: int | None = None
@@ -91,7 +91,7 @@ class _Connection:
                 pending += data
                 *heads, pending = pending.split(b"\r\n\r\n")
                 for head in heads:
-                    left = self._relay.note(head)
+                    left = self._proxy.record(head)
                     if left is not None:
                         self._left = left
                     self._server.sendall(head + b"\r\n\r\n")

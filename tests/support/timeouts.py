@@ -1,7 +1,7 @@
-"""How long tests wait for what must come: a bound for what hangs, never an expectation."""
+"""The timeout of everything that tests wait for: a bound for hangs, which no test expects to be reached."""
 
 from __future__ import annotations
 
-# Seconds. A machine that does much else may be many times slower than this one; the time limit of a test
-# (pyproject.toml) is a little longer, so that what hangs is named by whoever waits for it.
+# Seconds. A busy machine may be many times slower than an idle one. The time limit of a test (pyproject.toml) is a
+# little longer, so that a hang fails at the call that waits, whose traceback shows what it waits for.
 TIMEOUT_S = 300

@@ -1,4 +1,4 @@
-"""A registry that requires trusted signatures, for tests without ports."""
+"""A container registry without ports that requires trusted signatures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READER = None
 KEY = Signer()
 
 
-class SigningRegistry:
+class TrustingRegistry:
     """A registry with one repository, which trusts ``KEY`` by default, and its clock."""
 
     def __init__(self, registry: Registry) -> None:
@@ -65,13 +65,13 @@ class SigningRegistry:
         return await self.registry.push(sign_simply(key, image.digest), signature_tag(image.digest))
 
     async def later(self, seconds: float) -> None:
-        """Set the clock forward, and run the expiry once."""
+        """Advance the clock, and run the expiry once."""
         self.core.clock.ms += int(seconds * 1000)
         await self.expiry.run_once()
 
 
 class SettableClock:
-    """A clock that only tests set forward."""
+    """A clock that only tests advance."""
 
     def __init__(self, inner: Any) -> None:
         self._began_ms = int(inner.now_ms())

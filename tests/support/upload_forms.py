@@ -1,4 +1,4 @@
-"""Upload forms as the tools send them: the same fields in their own orders."""
+"""Upload forms of each Python client, with its fields in its order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Form = list[Field]
 
 
 def digests(data: bytes) -> dict[str, str]:
-    """The digest fields of a file."""
+    """Return the digest fields of a file."""
     return {
         "md5_digest": hashlib.md5(data).hexdigest(),
         "sha256_digest": hashlib.sha256(data).hexdigest(),
@@ -37,7 +37,7 @@ def _described(name: str, version: str, filename: str) -> Form:
 
 
 def twine(name: str, version: str, filename: str, data: bytes) -> Form:
-    """twine 6: the action near the end, three digests, the file last."""
+    """twine 6 sends the action near the end, three digests, and the file last."""
     return [
         *_described(name, version, filename),
         ("comment", ""),
@@ -49,12 +49,12 @@ def twine(name: str, version: str, filename: str, data: bytes) -> Form:
 
 
 def twine_7(name: str, version: str, filename: str, data: bytes) -> Form:
-    """twine 7: no md5 any more."""
+    """twine 7 sends no md5."""
     return [field for field in twine(name, version, filename, data) if field[0] != "md5_digest"]
 
 
 def uv(name: str, version: str, filename: str, data: bytes) -> Form:
-    """uv: the action and the digest first, empty fields sent, attestations after the file."""
+    """uv sends the action and the digest first, empty fields, and attestations after the file."""
     return [
         (":action", "file_upload"),
         ("sha256_digest", digests(data)["sha256_digest"]),
@@ -67,7 +67,7 @@ def uv(name: str, version: str, filename: str, data: bytes) -> Form:
 
 
 def flit(name: str, version: str, filename: str, data: bytes) -> Form:
-    """flit: no pyversion for source distributions, no blake2."""
+    """flit sends no pyversion for source distributions, and no blake2."""
     found = digests(data)
     described = [field for field in _described(name, version, filename) if field[:2] != ("pyversion", "source")]
     return [
@@ -81,7 +81,7 @@ def flit(name: str, version: str, filename: str, data: bytes) -> Form:
 
 
 def setuptools(name: str, version: str, filename: str, data: bytes) -> Form:
-    """The old upload command: md5 only, and the file in the middle."""
+    """The ``setup.py upload`` command sends only md5, and the file in the middle."""
     return [
         (":action", "file_upload"),
         ("protocol_version", "1"),
@@ -100,14 +100,14 @@ TOOLS: dict[str, Callable[[str, str, str, bytes], Form]] = {
 
 
 def replaced(form: Sequence[Field], **values: str | None) -> Form:
-    """A form with fields of other values; None leaves the field out, and ``action`` stands for ``:action``."""
+    """Return the form with some values replaced; None removes the field, and ``action`` means ``:action``."""
     changes = {(":action" if name == "action" else name): value for name, value in values.items()}
     kept = [(field[0], changes.pop(field[0]), *field[2:]) if field[0] in changes else field for field in form]
     return [field for field in [*changes.items(), *kept] if field[1] is not None]  # type: ignore[misc]
 
 
 def attestations(filename: str, data: bytes) -> str:
-    """The field's text: one attestation of this file, with a signature that nobody checks."""
+    """Return the value of the ``attestations`` field: one attestation of this file, with an invalid signature."""
     statement = {
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [{"name": filename, "digest": {"sha256": hashlib.sha256(data).hexdigest()}}],

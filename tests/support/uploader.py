@@ -1,4 +1,4 @@
-"""Clients that upload on and on, and remember what was acknowledged."""
+"""Clients that upload continuously, and record which uploads were acknowledged."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ THREADS = 6
 
 @frozen
 class Upload:
-    """One PUT. C{key} names it for the test, C{taken} are the answers that an upload gets that was there already."""
+    """One PUT request. C{key} identifies it; C{repeated} are the statuses of an upload that was already published."""
 
     key: Hashable
     path: str
     body: bytes
-    taken: tuple[int, ...] = ()
+    repeated: tuple[int, ...] = ()
 
 
 class Uploader:
-    """Uploads from several threads, each until it is acknowledged or the server is gone."""
+    """Uploads from several threads, and repeats each upload until it is acknowledged or the server is gone."""
 
     def __init__(self, uploads: Iterable[Upload]) -> None:
         self.waiting = list(uploads)
@@ -35,7 +35,7 @@ class Uploader:
         self._lock = threading.Lock()
 
     def run(self, url: str, enough: int, stop: Callable[[], object]) -> None:
-        """Upload on; calls C{stop} when C{enough} more were acknowledged."""
+        """Upload; call C{stop} when C{enough} more uploads were acknowledged."""
         target = len(self.acknowledged) + enough
         stopped = threading.Event()
 
@@ -55,8 +55,8 @@ class Uploader:
                         self._cut_off.add(upload.key)
                     return
                 # The server may have been killed between the commit and the answer.
-                taken = upload.taken if upload.key in self._cut_off else ()
-                assert answer.status_code in (200, 201, *taken), answer.text
+                repeated = upload.repeated if upload.key in self._cut_off else ()
+                assert answer.status_code in (200, 201, *repeated), answer.text
                 with self._lock:
                     self.acknowledged.add(upload.key)
                     if len(self.acknowledged) >= target and not stopped.is_set():

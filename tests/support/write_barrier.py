@@ -1,4 +1,4 @@
-"""Delays one write of a catalog, so that other writes come first."""
+"""A barrier that delays one write of a catalog, so that tests can run other writes before it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ reactor: Any = _reactor
 
 class WriteBarrier:
     """
-    A catalog whose next write waits until the test opens the gate; ``arrived`` fires when that write is there.
+    Delays the next write of a catalog until the test fires ``open``; ``arrived`` fires when that write was called.
 
-    ``of`` is part of the qualified name of the commands that wait: a server writes by itself, too.
+    Only commands with ``of`` in their qualified names are delayed, because a server also writes by itself.
     """
 
     def __init__(self, catalog: Any, of: str = "") -> None:

@@ -126,10 +126,10 @@ def test_a_repository_mirrors_another_host(ctr: Ctr, wire: HttpClient) -> None:
     push_image(wire, "main/images/team/app", image, "v1")
     folder = ctr.folder / "hosts" / "images.example"
     folder.mkdir(parents=True)
-    with TcpProxy((wire.parts.hostname or "", wire.parts.port or 0)).running() as relay:
-        (folder / "hosts.toml").write_text(MIRROR.format(host=relay.host))
+    with TcpProxy((wire.parts.hostname or "", wire.parts.port or 0)).running() as proxy:
+        (folder / "hosts.toml").write_text(MIRROR.format(host=proxy.host))
         ctr("content", "fetch", "--hosts-dir", folder.parent, "images.example/team/app:v1")
     assert ctr.images()["images.example/team/app:v1"] == image.digest
-    asked = relay.asked("/v2/main/images/team/app/")
+    asked = proxy.requests("/v2/main/images/team/app/")
     assert len(asked) >= 4
     assert all("?ns=images.example " in head.line for head in asked)

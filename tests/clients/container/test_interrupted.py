@@ -31,7 +31,7 @@ def image(server: ServerProcess) -> Image:
 
 
 @pytest.fixture
-def relay(server: ServerProcess, image: Image) -> Iterator[TcpProxy]:
+def proxy(server: ServerProcess, image: Image) -> Iterator[TcpProxy]:
     """The server behind a connection that breaks in the middle of the layer."""
     parts = urlsplit(server.url)
     layer = image.blobs[1]
@@ -40,33 +40,33 @@ def relay(server: ServerProcess, image: Image) -> Iterator[TcpProxy]:
         yield made
 
 
-def assert_went_on(relay: TcpProxy, image: Image) -> None:
+def assert_went_on(proxy: TcpProxy, image: Image) -> None:
     """The layer was asked for again, from where the connection broke."""
-    first, *others = relay.asked(f"/blobs/{digest_of(image.blobs[1])}")
-    assert relay.was_cut
+    first, *others = proxy.requests(f"/blobs/{digest_of(image.blobs[1])}")
+    assert proxy.was_cut
     assert "range" not in first.fields
     assert others
     begin = int(others[0].fields["range"].removeprefix("bytes=").partition("-")[0])
     assert 0 < begin <= len(image.blobs[1]) // 2
 
 
-def test_docker_goes_on_with_a_layer(relay: TcpProxy, image: Image, tmp_path: Path) -> None:
-    clients = ContainerClients(tmp_path, relay.host)
+def test_docker_goes_on_with_a_layer(proxy: TcpProxy, image: Image, tmp_path: Path) -> None:
+    clients = ContainerClients(tmp_path, proxy.host)
     with dockerd() as address:
         docker = (program("docker"), "--host", address)
-        clients.call(*docker, "pull", f"{relay.host}/main/images/big:v1")
+        clients.call(*docker, "pull", f"{proxy.host}/main/images/big:v1")
         shown = clients.call(
-            *docker, "image", "inspect", "--format", "{{.RepoDigests}}", f"{relay.host}/main/images/big:v1"
+            *docker, "image", "inspect", "--format", "{{.RepoDigests}}", f"{proxy.host}/main/images/big:v1"
         )
     assert image.digest in shown
-    assert_went_on(relay, image)
+    assert_went_on(proxy, image)
 
 
-def test_containerd_goes_on_with_a_layer(relay: TcpProxy, image: Image, tmp_path: Path) -> None:
-    clients = ContainerClients(tmp_path, relay.host)
+def test_containerd_goes_on_with_a_layer(proxy: TcpProxy, image: Image, tmp_path: Path) -> None:
+    clients = ContainerClients(tmp_path, proxy.host)
     with containerd() as socket:
         ctr = (program("ctr"), "--address", socket)
-        clients.call(*ctr, "content", "fetch", "--plain-http", f"{relay.host}/main/images/big:v1")
+        clients.call(*ctr, "content", "fetch", "--plain-http", f"{proxy.host}/main/images/big:v1")
         kept = clients.call(*ctr, "content", "list", "-q").split()
     assert digest_of(image.blobs[1]) in kept
-    assert_went_on(relay, image)
+    assert_went_on(proxy, image)

@@ -104,15 +104,15 @@ async def held(make_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch)
 async def test_hot_reads_pings_and_health_do_not_ask_the_catalog(held: HeldServer) -> None:
     held.hold()
     waiting = held.page("py/simple/other/")  # nobody has read this one: it waits
-    await until(lambda: held.catalog.asked and held.catalog._waiting)
-    asked = held.catalog.asked
+    await until(lambda: held.catalog.operations and held.catalog._waiting)
+    asked = held.catalog.operations
     for path in PAGES:
         assert (await held.page(path)).status_code == 200
     assert (await held.ask("v2/")).status_code == 200  # requests is one of the programs that probe
     assert (await held.ask("v2/", auth=held.server.admin)).status_code == 200
     assert (await held.ask("v2/", headers={"User-Agent": "containerd/2.0"})).status_code == 401
     assert (await held.ask("healthz")).status_code == 200
-    assert held.catalog.asked == asked
+    assert held.catalog.operations == asked
     assert not waiting.called
     await held.release()
     assert (await waiting).status_code == 404
@@ -122,12 +122,12 @@ async def test_hot_reads_pings_and_health_do_not_ask_the_catalog(held: HeldServe
 async def test_after_a_commit_reads_wait_together_and_who_asks_nothing_of_it_does_not(held: HeldServer) -> None:
     held.hold()
     await held.commit()
-    asked = held.catalog.asked
+    asked = held.catalog.operations
     waiting = [held.page("py/simple/demo/") for _ in range(8)]
-    await until(lambda: len(held.server.service.assembly.site.channels) >= 8 and held.catalog.asked > asked)
+    await until(lambda: len(held.server.service.assembly.site.channels) >= 8 and held.catalog.operations > asked)
     assert (await held.ask("healthz")).status_code == 200
     assert (await held.ask("v2/")).status_code == 200
-    assert held.catalog.asked == asked + 1  # the configuration, for all of them
+    assert held.catalog.operations == asked + 1  # the configuration, for all of them
     assert not any(each.called for each in waiting)
     await held.release()
     assert [(await each).status_code for each in waiting] == [200] * 8

@@ -94,7 +94,7 @@ def test_a_lost_catalog_is_rebuilt(tmp_path, start):
     before = [comparable(npm.get(f"/{name}").json) for name in names]
     data = DataFolder(tmp_path / "data")
     stop_in_step(server, data)
-    data.forget_catalog()
+    data.delete_catalog()
     done = pkgrepo(data, "reindex")
     assert done.returncode == 0, done.stderr
     server, npm = start()
@@ -123,7 +123,7 @@ def test_versions_with_the_longest_names_are_stored_and_rebuilt(tmp_path, start)
     assert len(files_below(data.layout / "npm" / name)) == 1 + 2 * len(versions)
     done = pkgrepo(data, "verify")
     assert done.returncode == 0, done.stderr
-    data.forget_catalog()
+    data.delete_catalog()
     done = pkgrepo(data, "reindex")
     assert done.returncode == 0, done.stderr
     done = pkgrepo(data, "verify")

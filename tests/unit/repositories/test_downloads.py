@@ -47,7 +47,7 @@ def test_a_flush_waits_for_a_running_flush(recorder, catalog):
     recorder.record(PULL, ANONYMOUS)
     first, second = recorder.flush(), recorder.flush()
     assert not second.called
-    catalog.let_go()
+    catalog.release()
     assert first.called
     assert second.called
     assert counted(catalog) == 1

@@ -12,7 +12,7 @@ import pytest_twisted
 from tests.support.images import Registry
 from tests.support.inprocess_server import no_failures
 from tests.support.memory_server import Stack
-from tests.support.trust import KEY, SettableClock, SigningRegistry
+from tests.support.trust import KEY, SettableClock, TrustingRegistry
 
 Make = Callable[..., Awaitable[Registry]]
 
@@ -57,7 +57,7 @@ async def world(make_registry: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     inner = core.SystemClock
     monkeypatch.setattr(core, "SystemClock", lambda: SettableClock(inner()))
-    world = SigningRegistry(await make_registry(rules={}))
+    world = TrustingRegistry(await make_registry(rules={}))
     await world.configure(KEY)
     await world.registry.stack.add_user("rita")
     await world.registry.stack.grant("rita", "main/images", "read")

@@ -12,7 +12,7 @@ from pkgrepo.errors import PkgrepoError, StorageFull
 from pkgrepo.model import Repository
 from pkgrepo.repositories.images import quarantine
 from tests.support.images import Image, make_image
-from tests.support.trust import KEY, RULES, SettableClock, SigningRegistry
+from tests.support.trust import KEY, RULES, SettableClock, TrustingRegistry
 
 WINDOW_S = 60
 
@@ -22,12 +22,12 @@ async def world(make_registry: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A repository whose images wait for a minute."""
     inner = core.SystemClock
     monkeypatch.setattr(core, "SystemClock", lambda: SettableClock(inner()))
-    found = SigningRegistry(await make_registry())
+    found = TrustingRegistry(await make_registry())
     await found.configure(KEY, window_s=WINDOW_S)
     yield found
 
 
-async def there(world: SigningRegistry, *images: Image, name: str = "") -> int:
+async def there(world: TrustingRegistry, *images: Image, name: str = "") -> int:
     """How many of the images pushers still find by their digests."""
     answers = [await world.registry.below("GET", f"manifests/{each.digest}", name=name) for each in images]
     assert {reply.status for reply in answers} <= {200, 404}
@@ -35,7 +35,7 @@ async def there(world: SigningRegistry, *images: Image, name: str = "") -> int:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_image_waits_to_the_millisecond(world: SigningRegistry) -> None:
+async def test_an_image_waits_to_the_millisecond(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     await world.later(WINDOW_S - 0.001)
@@ -46,7 +46,7 @@ async def test_an_image_waits_to_the_millisecond(world: SigningRegistry) -> None
 
 
 @pytest_twisted.ensureDeferred
-async def test_one_run_removes_everything_in_batches(world: SigningRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_run_removes_everything_in_batches(world: TrustingRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quarantine, "BATCH", 2)
     images = [make_image(str(each)) for each in range(5)]
     for number, image in enumerate(images):
@@ -56,21 +56,21 @@ async def test_one_run_removes_everything_in_batches(world: SigningRegistry, mon
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_run_without_anything_expired_changes_nothing(world: SigningRegistry) -> None:
+async def test_a_run_without_anything_expired_changes_nothing(world: TrustingRegistry) -> None:
     await world.registry.push(make_image(), "v1")
     before = serial(world)
     await world.later(WINDOW_S / 2)
     assert serial(world) == before
 
 
-def serial(world: SigningRegistry) -> int:
+def serial(world: TrustingRegistry) -> int:
     row = world.core.catalog.peek(lambda reader: reader.one("SELECT serial FROM repository"))
     assert row is not None
     return int(row[0])
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_quarantine_is_extended_while_no_key_is_trusted(world: SigningRegistry) -> None:
+async def test_the_quarantine_is_extended_while_no_key_is_trusted(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     await world.configure(window_s=WINDOW_S)
@@ -83,7 +83,7 @@ async def test_the_quarantine_is_extended_while_no_key_is_trusted(world: Signing
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_quarantine_ends_when_signatures_are_no_longer_required(world: SigningRegistry) -> None:
+async def test_the_quarantine_ends_when_signatures_are_no_longer_required(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     await world.configure(KEY, rule=False, window_s=WINDOW_S)
@@ -97,7 +97,7 @@ async def test_the_quarantine_ends_when_signatures_are_no_longer_required(world:
 @pytest.mark.parametrize("error", [PkgrepoError("it cannot be read"), StorageFull("main")])
 @pytest_twisted.ensureDeferred
 async def test_a_failing_repository_keeps_its_images_and_stops_no_other(
-    world: SigningRegistry, monkeypatch: pytest.MonkeyPatch, error: PkgrepoError
+    world: TrustingRegistry, monkeypatch: pytest.MonkeyPatch, error: PkgrepoError
 ) -> None:
     stack, image = world.registry.stack, make_image()
     config = {

@@ -58,7 +58,7 @@ async def test_a_stop_waits_until_the_end_of_a_job_is_recorded(jobs, catalog):
     work.done.callback({"count": 1})
     stopped = jobs.stopService()
     assert not stopped.called
-    catalog.let_go()
+    catalog.release()
     await stopped
     assert ended(jobs) == ("done", {"count": 1})
 
@@ -70,7 +70,7 @@ async def test_a_job_starts_although_its_caller_is_cancelled(jobs, catalog):
     caller.cancel()
     with pytest.raises(CancelledError):
         await caller
-    catalog.let_go()
+    catalog.release()
     work.done.callback({})
     assert ended(jobs) == ("done", {})
 
@@ -80,6 +80,6 @@ async def test_a_job_that_begins_during_the_stop_is_cancelled(jobs, catalog):
     catalog.holds = True
     caller = begin(jobs, Work())
     await jobs.stopService()
-    catalog.let_go()
+    catalog.release()
     await caller
     assert ended(jobs)[0] == "failed"

@@ -76,7 +76,7 @@ def test_a_hundred_who_ask_after_one_commit_share_one_query(held: Held) -> None:
     waiting = [held.refresh() for _ in range(100)]
     held.clock.pump([0.1, 0.1])
     assert all(each.called for each in waiting)
-    assert held.catalog.asked == 1
+    assert held.catalog.operations == 1
 
 
 def test_who_asks_after_another_commit_does_not_get_what_was_asked_before_it(held: Held) -> None:

@@ -18,11 +18,11 @@ from pkgrepo.storage.catalog.images.manifests import find_manifest
 from pkgrepo.storage.catalog.packages.packages import find_package
 from tests.support.images import make_artifact, make_image, make_index
 from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature_tag
-from tests.support.trust import KEY, READER, RULES, SigningRegistry
+from tests.support.trust import KEY, READER, RULES, TrustingRegistry
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_unsigned_push_is_taken_and_only_pushers_see_it(world: SigningRegistry) -> None:
+async def test_an_unsigned_push_is_taken_and_only_pushers_see_it(world: TrustingRegistry) -> None:
     image = make_image()
     pushed = await world.registry.push(image, "v1")
     assert "readers do not see" in pushed.headers["warning"]
@@ -41,7 +41,7 @@ async def test_an_unsigned_push_is_taken_and_only_pushers_see_it(world: SigningR
 @pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("kind", ["ecdsa", "ed25519", "rsa", "rsa-pss"])
 @pytest.mark.parametrize("form", ["simple", "bundle"])
-async def test_a_valid_signature_shows_the_image_at_once(world: SigningRegistry, kind: str, form: str) -> None:
+async def test_a_valid_signature_shows_the_image_at_once(world: TrustingRegistry, kind: str, form: str) -> None:
     key, image = Signer(kind), make_image()
     await world.configure(key)
     await world.registry.push(image, "v1")
@@ -58,7 +58,7 @@ async def test_a_valid_signature_shows_the_image_at_once(world: SigningRegistry,
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_signature_may_come_before_the_image(world: SigningRegistry) -> None:
+async def test_a_signature_may_come_before_the_image(world: TrustingRegistry) -> None:
     image = make_image()
     await world.sign(image)
     assert await world.catalog("rita") == []
@@ -68,7 +68,7 @@ async def test_a_signature_may_come_before_the_image(world: SigningRegistry) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_signatures_by_other_keys_or_of_other_images_show_nothing(world: SigningRegistry) -> None:
+async def test_signatures_by_other_keys_or_of_other_images_show_nothing(world: TrustingRegistry) -> None:
     image, other = make_image("one"), make_image("two")
     await world.registry.push(image, "v1")
     await world.registry.push(sign_simply(Signer(), image.digest), signature_tag(image.digest))
@@ -82,7 +82,7 @@ async def test_signatures_by_other_keys_or_of_other_images_show_nothing(world: S
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_signature_in_another_image_shows_nothing(world: SigningRegistry) -> None:
+async def test_a_signature_in_another_image_shows_nothing(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     await world.registry.push(sign_simply(KEY, image.digest), signature_tag(image.digest), name="main/images/elsewhere")
@@ -90,7 +90,7 @@ async def test_a_signature_in_another_image_shows_nothing(world: SigningRegistry
 
 
 @pytest_twisted.ensureDeferred
-async def test_readers_keep_what_a_tag_stood_for_until_the_next_is_signed(world: SigningRegistry) -> None:
+async def test_readers_keep_what_a_tag_stood_for_until_the_next_is_signed(world: TrustingRegistry) -> None:
     old, new = make_image("old"), make_image("new")
     await world.registry.push(old, "v1")
     await world.sign(old)
@@ -103,7 +103,7 @@ async def test_readers_keep_what_a_tag_stood_for_until_the_next_is_signed(world:
 
 
 @pytest_twisted.ensureDeferred
-async def test_cached_answers_of_pushers_are_not_served_to_readers(world: SigningRegistry) -> None:
+async def test_cached_answers_of_pushers_are_not_served_to_readers(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     for reference in ("v1", image.digest):
@@ -113,7 +113,7 @@ async def test_cached_answers_of_pushers_are_not_served_to_readers(world: Signin
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_image_that_nobody_signs_is_dropped_when_the_window_ends(world: SigningRegistry) -> None:
+async def test_an_image_that_nobody_signs_is_dropped_when_the_window_ends(world: TrustingRegistry) -> None:
     old, new = make_image("old"), make_image("new")
     await world.registry.push(old, "v1")
     await world.sign(old)
@@ -129,7 +129,7 @@ async def test_an_image_that_nobody_signs_is_dropped_when_the_window_ends(world:
 
 
 @pytest_twisted.ensureDeferred
-async def test_pushing_again_begins_the_window_anew(world: SigningRegistry) -> None:
+async def test_pushing_again_begins_the_window_anew(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     await world.later(3000)
@@ -141,7 +141,7 @@ async def test_pushing_again_begins_the_window_anew(world: SigningRegistry) -> N
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_window_is_the_repositorys(world: SigningRegistry) -> None:
+async def test_the_window_is_the_repositorys(world: TrustingRegistry) -> None:
     await world.configure(KEY, window_s=60)
     image = make_image()
     await world.registry.push(image, "v1")
@@ -150,7 +150,7 @@ async def test_the_window_is_the_repositorys(world: SigningRegistry) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_signature_of_an_index_covers_what_it_names(world: SigningRegistry) -> None:
+async def test_the_signature_of_an_index_covers_what_it_names(world: TrustingRegistry) -> None:
     children = [make_image("a"), make_image("b", architecture="arm64")]
     index = make_index(children)
     for child in children:
@@ -164,7 +164,7 @@ async def test_the_signature_of_an_index_covers_what_it_names(world: SigningRegi
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_signature_of_a_child_covers_the_child_alone(world: SigningRegistry) -> None:
+async def test_the_signature_of_a_child_covers_the_child_alone(world: TrustingRegistry) -> None:
     children = [make_image("a"), make_image("b", architecture="arm64")]
     index = make_index(children)
     for child in children:
@@ -176,7 +176,7 @@ async def test_the_signature_of_a_child_covers_the_child_alone(world: SigningReg
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_unsigned_index_is_dropped_with_what_it_names(world: SigningRegistry) -> None:
+async def test_an_unsigned_index_is_dropped_with_what_it_names(world: TrustingRegistry) -> None:
     children = [make_image("a"), make_image("b", architecture="arm64")]
     for child in children:
         await world.registry.push(child)
@@ -190,7 +190,7 @@ async def test_an_unsigned_index_is_dropped_with_what_it_names(world: SigningReg
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_key_that_is_taken_away_hides_what_it_signed_and_drops_nothing(world: SigningRegistry) -> None:
+async def test_a_key_that_is_taken_away_hides_what_it_signed_and_drops_nothing(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     await world.sign(image)
@@ -205,7 +205,7 @@ async def test_a_key_that_is_taken_away_hides_what_it_signed_and_drops_nothing(w
 
 
 @pytest_twisted.ensureDeferred
-async def test_signatures_that_are_there_are_held_against_a_key_that_is_added(world: SigningRegistry) -> None:
+async def test_signatures_that_are_there_are_held_against_a_key_that_is_added(world: TrustingRegistry) -> None:
     key, simply, bundled = Signer(), make_image("a"), make_image("b")
     await world.registry.push(simply, "a")
     await world.registry.push(sign_simply(key, simply.digest), signature_tag(simply.digest))
@@ -219,7 +219,7 @@ async def test_signatures_that_are_there_are_held_against_a_key_that_is_added(wo
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_rule_hides_what_is_older_than_itself_and_drops_nothing(world: SigningRegistry) -> None:
+async def test_the_rule_hides_what_is_older_than_itself_and_drops_nothing(world: TrustingRegistry) -> None:
     await world.configure(KEY, rule=False)
     image = make_image()
     pushed = await world.registry.push(image, "v1")
@@ -234,7 +234,7 @@ async def test_the_rule_hides_what_is_older_than_itself_and_drops_nothing(world:
 
 
 @pytest_twisted.ensureDeferred
-async def test_taking_the_rule_back_accepts_what_waits(world: SigningRegistry) -> None:
+async def test_taking_the_rule_back_accepts_what_waits(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     await world.configure(KEY, rule=False)
@@ -246,7 +246,7 @@ async def test_taking_the_rule_back_accepts_what_waits(world: SigningRegistry) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_evidence_is_visible_unsigned_and_images_of_its_types_are_not(world: SigningRegistry) -> None:
+async def test_evidence_is_visible_unsigned_and_images_of_its_types_are_not(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     signature = sign_as_bundle(Signer(), image)
@@ -263,7 +263,7 @@ async def test_evidence_is_visible_unsigned_and_images_of_its_types_are_not(worl
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_deleted_push_gives_the_tag_back_to_what_readers_have(world: SigningRegistry) -> None:
+async def test_a_deleted_push_gives_the_tag_back_to_what_readers_have(world: TrustingRegistry) -> None:
     old, new = make_image("old"), make_image("new")
     await world.registry.push(old, "v1")
     await world.sign(old)
@@ -273,7 +273,7 @@ async def test_a_deleted_push_gives_the_tag_back_to_what_readers_have(world: Sig
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_readers_have_may_be_deleted_while_another_waits(world: SigningRegistry) -> None:
+async def test_what_readers_have_may_be_deleted_while_another_waits(world: TrustingRegistry) -> None:
     old, new = make_image("old"), make_image("new")
     await world.registry.push(old, "v1")
     await world.sign(old)
@@ -285,7 +285,7 @@ async def test_what_readers_have_may_be_deleted_while_another_waits(world: Signi
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_expiry_runs_every_minute(world: SigningRegistry) -> None:
+async def test_the_expiry_runs_every_minute(world: TrustingRegistry) -> None:
     await world.registry.push(make_image(), "v1")
     clock = world.expiry._loop.clock
     world.expiry.startService()
@@ -330,7 +330,7 @@ def test_settings_are_kept_beside_the_rules_with_their_defaults() -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_gc_keeps_what_readers_get_while_another_waits(world: SigningRegistry) -> None:
+async def test_the_gc_keeps_what_readers_get_while_another_waits(world: TrustingRegistry) -> None:
     old, new = make_image("old"), make_image("new")
     await world.registry.push(old, "v1")
     await world.sign(old)
@@ -343,7 +343,7 @@ async def test_the_gc_keeps_what_readers_get_while_another_waits(world: SigningR
 
 
 @pytest_twisted.ensureDeferred
-async def test_proxies_may_not_cache_manifests_in_quarantine(world: SigningRegistry) -> None:
+async def test_proxies_may_not_cache_manifests_in_quarantine(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     for reference in ("v1", image.digest):
@@ -354,7 +354,9 @@ async def test_proxies_may_not_cache_manifests_in_quarantine(world: SigningRegis
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_size_of_signature_layers_is_limited(world: SigningRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_size_of_signature_layers_is_limited(
+    world: TrustingRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same payload may stand in many layers of many manifests, and each costs its time."""
     image = make_image()
     await world.registry.push(image, "v1")
@@ -367,7 +369,7 @@ async def test_the_size_of_signature_layers_is_limited(world: SigningRegistry, m
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_lost_signature_hides_nothing_else(world: SigningRegistry) -> None:
+async def test_a_lost_signature_hides_nothing_else(world: TrustingRegistry) -> None:
     image, key = make_image(), Signer()
     await world.registry.push(image, "v1")
     await world.sign(image)
@@ -383,7 +385,7 @@ async def test_a_lost_signature_hides_nothing_else(world: SigningRegistry) -> No
 
 
 @pytest_twisted.ensureDeferred
-async def test_trust_is_an_event_of_the_image(world: SigningRegistry) -> None:
+async def test_trust_is_an_event_of_the_image(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     await world.sign(image)
@@ -396,7 +398,7 @@ async def test_trust_is_an_event_of_the_image(world: SigningRegistry) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_signature_counts_that_is_pushed_concurrently_with_its_image(world: SigningRegistry) -> None:
+async def test_a_signature_counts_that_is_pushed_concurrently_with_its_image(world: TrustingRegistry) -> None:
     images = [make_image(f"image {number}") for number in range(8)]
     pushes: list[Deferred[Any]] = []
     for number, image in enumerate(images):
@@ -411,7 +413,7 @@ async def test_a_signature_counts_that_is_pushed_concurrently_with_its_image(wor
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_pusher_sees_what_waits_also_by_a_token_that_only_pulls(world: SigningRegistry) -> None:
+async def test_a_pusher_sees_what_waits_also_by_a_token_that_only_pulls(world: TrustingRegistry) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
     for who, status in (("admin", 200), ("rita", 404)):

@@ -12,10 +12,10 @@ from pkgrepo.gateway.content import Files
 from tests.support.image_layouts import lose_catalog, reindex, tags, top, verify
 from tests.support.images import Image, make_image, make_index
 from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature_tag
-from tests.support.trust import KEY, READER, SigningRegistry
+from tests.support.trust import KEY, READER, TrustingRegistry
 
 
-async def signed(world: SigningRegistry, form: str = "simple") -> tuple[Image, Image]:
+async def signed(world: TrustingRegistry, form: str = "simple") -> tuple[Image, Image]:
     """An image that readers see by the tag v1, and its signature."""
     image = make_image()
     await world.registry.push(image, "v1")
@@ -25,13 +25,13 @@ async def signed(world: SigningRegistry, form: str = "simple") -> tuple[Image, I
     return image, signature
 
 
-async def delete(world: SigningRegistry, reference: str) -> None:
+async def delete(world: TrustingRegistry, reference: str) -> None:
     assert (await world.registry.below("DELETE", f"manifests/{reference}")).status == 202
 
 
 @pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("form", ["simple", "bundle"])
-async def test_a_deleted_signature_takes_trust_back(world: SigningRegistry, form: str) -> None:
+async def test_a_deleted_signature_takes_trust_back(world: TrustingRegistry, form: str) -> None:
     image, signature = await signed(world, form)
     await delete(world, signature.digest)
     assert [await world.seen(each) for each in ("v1", image.digest)] == [None, None]
@@ -43,7 +43,7 @@ async def test_a_deleted_signature_takes_trust_back(world: SigningRegistry, form
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_deleted_tag_of_a_signature_takes_trust_back(world: SigningRegistry) -> None:
+async def test_a_deleted_tag_of_a_signature_takes_trust_back(world: TrustingRegistry) -> None:
     image, signature = await signed(world)
     await delete(world, signature_tag(image.digest))
     assert await world.seen("v1") is None
@@ -52,7 +52,7 @@ async def test_a_deleted_tag_of_a_signature_takes_trust_back(world: SigningRegis
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_management_api_takes_trust_back_with_a_signature(world: SigningRegistry) -> None:
+async def test_the_management_api_takes_trust_back_with_a_signature(world: TrustingRegistry) -> None:
     image, _ = await signed(world)
     stack, package = world.registry.stack, f"/package/{world.repository.uid}/app/versions"
     reply = await stack.api("DELETE", f"{package}/{signature_tag(image.digest)}")
@@ -61,7 +61,7 @@ async def test_the_management_api_takes_trust_back_with_a_signature(world: Signi
 
 
 @pytest_twisted.ensureDeferred
-async def test_another_manifest_at_the_tag_of_a_signature_takes_trust_back(world: SigningRegistry) -> None:
+async def test_another_manifest_at_the_tag_of_a_signature_takes_trust_back(world: TrustingRegistry) -> None:
     image, _ = await signed(world)
     await world.sign(image, Signer())
     assert await world.seen("v1") is None
@@ -71,7 +71,7 @@ async def test_another_manifest_at_the_tag_of_a_signature_takes_trust_back(world
 
 
 @pytest_twisted.ensureDeferred
-async def test_one_signature_of_two_is_enough(world: SigningRegistry) -> None:
+async def test_one_signature_of_two_is_enough(world: TrustingRegistry) -> None:
     image, signature = await signed(world)
     bundle = sign_as_bundle(KEY, image)
     await world.registry.push(bundle)
@@ -82,7 +82,7 @@ async def test_one_signature_of_two_is_enough(world: SigningRegistry) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_key_that_is_put_back_shows_only_what_still_has_a_signature(world: SigningRegistry) -> None:
+async def test_a_key_that_is_put_back_shows_only_what_still_has_a_signature(world: TrustingRegistry) -> None:
     image, signature = await signed(world)
     other = make_image("other")
     await world.registry.push(other, "v2")
@@ -97,7 +97,7 @@ async def test_a_key_that_is_put_back_shows_only_what_still_has_a_signature(worl
 
 @pytest_twisted.ensureDeferred
 @pytest.mark.parametrize("goes", ["signature", "index"])
-async def test_what_an_index_covered_is_covered_no_more(world: SigningRegistry, goes: str) -> None:
+async def test_what_an_index_covered_is_covered_no_more(world: TrustingRegistry, goes: str) -> None:
     children = [make_image("a"), make_image("b", architecture="arm64")]
     inner = make_index(children[:1])
     index = make_index([inner, children[1]])
@@ -120,7 +120,7 @@ async def test_what_an_index_covered_is_covered_no_more(world: SigningRegistry, 
 
 @pytest_twisted.ensureDeferred
 async def test_a_signature_that_is_replaced_by_a_longer_one_never_hides_the_image(
-    world: SigningRegistry, monkeypatch: pytest.MonkeyPatch
+    world: TrustingRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image, _ = await signed(world)
     change, hidden = world.core.catalog.write, []
@@ -138,7 +138,7 @@ async def test_a_signature_that_is_replaced_by_a_longer_one_never_hides_the_imag
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_signature_that_came_while_the_rule_was_off_counts_when_it_is_on_again(world: SigningRegistry) -> None:
+async def test_a_signature_that_came_while_the_rule_was_off_counts_when_it_is_on_again(world: TrustingRegistry) -> None:
     other = make_image("other")
     await world.registry.push(other, "v2")
     assert await world.seen("v2") is None  # from now on the keys are known to be held against all signatures
@@ -151,7 +151,7 @@ async def test_a_signature_that_came_while_the_rule_was_off_counts_when_it_is_on
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_a_new_key_has_signed_is_not_dropped_although_nobody_read_it(world: SigningRegistry) -> None:
+async def test_what_a_new_key_has_signed_is_not_dropped_although_nobody_read_it(world: TrustingRegistry) -> None:
     key, image = Signer(), make_image()
     await world.registry.push(image, "v1")
     await world.sign(image, key)
@@ -160,7 +160,7 @@ async def test_what_a_new_key_has_signed_is_not_dropped_although_nobody_read_it(
     assert await world.seen("v1") == image.digest
 
 
-async def restored(world: SigningRegistry, make_registry: Any) -> SigningRegistry:
+async def restored(world: TrustingRegistry, make_registry: Any) -> TrustingRegistry:
     """The server on the same files, after its database was lost and built again from the layout."""
     await world.registry.update_layout()
     stack = world.registry.stack
@@ -168,14 +168,14 @@ async def restored(world: SigningRegistry, make_registry: Any) -> SigningRegistr
     lose_catalog(stack.folder / "data")
     registry = await make_registry(fresh=False)
     assert (await reindex(registry)).problems == []
-    found = SigningRegistry(registry)
+    found = TrustingRegistry(registry)
     await registry.stack.add_user("rita")
     await registry.stack.grant("rita", "main/images", "read")
     return found
 
 
 @pytest_twisted.ensureDeferred
-async def test_reindex_gives_the_same_answers(world: SigningRegistry, make_registry: Any) -> None:
+async def test_reindex_gives_the_same_answers(world: TrustingRegistry, make_registry: Any) -> None:
     old, new, first, plain = (make_image(each) for each in ("old", "new", "first", "plain"))
     await world.registry.push(old, "v1")
     await world.sign(old)
@@ -186,7 +186,7 @@ async def test_reindex_gives_the_same_answers(world: SigningRegistry, make_regis
     await world.registry.push(gone)
     await delete(world, gone.digest)
 
-    async def answers(world: SigningRegistry) -> Any:
+    async def answers(world: TrustingRegistry) -> Any:
         return [
             [await world.seen(each, who) for each in ("v1", "v2", "v3", old.digest, new.digest, first.digest)]
             + [await world.tags(who)]
@@ -206,7 +206,7 @@ async def test_reindex_gives_the_same_answers(world: SigningRegistry, make_regis
 
 @pytest_twisted.ensureDeferred
 async def test_what_waits_has_its_whole_window_again_after_reindex_and_can_be_signed(
-    world: SigningRegistry, make_registry: Any
+    world: TrustingRegistry, make_registry: Any
 ) -> None:
     image = make_image()
     await world.registry.push(image, "v1")
@@ -223,7 +223,7 @@ async def test_what_waits_has_its_whole_window_again_after_reindex_and_can_be_si
 
 @pytest_twisted.ensureDeferred
 async def test_nothing_is_dropped_while_signatures_cannot_be_read(
-    world: SigningRegistry, monkeypatch: pytest.MonkeyPatch
+    world: TrustingRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, image = Signer(), make_image()
     await world.registry.push(image, "v1")

@@ -11,14 +11,14 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.format import ContainerFormat
 from tests.support.images import make_image, sentence
 from tests.support.signing import Signer
-from tests.support.trust import KEY, SigningRegistry
+from tests.support.trust import KEY, TrustingRegistry
 
 RULE = {"push_rules": {"require_content_trust": True}}
 SETTING = "container.trusted_keys"
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_rule_is_taken_without_keys_and_the_answers_warn(world: SigningRegistry) -> None:
+async def test_the_rule_is_taken_without_keys_and_the_answers_warn(world: TrustingRegistry) -> None:
     stack, path = world.registry.stack, f"/repository/{world.repository.uid}"
     answer = await stack.ok("PUT", f"{path}/config", {"type": "Hosted", **RULE})
     (warning,) = answer["warnings"]
@@ -37,7 +37,7 @@ async def test_the_rule_is_taken_without_keys_and_the_answers_warn(world: Signin
 
 
 @pytest_twisted.ensureDeferred
-async def test_without_keys_every_image_waits_and_pushers_and_readers_are_told_why(world: SigningRegistry) -> None:
+async def test_without_keys_every_image_waits_and_pushers_and_readers_are_told_why(world: TrustingRegistry) -> None:
     await world.configure()
     image = make_image()
     pushed = await world.registry.push(image, "v1")
@@ -54,7 +54,7 @@ async def test_without_keys_every_image_waits_and_pushers_and_readers_are_told_w
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_window_begins_when_a_key_is_listed(world: SigningRegistry) -> None:
+async def test_the_window_begins_when_a_key_is_listed(world: TrustingRegistry) -> None:
     await world.configure()
     image = make_image()
     await world.registry.push(image, "v1")
@@ -69,7 +69,7 @@ async def test_the_window_begins_when_a_key_is_listed(world: SigningRegistry) ->
 @pytest_twisted.ensureDeferred
 async def test_keys_of_the_server_count_where_a_repository_lists_none(make_registry: Any) -> None:
     server = Signer()
-    world = SigningRegistry(await make_registry(container__trusted_keys=[server.pem]))
+    world = TrustingRegistry(await make_registry(container__trusted_keys=[server.pem]))
     await world.configure()
     image, other = make_image("one"), make_image("two")
     await world.registry.push(image, "v1")
