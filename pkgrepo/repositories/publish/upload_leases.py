@@ -118,7 +118,7 @@ class Lease:
         state = await upload.suspend()
         position: int = upload.offset
         saved = await self._catalog.write(
-            uploads.keep_upload, self.session.uid, self._holder, state, position, self._clock.now_ms()
+            uploads.save_upload, self.session.uid, self._holder, state, position, self._clock.now_ms()
         )
         if not saved:
             raise Conflict("the upload was taken over by another request")

@@ -13,7 +13,7 @@ from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.layout.failures import FAILURES, reason_of
 from pkgrepo.repositories.layout.writer_factory import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.blobs.references import BlobUser
+from pkgrepo.storage.catalog.blobs.references import BlobReference
 from pkgrepo.storage.layout_folder import layout_folder_of
 from pkgrepo.storage.pools import Pools
 
@@ -70,7 +70,9 @@ class BlobRepair:
         self._catalog = context.catalog
         self._registry = context.registry
 
-    async def replace(self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobUser]) -> bool:
+    async def replace(
+        self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobReference]
+    ) -> bool:
         """Replace a blob that is marked as suspect by a new copy of its bytes. Returns whether any were found."""
         async with aclosing(self._copies(storage, store, info, users)) as copies:
             async for copy in copies:
@@ -82,7 +84,7 @@ class BlobRepair:
         return False
 
     async def _copies(
-        self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobUser]
+        self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobReference]
     ) -> AsyncGenerator[BlobInfo, None]:
         await self._registry.refresh()
         layout = layout_folder_of(store)

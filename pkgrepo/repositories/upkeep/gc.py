@@ -149,21 +149,21 @@ class GarbageCollector:
             await self._resume_interrupted(storage, store, report)
             while await self._catalog.write(forget_promises, started_ms, PAGE):
                 pass
-        going: Counter[str] = Counter()
+        reference_counts: Counter[str] = Counter()
         for repository in repositories:
             await self._collect_uploads(repository, options, report)
-            await self._collect_images(repository, options, before_ms, report, going)
+            await self._collect_images(repository, options, before_ms, report, reference_counts)
         if not options.dry_run and report.uploads:
             await self._sweep_uploads(storage, store, report)
-        await self._collect_blobs(storage, store, options, before_ms, report, going)
+        await self._collect_blobs(storage, store, options, before_ms, report, reference_counts)
         report.duration_ms = self._clock.now_ms() - started_ms
         return report
 
     async def _resume_interrupted(self, storage: Storage, store: IBlobStore, report: GcReport) -> None:
         """Remove the blobs that an earlier run marked as deleting."""
-        while condemned := await self._catalog.scan(gc.list_deleting, storage.id, BATCH):
+        while marked := await self._catalog.scan(gc.list_deleting, storage.id, BATCH):
             before = report.failures
-            await self._remove(storage, store, condemned, report)
+            await self._remove(storage, store, marked, report)
             if report.failures > before:
                 return
 
@@ -178,14 +178,19 @@ class GarbageCollector:
             report.uploads += gone
 
     async def _sweep_uploads(self, storage: Storage, store: IBlobStore, report: GcReport) -> None:
-        keep = await self._catalog.scan(blobs.claimed_uploads, storage.id)
+        keep = await self._catalog.scan(blobs.upload_ids, storage.id)
         try:
             await store.sweep_uploads(from_ms(self._clock.now_ms()) - UPLOAD_GRACE, keep)
         except StorageFailed as error:
             report.fail(str(error))
 
     async def _collect_images(
-        self, repository: Repository, options: GcOptions, before_ms: int, report: GcReport, going: Counter[str]
+        self,
+        repository: Repository,
+        options: GcOptions,
+        before_ms: int,
+        report: GcReport,
+        reference_counts: Counter[str],
     ) -> None:
         after = ""
         while page := await self._catalog.scan(packages.list_packages, repository.id, after=after, limit=PAGE):
@@ -198,8 +203,8 @@ class GarbageCollector:
                 report.untagged += plan.untagged
                 if options.dry_run:
                     report.manifests += len(plan.manifests)
-                    going.update(plan.contents)
-                    going.update(plan.blobs)
+                    reference_counts.update(plan.contents)
+                    reference_counts.update(plan.blobs)
                 elif plan.manifests or plan.blobs:
                     report.manifests += await self._apply_plan(repository, package, plan, before_ms, options.actor)
             after = page[-1].key
@@ -225,7 +230,7 @@ class GarbageCollector:
         options: GcOptions,
         before_ms: int,
         report: GcReport,
-        going: Mapping[str, int],
+        reference_counts: Mapping[str, int],
     ) -> None:
         report.blobs_seen = await self._catalog.scan(blobs.count_blobs, storage.id)
         cursor: gc.Cursor | None = gc.Cursor()
@@ -236,19 +241,17 @@ class GarbageCollector:
                 continue
             for batch in _batches(found):
                 sha256s = [each.sha256 for each in batch]
-                condemned = await self._catalog.write(gc.mark_deleting, storage.id, sha256s, before_ms)
-                await self._remove(storage, store, condemned, report)
-        if going:
-            _count(await self._catalog.scan(gc.freed_with, storage.id, going, before_ms), report)
+                marked = await self._catalog.write(gc.mark_deleting, storage.id, sha256s, before_ms)
+                await self._remove(storage, store, marked, report)
+        if reference_counts:
+            _count(await self._catalog.scan(gc.freed_by_removal, storage.id, reference_counts, before_ms), report)
         count, _, latest_ms = await self._catalog.scan(gc.unreferenced, storage.id, before_ms)
         report.keep_young(Kept(count, latest_ms), options.grace_s * 1000)
 
-    async def _remove(
-        self, storage: Storage, store: IBlobStore, condemned: Sequence[BlobInfo], report: GcReport
-    ) -> None:
-        """Remove the bytes of condemned blobs, then their rows; if bytes cannot be removed, the row stays."""
+    async def _remove(self, storage: Storage, store: IBlobStore, marked: Sequence[BlobInfo], report: GcReport) -> None:
+        """Remove the bytes of blobs marked as deleting, then their rows; if bytes cannot be removed, the row stays."""
         gone = []
-        for info in condemned:
+        for info in marked:
             try:
                 await store.delete(info.locator)
             except StorageFailed as error:
@@ -257,7 +260,7 @@ class GarbageCollector:
             else:
                 gone.append(info)
         if gone:
-            await self._catalog.write(forget_blobs, storage.id, gone)
+            await self._catalog.write(remove_blob_rows, storage.id, gone)
         _count(gone, report)
 
 
@@ -293,10 +296,10 @@ def remove_links(
             delete_blob(tx, repository, package.key, f"sha256:{sha256}", now_ms)
 
 
-def forget_blobs(tx: Transaction, storage_id: int, gone: Sequence[BlobInfo]) -> None:
-    """Remove the rows of condemned copies whose bytes were removed."""
+def remove_blob_rows(tx: Transaction, storage_id: int, gone: Sequence[BlobInfo]) -> None:
+    """Remove the rows of blobs marked as deleting whose bytes were removed."""
     for info in gone:
-        gc.forget_blob(tx, storage_id, info.sha256, info.locator)
+        gc.remove_blob_row(tx, storage_id, info.sha256, info.locator)
 
 
 def _count(gone: Sequence[BlobInfo], report: GcReport) -> None:

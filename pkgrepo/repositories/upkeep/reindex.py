@@ -154,7 +154,7 @@ class Reindexer:
         after = ""
         while page := await store.scan(after, PAGE):
             sizes = {locator: length for locator, length, _ in page}
-            found = await self._catalog.scan(blobs.without_row, storage.id, list(sizes))
+            found = await self._catalog.scan(blobs.locators_without_blob, storage.id, list(sizes))
             count += len(found)
             size += sum(sizes[locator] for locator in found)
             self._progress.step(len(page))

@@ -66,7 +66,7 @@ class Sweep:
         uploads_before, copies_before = now - UPLOAD_GRACE, now - COPY_GRACE
         if exclusive_since is not None:
             uploads_before, copies_before = max(uploads_before, exclusive_since), max(copies_before, exclusive_since)
-        keep = await self._catalog.scan(blobs.claimed_uploads, storage.id)
+        keep = await self._catalog.scan(blobs.upload_ids, storage.id)
         swept.uploads = await store.sweep_uploads(uploads_before, keep)
         layout = layout_folder_of(store)
         if layout is not None:
@@ -91,7 +91,7 @@ class Sweep:
         after = ""
         while page := await store.scan(after, PAGE):
             old = [locator for locator, _, committed in page if kept_before <= committed < before]
-            for locator in await self._catalog.scan(blobs.unnamed, storage.id, old):
+            for locator in await self._catalog.scan(blobs.unknown_locators, storage.id, old):
                 if layout is None or not await self._pools.disk(layout.shows, locator):
                     yield locator
             after = page[-1][0]

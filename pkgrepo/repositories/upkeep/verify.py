@@ -25,7 +25,7 @@ from pkgrepo.repositories.layout.removed_folders import folders_of
 from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
 from pkgrepo.repositories.layout.writer_factory import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.blobs.references import BlobUser, blob_users
+from pkgrepo.storage.catalog.blobs.references import BlobReference, blob_references
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.packages.tombstones import packages_with_tombstones
 from pkgrepo.storage.layout_folder import layout_folder_of
@@ -142,13 +142,13 @@ class Verifier:
             report.damaged += 1
         else:
             report.missing += 1
-        users = await self._catalog.scan(blob_users, storage.id, info.sha256, USERS)
+        users = await self._catalog.scan(blob_references, storage.id, info.sha256, USERS)
         if self._repair and await self._blob_repair.replace(storage, store, info, users):
             report.mended += 1
         else:
             report.problems.append(f"{storage.name}: blob {info.sha256}: {finding}{self._needed_by(users)}")
 
-    def _needed_by(self, users: Sequence[BlobUser]) -> str:
+    def _needed_by(self, users: Sequence[BlobReference]) -> str:
         """Return which files a blob belongs to, as the end of a sentence."""
         named = []
         for user in users:

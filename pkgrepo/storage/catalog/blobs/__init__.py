@@ -1,1 +1,1 @@
-"""Which blobs each storage holds, what refers to them, and what may be collected; uploads between two requests."""
+"""Blobs of each storage, references to them, garbage collection, and upload sessions: queries and write commands."""

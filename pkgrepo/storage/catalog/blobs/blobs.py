@@ -1,16 +1,20 @@
 """
-Blobs: which bytes a storage holds, and under which locator.
+Blobs: one row per storage and sha256, with the locator of the stored copy.
 
-========  ===================================================================  =====================================
-state     who moves it on                                                      what survives a crash
-========  ===================================================================  =====================================
-live      gc marks it when nothing refers to it and nobody asked for long      the row
-deleting  gc removes the bytes, then the row *of that locator*                 gc goes on with it
-suspect   the bytes were found damaged; the next upload of them heals the row  the row
-========  ===================================================================  =====================================
+========  ==============================  ==============================================================  ============
+state     meaning                         next state                                                      after a crash
+========  ==============================  ==============================================================  ============
+live      the bytes can be read           deleting: gc, if it has no reference and was not touched for    unchanged
+                                          the grace period; suspect: a read found the bytes missing or
+                                          damaged
+deleting  gc removes the bytes, then the  live: an upload of the same bytes; else gc removes the row      the next gc
+          row *of that locator*                                                                           continues
+suspect   the bytes are missing or        live: an upload of the same bytes, or a verification that       unchanged
+          damaged                         found the bytes intact
+========  ==============================  ==============================================================  ============
 
-An upload that meets a row in ``deleting`` or ``suspect`` puts its own fresh copy in its place. Since a locator is never
-used twice, gc then removes the old copy and cannot hit the new one.
+An upload of the same bytes replaces the locator of a row in ``deleting`` or ``suspect`` with that of its own copy. A
+locator is never reused, so gc can then remove the old copy but not the new one.
 """
 
 from __future__ import annotations
@@ -26,23 +30,23 @@ from pkgrepo.storage.catalog.clauses import marks
 from pkgrepo.storage.catalog.columns import dump, load
 from pkgrepo.storage.catalog.rows import column, every, find
 
-TOUCH_MS = 600_000  # a row touched that recently is not written again; far less than any grace of the gc
+TOUCH_MS = 600_000  # minimum time between two writes of touched_at to one row
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 
-# Where the bytes of a blob ``b`` are: nowhere when they are known to be damaged, and no store opens an empty locator.
+# The locator of a blob ``b``; empty if the blob is suspect. No blob store opens an empty locator.
 LOCATOR = "CASE b.state WHEN 'suspect' THEN '' ELSE b.locator END"
 
 _BLOB = "SELECT sha256, size, locator, digests FROM blob"
 
 
 def digests(sha256: str, others: str) -> Mapping[str, str]:
-    """All digests of a blob, from its key and the column with the others."""
+    """All digests of a blob by algorithm: its sha256, and those in its ``digests`` column."""
     return {"sha256": sha256, **load(others)}
 
 
 def find_blob(r: Reader, storage_id: int, sha256: str) -> BlobInfo | None:
-    """The blob with these bytes unless it is being deleted, or None."""
+    """The blob with this sha256, or None if there is none or gc is deleting it. A suspect blob is returned."""
     return find(
         r,
         to_info,
@@ -53,10 +57,11 @@ def find_blob(r: Reader, storage_id: int, sha256: str) -> BlobInfo | None:
 
 def claim_blob(tx: Transaction, storage_id: int, info: BlobInfo, now_ms: int) -> BlobInfo:
     """
-    Take bytes that are durable into the catalog; the blob as it is from now on.
+    Register a stored copy of a blob, and return the blob as the catalog has it from now on.
 
-    When the storage had these bytes already, the answer names that copy, and the caller removes its own. Digests that
-    are new are added. The reference to the blob has to be made in the same transaction.
+    The copy must be durable (fsynced). If the storage already has a live copy of these bytes, the result has the
+    locator of that one, and the caller removes its own copy. New digests are added to the row. The caller must insert
+    a reference to the blob in the same transaction.
     """
     key = bytes.fromhex(info.sha256)
     row = tx.one(
@@ -78,9 +83,9 @@ def claim_blob(tx: Transaction, storage_id: int, info: BlobInfo, now_ms: int) ->
 
 def touch_blob(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> bool:
     """
-    Keep a blob from the gc for another while; whether it is there and whole.
+    Restart the grace period of a live blob; returns False if there is no live blob with this sha256.
 
-    To be called before a client is told that it need not upload these bytes.
+    Call this before any answer that lets a client skip the upload of these bytes.
     """
     row = tx.one(
         "SELECT touched_at FROM blob WHERE storage_id = ? AND sha256 = ? AND state = 'live'",
@@ -97,7 +102,7 @@ def touch_blob(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> bo
 
 
 def set_verified(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> None:
-    """Note that the bytes were read and are what they should be; that also clears a suspicion."""
+    """Record that the bytes of a blob were read and have the right digest; a suspect blob becomes live."""
     tx.execute(
         """
         UPDATE blob SET verified_at = ?, state = CASE state WHEN 'suspect' THEN 'live' ELSE state END
@@ -108,7 +113,11 @@ def set_verified(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> 
 
 
 def mark_suspect(tx: Transaction, storage_id: int, sha256: str, locator: str) -> bool:
-    """Note that a copy is missing or damaged; False when the blob is removed, or has another copy by now."""
+    """
+    Mark a blob as suspect: the copy at this locator is missing or damaged.
+
+    Returns False if the row was removed, is being deleted, or has another locator by now.
+    """
     changed = tx.execute(
         """
         UPDATE blob SET state = 'suspect'
@@ -120,19 +129,19 @@ def mark_suspect(tx: Transaction, storage_id: int, sha256: str, locator: str) ->
 
 
 def usage(r: Reader, storage_id: int) -> tuple[int, int]:
-    """How many blobs a storage holds, and their bytes. Reads every row: for a reader thread."""
+    """The number of blobs of a storage, and their size in bytes. Reads every row: call it on a reader thread."""
     row = r.one("SELECT COUNT(*), COALESCE(SUM(size), 0) FROM blob WHERE storage_id = ?", (storage_id,))
     assert row is not None
     return row[0], row[1]
 
 
 def count_blobs(r: Reader, storage_id: int) -> int:
-    """How many blobs a storage holds."""
+    """The number of blobs of a storage. Reads every row: call it on a reader thread."""
     return usage(r, storage_id)[0]
 
 
 def list_blobs(r: Reader, storage_id: int, after: bytes = b"", limit: int = 500) -> list[BlobInfo]:
-    """Blobs ordered by sha256, from after the raw digest ``after``; those being deleted are left out."""
+    """A page of blobs after the raw sha256 ``after``, ordered by sha256, without those that gc is deleting."""
     return every(
         r,
         to_info,
@@ -141,43 +150,47 @@ def list_blobs(r: Reader, storage_id: int, after: bytes = b"", limit: int = 500)
     )
 
 
-def unnamed(r: Reader, storage_id: int, locators: Sequence[str]) -> list[str]:
+def unknown_locators(r: Reader, storage_id: int, locators: Sequence[str]) -> list[str]:
     """
-    Those of the locators that no row names, in their order; at most some hundreds at once.
+    The locators that no row of the storage has, in the given order. At most some hundred per call.
 
-    Locators are not indexed, but most hold the digest, which is. Every row is read for those that then remain, so this
-    is for a reader thread.
+    The locator column has no index. Most locators contain the sha256, which has one; for the others every row is read,
+    so call this on a reader thread.
     """
-    hinted = [bytes.fromhex(found[0]) for locator in locators if (found := _DIGEST.search(locator))]
-    named = _named(r, storage_id, "sha256", hinted)
-    named |= _named(r, storage_id, "locator", [locator for locator in locators if locator not in named])
-    return [locator for locator in locators if locator not in named]
+    sha256s = [bytes.fromhex(found[0]) for locator in locators if (found := _DIGEST.search(locator))]
+    known = _known_locators(r, storage_id, "sha256", sha256s)
+    known |= _known_locators(r, storage_id, "locator", [locator for locator in locators if locator not in known])
+    return [locator for locator in locators if locator not in known]
 
 
-def without_row(r: Reader, storage_id: int, locators: Sequence[str]) -> list[str]:
-    """Those of the locators whose content no row is about, whichever copy of it; at most some hundreds at once."""
-    hinted = {locator: bytes.fromhex(found[0]) for locator in locators if (found := _DIGEST.search(locator))}
-    if not hinted:
+def locators_without_blob(r: Reader, storage_id: int, locators: Sequence[str]) -> list[str]:
+    """
+    The locators that contain a sha256 for which the storage has no row. At most some hundred per call.
+
+    Unlike in ``unknown_locators``, a row with another locator for the same sha256 counts.
+    """
+    sha256_of = {locator: bytes.fromhex(found[0]) for locator in locators if (found := _DIGEST.search(locator))}
+    if not sha256_of:
         return []
-    sql = f"SELECT sha256 FROM blob WHERE storage_id = ? AND sha256 IN ({marks(len(hinted))})"
-    known = {row[0] for row in r.all(sql, (storage_id, *hinted.values()))}
-    return [locator for locator, sha256 in hinted.items() if sha256 not in known]
+    sql = f"SELECT sha256 FROM blob WHERE storage_id = ? AND sha256 IN ({marks(len(sha256_of))})"
+    known = {row[0] for row in r.all(sql, (storage_id, *sha256_of.values()))}
+    return [locator for locator, sha256 in sha256_of.items() if sha256 not in known]
 
 
-def _named(r: Reader, storage_id: int, column: str, values: Sequence[str | bytes]) -> set[str]:
+def _known_locators(r: Reader, storage_id: int, column: str, values: Sequence[str | bytes]) -> set[str]:
     if not values:
         return set()
     sql = f"SELECT locator FROM blob WHERE storage_id = ? AND {column} IN ({marks(len(values))})"
     return {row[0] for row in r.all(sql, (storage_id, *values))}
 
 
-def claimed_uploads(r: Reader, storage_id: int) -> list[str]:
-    """The names of unfinished uploads that somebody may come back to."""
+def upload_ids(r: Reader, storage_id: int) -> list[str]:
+    """The ids of the upload sessions of a storage; their bytes must not be swept."""
     return column(r, "SELECT uid FROM upload WHERE storage_id = ?", (storage_id,))
 
 
 def to_info(row: Row) -> BlobInfo:
-    """The value of a row of sha256, size, locator, digests."""
+    """Convert a row (sha256, size, locator, digests)."""
     sha256 = row[0].hex()
     return BlobInfo(sha256=sha256, size=row[1], locator=row[2], digests=digests(sha256, row[3]))
 

@@ -1,9 +1,14 @@
 """
-The catalog's part in garbage collection of blobs.
+Garbage collection of blobs: the queries and commands of the catalog.
 
-The order, and why no interleaving with uploads loses bytes: ``mark_deleting`` commits only while nothing refers to the
-blob; from then on uploads of the same bytes bring their own copy; the bytes at the marked locator are removed; at last
-``forget_blob`` removes the row, unless an upload has put another locator there meanwhile.
+Concurrent uploads never lose bytes, because of this order:
+
+1. ``mark_deleting`` marks a blob, in a transaction that checks that the blob has no reference. From its commit on, an
+   upload of the same bytes stores a new copy under another locator.
+2. The caller removes the bytes at the locator of the marked row.
+3. ``remove_blob_row`` removes the row, unless an upload has replaced its locator meanwhile.
+
+Expired upload sessions are removed here as well.
 """
 
 from __future__ import annotations
@@ -18,9 +23,9 @@ from pkgrepo.storage.catalog.rows import every, number
 
 from .blobs import to_info
 
-# The rows that keep a blob ``b`` alive. The subqueries are scalar, since joins would be begun at the end with few rows:
-# the repositories, of which every one would be looked at for each blob.
-_USERS = (
+# The rows that refer to a blob ``b``. The storage is compared with a scalar subquery: with a join, the query planner
+# starts at the small repository table and reads all of its rows for each blob.
+_REFERRING_ROWS = (
     "file f WHERE f.sha256 = b.sha256 AND f.storage_id = b.storage_id",
     "blob_ref x WHERE x.storage_id = b.storage_id AND x.sha256 = b.sha256",
     """
@@ -33,13 +38,13 @@ _USERS = (
     AND b.storage_id = (SELECT r.storage_id FROM repository r WHERE r.id = m.repository_id)
     """,
 )
-_REFERENCED = "({})".format(" OR ".join(f"EXISTS (SELECT 1 FROM {each})" for each in _USERS))
-_REFERENCES = " + ".join(f"(SELECT COUNT(*) FROM {each})" for each in _USERS)
+_REFERENCED = "({})".format(" OR ".join(f"EXISTS (SELECT 1 FROM {each})" for each in _REFERRING_ROWS))
+_REFERENCE_COUNT = " + ".join(f"(SELECT COUNT(*) FROM {each})" for each in _REFERRING_ROWS)
 
 
 @frozen
 class Cursor:
-    """Where a page of candidates ended: blobs are looked at in the order of their age."""
+    """The position after a page of candidates, which are ordered by (touched_at, sha256)."""
 
     touched_ms: int = -1
     sha256: bytes = b""
@@ -49,10 +54,10 @@ def candidates(
     r: Reader, storage_id: int, before_ms: int, limit: int, after: Cursor = Cursor()
 ) -> tuple[list[BlobInfo], Cursor | None]:
     """
-    Live blobs that nothing refers to and nobody touched since ``before_ms``, and where to go on; None at the end.
+    A page of live blobs without references, last touched before ``before_ms``; and the next cursor, None at the end.
 
-    ``limit`` bounds the blobs that are looked at, not those found, so that a page costs the same in a storage where
-    everything is in use.
+    ``limit`` is the number of blobs examined, not of those returned, so a page has the same cost in a storage where
+    all blobs are referenced.
     """
     rows = r.all(
         f"""
@@ -68,8 +73,12 @@ def candidates(
 
 
 def mark_deleting(tx: Transaction, storage_id: int, sha256s: Iterable[str], before_ms: int) -> list[BlobInfo]:
-    """Condemn those of the blobs that are still unreferenced and untouched; their bytes may go after the commit."""
-    condemned = []
+    """
+    Mark as deleting those of the blobs that still have no reference and were last touched before ``before_ms``.
+
+    Returns the marked blobs. The caller removes their bytes after the commit.
+    """
+    marked = []
     for sha256 in sha256s:
         row = tx.one(
             f"""
@@ -80,12 +89,12 @@ def mark_deleting(tx: Transaction, storage_id: int, sha256s: Iterable[str], befo
             (storage_id, bytes.fromhex(sha256), before_ms),
         )
         if row is not None:
-            condemned.append(to_info(row))
-    return condemned
+            marked.append(to_info(row))
+    return marked
 
 
 def list_deleting(r: Reader, storage_id: int, limit: int = 500) -> list[BlobInfo]:
-    """Condemned blobs whose row is still there: what a crash interrupted."""
+    """Blobs that are marked as deleting, for example by a run that crashed before it removed them."""
     return every(
         r,
         to_info,
@@ -94,8 +103,12 @@ def list_deleting(r: Reader, storage_id: int, limit: int = 500) -> list[BlobInfo
     )
 
 
-def forget_blob(tx: Transaction, storage_id: int, sha256: str, locator: str) -> bool:
-    """Remove the row of a condemned copy once its bytes are gone; False when a new copy has taken its place."""
+def remove_blob_row(tx: Transaction, storage_id: int, sha256: str, locator: str) -> bool:
+    """
+    Remove the row of a blob that is marked as deleting; call this after its bytes were removed.
+
+    Returns False if an upload has replaced the locator meanwhile.
+    """
     removed = tx.execute(
         "DELETE FROM blob WHERE storage_id = ? AND sha256 = ? AND locator = ? AND state = 'deleting'",
         (storage_id, bytes.fromhex(sha256), locator),
@@ -103,17 +116,17 @@ def forget_blob(tx: Transaction, storage_id: int, sha256: str, locator: str) -> 
     return bool(removed)
 
 
-def freed_with(r: Reader, storage_id: int, going: Mapping[str, int], before_ms: int) -> list[BlobInfo]:
+def freed_by_removal(r: Reader, storage_id: int, reference_counts: Mapping[str, int], before_ms: int) -> list[BlobInfo]:
     """
-    Blobs that nothing would refer to if so many references to each went, and nobody touched since ``before_ms``.
+    The live blobs that would have no reference after a removal, and were last touched before ``before_ms``.
 
-    ``going`` are numbers of rows of C{package_blob} and C{manifest}, by sha256.
+    ``reference_counts`` has, by sha256, the number of rows of C{package_blob} and C{manifest} that would be removed.
     """
     freed = []
-    for sha256, count in going.items():
+    for sha256, count in reference_counts.items():
         row = r.one(
             f"""
-            SELECT b.sha256, b.size, b.locator, b.digests, {_REFERENCES}
+            SELECT b.sha256, b.size, b.locator, b.digests, {_REFERENCE_COUNT}
             FROM blob b WHERE b.storage_id = ? AND b.sha256 = ? AND b.state = 'live' AND b.touched_at < ?
             """,
             (storage_id, bytes.fromhex(sha256), before_ms),
@@ -125,9 +138,9 @@ def freed_with(r: Reader, storage_id: int, going: Mapping[str, int], before_ms: 
 
 def unreferenced(r: Reader, storage_id: int, since_ms: int = 0) -> tuple[int, int, int]:
     """
-    How many live blobs nothing refers to, of those touched since ``since_ms``, their bytes, and the last touch.
+    The live blobs without references that were touched at or after ``since_ms``: number, bytes, and latest touch in ms.
 
-    Looks at every one of these blobs: for a reader thread.
+    Reads every blob touched since then: call it on a reader thread.
     """
     row = r.one(
         f"""
@@ -141,7 +154,11 @@ def unreferenced(r: Reader, storage_id: int, since_ms: int = 0) -> tuple[int, in
 
 
 def remove_expired_uploads(tx: Transaction, repository_id: int, before_ms: int, now_ms: int, limit: int) -> int:
-    """End some uploads of a repository that nobody touched since ``before_ms`` nor works on; how many went."""
+    """
+    Remove at most ``limit`` uploads that were last touched before ``before_ms`` and are not leased at ``now_ms``.
+
+    Returns the number of removed uploads.
+    """
     return tx.execute(
         """
         DELETE FROM upload WHERE uid IN (SELECT uid FROM upload WHERE repository_id = ? AND touched_at < ?
@@ -152,7 +169,7 @@ def remove_expired_uploads(tx: Transaction, repository_id: int, before_ms: int, 
 
 
 def count_expired_uploads(r: Reader, repository_id: int, before_ms: int, now_ms: int) -> int:
-    """How many uploads ``remove_expired_uploads`` would end in all."""
+    """The number of uploads that ``remove_expired_uploads`` would remove without a limit."""
     return number(
         r,
         """

@@ -1,4 +1,4 @@
-"""What refers to a blob, for people who must know what a damaged one concerns."""
+"""The files and images that contain a blob, to report what a damaged blob affects."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pkgrepo.interfaces import Reader
 
 
 @frozen
-class BlobUser:
-    """A file, or an image; of an image ``version`` and ``path`` are empty."""
+class BlobReference:
+    """A file, or an image (with empty ``version`` and ``path``), that contains a blob."""
 
     repository_id: int
     package_key: str
@@ -18,8 +18,8 @@ class BlobUser:
     path: str = ""
 
 
-def blob_users(r: Reader, storage_id: int, sha256: str, limit: int) -> list[BlobUser]:
-    """Up to ``limit`` of the files, and as many of the images, that have the bytes of a blob of a storage."""
+def blob_references(r: Reader, storage_id: int, sha256: str, limit: int) -> list[BlobReference]:
+    """At most ``limit`` files, and at most ``limit`` images, that contain a blob of a storage."""
     key = bytes.fromhex(sha256)
     files = r.all(
         """
@@ -39,4 +39,4 @@ def blob_users(r: Reader, storage_id: int, sha256: str, limit: int) -> list[Blob
         """,
         (storage_id, key, key, limit),
     )
-    return [BlobUser(*row) for row in (*files, *images)]
+    return [BlobReference(*row) for row in (*files, *images)]

@@ -1,14 +1,14 @@
 """
-Uploads that take several requests, each perhaps on another worker.
+Upload sessions: uploads that take several requests, which different workers may handle.
 
 ======================  ==================================================  ===================================
-an upload               who moves it on                                     what survives a crash
+state of a session      next state                                          what survives a crash
 ======================  ==================================================  ===================================
-rests                   a request takes the lease                           the row, and the bytes up to
+idle                    leased: a request takes the lease                   the row, and the bytes up to
                                                                             ``position``
-is leased               its holder renews, keeps (then it rests) or         the same: bytes beyond were never
-                        removes it; a lease that ran out is anybody's       acknowledged
-is gone                 nobody                                              nothing
+leased                  idle: the holder saves or releases it, or the       the same; later bytes were never
+                        lease expires; removed: the upload ends             acknowledged
+removed                 none                                                nothing
 ======================  ==================================================  ===================================
 """
 
@@ -18,16 +18,18 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 
-EXPIRES_MS = 24 * 3_600_000  # without a byte; a client that comes back later begins again
-EXPIRED_AT_ONCE = 50  # rows that go in one transaction
+EXPIRES_MS = 24 * 3_600_000  # after the last touch; a client that returns later starts a new upload
+EXPIRED_BATCH = 50  # rows that one transaction removes
 
 
 @frozen
 class UploadSession:
     """
-    ``position`` bytes are durable; ``state`` is the blob store's word for them. ``user_id`` began it.
+    One upload in progress.
 
-    ``algorithms`` are the digests that the blob store computes beside sha256.
+    ``position`` is the number of durable bytes, and ``state`` the blob store's opaque state to resume there.
+    ``user_id`` is the user who started it. ``leased`` means that a request holds a lease that has not expired.
+    ``algorithms`` are the digests that the blob store computes in addition to sha256.
     """
 
     uid: str
@@ -59,7 +61,7 @@ def add_upload(
     now_ms: int,
     algorithms: tuple[str, ...] = (),
 ) -> None:
-    """Begin an upload; some that nobody touched for a day go meanwhile, and the store sweeps their bytes."""
+    """Insert an upload session, and remove some expired ones, whose bytes the blob store sweeps later."""
     tx.execute(
         """
         INSERT INTO upload (uid, repository_id, storage_id, package_key, user_id, algorithms, state, created_at,
@@ -70,21 +72,21 @@ def add_upload(
     )
     tx.execute(
         "DELETE FROM upload WHERE uid IN (SELECT uid FROM upload WHERE touched_at < ? ORDER BY touched_at LIMIT ?)",
-        (now_ms - EXPIRES_MS, EXPIRED_AT_ONCE),
+        (now_ms - EXPIRES_MS, EXPIRED_BATCH),
     )
 
 
 def find_upload(r: Reader, uid: str, now_ms: int) -> UploadSession | None:
-    """The upload of this id, or None when there is none or nobody touched it for a day."""
+    """The upload with this id, or None if there is none or it has expired (``EXPIRES_MS``)."""
     row = r.one(f"{_SESSION} WHERE uid = ? AND touched_at >= ?", (uid, now_ms - EXPIRES_MS))
     return None if row is None else _session(row, now_ms)
 
 
 def lease_upload(tx: Transaction, uid: str, holder: str, until_ms: int, now_ms: int) -> UploadSession | None:
     """
-    The upload as it is now, the holder's alone until ``until_ms``; None when there is none.
+    Take the lease of an upload until ``until_ms``; returns the upload as it was before, or None if there is none.
 
-    ``leased`` in it says that somebody else has it, and that the lease was not given.
+    If ``leased`` is True in the result, another holder has the lease, and it was not taken.
     """
     session = find_upload(tx, uid, now_ms)
     if session is None or session.leased:
@@ -96,7 +98,7 @@ def lease_upload(tx: Transaction, uid: str, holder: str, until_ms: int, now_ms: 
 
 
 def renew_lease(tx: Transaction, uid: str, holder: str, until_ms: int, now_ms: int) -> bool:
-    """Keep a lease for longer; whether it was still the holder's."""
+    """Extend a lease, even an expired one; returns False if it was released or another holder took it."""
     changed = tx.execute(
         "UPDATE upload SET lease_until = ?, touched_at = ? WHERE uid = ? AND lease_by = ?",
         (until_ms, now_ms, uid, holder),
@@ -104,8 +106,8 @@ def renew_lease(tx: Transaction, uid: str, holder: str, until_ms: int, now_ms: i
     return bool(changed)
 
 
-def keep_upload(tx: Transaction, uid: str, holder: str, state: bytes, position: int, now_ms: int) -> bool:
-    """Note how far an upload has come, and give the lease back; False when somebody else took it meanwhile."""
+def save_upload(tx: Transaction, uid: str, holder: str, state: bytes, position: int, now_ms: int) -> bool:
+    """Store the progress of an upload and release the lease; returns False if another holder took the lease."""
     changed = tx.execute(
         """
         UPDATE upload SET state = ?, position = ?, lease_by = NULL, lease_until = NULL, touched_at = ?
@@ -117,17 +119,17 @@ def keep_upload(tx: Transaction, uid: str, holder: str, state: bytes, position: 
 
 
 def release_lease(tx: Transaction, uid: str, holder: str) -> None:
-    """Give a lease back and leave the upload as it was."""
+    """Release a lease without a change of the upload's progress."""
     tx.execute("UPDATE upload SET lease_by = NULL, lease_until = NULL WHERE uid = ? AND lease_by = ?", (uid, holder))
 
 
 def remove_upload(tx: Transaction, uid: str) -> bool:
-    """End an upload; whether there was one."""
+    """Remove an upload; returns whether it existed."""
     return bool(tx.execute("DELETE FROM upload WHERE uid = ?", (uid,)))
 
 
 def unfinished_uploads(r: Reader, repository_id: int, now_ms: int) -> tuple[int, int]:
-    """How many uploads of a repository have begun and not ended, and when somebody last worked on one."""
+    """The number of uploads of a repository that have not expired, and their latest touch in ms (0 without any)."""
     row = r.one(
         "SELECT COUNT(*), COALESCE(MAX(touched_at), 0) FROM upload WHERE repository_id = ? AND touched_at >= ?",
         (repository_id, now_ms - EXPIRES_MS),

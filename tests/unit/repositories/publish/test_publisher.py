@@ -358,7 +358,7 @@ async def test_a_publish_does_not_reuse_bytes_that_garbage_collection_is_deletin
     fresh = stored(world)
     assert fresh.locator != old.locator
     await world.store.delete(old.locator)
-    assert not await world.catalog.write(gc.forget_blob, world.storage.id, old.sha256, old.locator)
+    assert not await world.catalog.write(gc.remove_blob_row, world.storage.id, old.sha256, old.locator)
     assert (await world.store.stat(fresh.locator))[0] == fresh.size
 
 

@@ -9,7 +9,7 @@ import pytest_twisted
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.blobs.references import blob_users
+from pkgrepo.storage.catalog.blobs.references import blob_references
 from pkgrepo.storage.catalog.server import storages
 from tests.support.image_layouts import top, verify
 from tests.support.images import make_image
@@ -248,8 +248,8 @@ async def test_lost_bytes_are_restored_from_another_storage(registry):
 @pytest_twisted.ensureDeferred
 async def test_users_of_a_blob_are_files_and_images_of_its_storage(world):
     path, _ = await publish(world, "demo")
-    (user,) = world.catalog.peek(blob_users, world.storage.id, digest_of(path), 5)
+    (user,) = world.catalog.peek(blob_references, world.storage.id, digest_of(path), 5)
     assert (user.package_key, user.version, user.path) == ("demo", "1.0", "packages/demo/1.0/demo-1.0.tar.gz")
-    assert world.catalog.peek(blob_users, world.storage.id + 1, digest_of(path), 5) == []
-    assert world.catalog.peek(blob_users, world.storage.id, "00" * 32, 5) == []
+    assert world.catalog.peek(blob_references, world.storage.id + 1, digest_of(path), 5) == []
+    assert world.catalog.peek(blob_references, world.storage.id, "00" * 32, 5) == []
     assert world.catalog.peek(blobs.count_blobs, world.storage.id) == 1

@@ -27,13 +27,13 @@ def touched_at(catalog, info):
     return catalog.tx.one("SELECT touched_at FROM blob WHERE sha256 = ?", (bytes.fromhex(info.sha256),))[0]
 
 
-def test_a_new_blob_is_taken_as_it_is(catalog):
+def test_a_new_blob_is_stored_unchanged(catalog):
     info = make_blob(b"x", md5="aa")
     assert find(catalog, info) is None
     assert claim(catalog, info) == info == find(catalog, info)
 
 
-def test_the_first_copy_wins_and_the_digests_add_up(catalog):
+def test_a_second_claim_keeps_the_first_copy_and_adds_digests(catalog):
     first, second = make_blob(b"x", md5="aa"), make_blob(b"x", copy=2, sha1="bb")
     claim(catalog, first)
     taken = claim(catalog, second)
@@ -49,7 +49,7 @@ def test_storages_do_not_share_blobs(catalog):
     assert catalog.do(blobs.claim_blob, other, second, NOW) == second
 
 
-def test_a_claim_touches_but_not_time_and_again(catalog):
+def test_claims_within_touch_ms_write_touched_at_once(catalog):
     info = make_blob(b"x")
     claim(catalog, info, NOW)
     claim(catalog, info, NOW + 1000)
@@ -58,7 +58,7 @@ def test_a_claim_touches_but_not_time_and_again(catalog):
     assert touched_at(catalog, info) == NOW + HOUR
 
 
-def test_a_touch_says_whether_the_blob_may_be_relied_on(catalog):
+def test_touch_returns_whether_the_blob_is_live(catalog):
     info = make_blob(b"x")
 
     def touch(now_ms):
@@ -72,7 +72,7 @@ def test_a_touch_says_whether_the_blob_may_be_relied_on(catalog):
     assert not touch(NOW + 2 * HOUR)
 
 
-def test_a_suspect_blob_is_healed_by_a_new_copy(catalog):
+def test_a_new_copy_replaces_that_of_a_suspect_blob(catalog):
     info = make_blob(b"x")
     claim(catalog, info)
     catalog.do(blobs.mark_suspect, catalog.storage_id, info.sha256, info.locator)
@@ -81,7 +81,7 @@ def test_a_suspect_blob_is_healed_by_a_new_copy(catalog):
     assert catalog.do(blobs.touch_blob, catalog.storage_id, fresh.sha256, NOW)
 
 
-def test_a_verified_blob_is_no_longer_suspect(catalog):
+def test_a_verified_blob_is_live_again(catalog):
     info = make_blob(b"x")
     claim(catalog, info)
     catalog.do(blobs.mark_suspect, catalog.storage_id, info.sha256, info.locator)
@@ -104,7 +104,7 @@ def test_blobs_are_counted_and_listed_in_pages(catalog):
     assert catalog.peek(blobs.usage, 99) == (0, 0)
 
 
-def test_copies_that_no_row_names_are_told(catalog):
+def test_locators_without_a_row_are_found(catalog):
     kept = make_blob(b"x")
     opaque = evolve(make_blob(b"opaque"), locator="01J9ZK")
     misleading = evolve(make_blob(b"z"), locator=f"ab/{make_blob(b'x').sha256}.7")
@@ -113,5 +113,5 @@ def test_copies_that_no_row_names_are_told(catalog):
     stray = make_blob(b"x", copy=2)
     other = make_blob(b"y")
     locators = [each.locator for each in (other, kept, opaque, stray, misleading)]
-    assert catalog.peek(blobs.unnamed, catalog.storage_id, locators) == [other.locator, stray.locator]
-    assert catalog.peek(blobs.unnamed, catalog.storage_id, []) == []
+    assert catalog.peek(blobs.unknown_locators, catalog.storage_id, locators) == [other.locator, stray.locator]
+    assert catalog.peek(blobs.unknown_locators, catalog.storage_id, []) == []

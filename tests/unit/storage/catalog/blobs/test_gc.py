@@ -1,4 +1,4 @@
-"""Claims and condemnations in every order: no reference ever ends up on bytes that were removed."""
+"""Uploads and garbage collections in every order: no file ever refers to bytes that were removed."""
 
 import itertools
 
@@ -14,7 +14,7 @@ LATER = NOW + 86_400_000
 
 
 class Scene:
-    """One blob in a catalog, and the copies that the store has of it."""
+    """One blob in a catalog, and the locators of its copies in the blob store."""
 
     def __init__(self) -> None:
         self.catalog = MemoryCatalog()
@@ -23,10 +23,10 @@ class Scene:
         self.copies: set[str] = set()
         self.sha256 = make_blob(b"x").sha256
         self.uploads = 0
-        self.condemned = []
+        self.marked = []
 
     def publish(self) -> None:
-        """An upload as a whole: the copy is durable, the transaction claims it, a surplus copy is removed."""
+        """One whole upload: store a copy, claim it in a transaction with a file, remove the copy if it is not used."""
         self.uploads += 1
         info = make_blob(b"x", copy=self.uploads)
         self.copies.add(info.locator)
@@ -41,18 +41,18 @@ class Scene:
             self.copies.remove(info.locator)
 
     def mark(self) -> None:
-        self.condemned += self.catalog.do(gc.mark_deleting, self.storage_id, [self.sha256], LATER)
+        self.marked += self.catalog.do(gc.mark_deleting, self.storage_id, [self.sha256], LATER)
 
     def sweep(self) -> None:
-        """The gc removes the bytes of what it condemned."""
-        for info in self.condemned:
+        """Remove the bytes of the marked blobs."""
+        for info in self.marked:
             self.copies.discard(info.locator)
 
-    def forget(self) -> None:
-        """Only what was swept is forgotten."""
-        for info in self.condemned:
+    def remove_rows(self) -> None:
+        """Remove the rows of the marked blobs whose bytes were removed."""
+        for info in self.marked:
             if info.locator not in self.copies:
-                self.catalog.do(gc.forget_blob, self.storage_id, self.sha256, info.locator)
+                self.catalog.do(gc.remove_blob_row, self.storage_id, self.sha256, info.locator)
 
     def check(self) -> None:
         found = self.catalog.peek(blobs.find_blob, self.storage_id, self.sha256)
@@ -68,11 +68,11 @@ def orphan(scene: Scene) -> None:
     scene.catalog.do(blobs.claim_blob, scene.storage_id, info, NOW)
 
 
-STEPS = ["mark", "sweep", "forget", "publish"]
+STEPS = ["mark", "sweep", "remove_rows", "publish"]
 
 
 @pytest.mark.parametrize("order", sorted(set(itertools.permutations([*STEPS, "publish"]))), ids="-".join)
-def test_an_upload_at_any_moment_of_a_collection_has_its_bytes(order):
+def test_an_upload_at_any_step_of_a_collection_keeps_its_bytes(order):
     scene = Scene()
     orphan(scene)
     for step in order:
@@ -81,9 +81,9 @@ def test_an_upload_at_any_moment_of_a_collection_has_its_bytes(order):
 
 
 @pytest.mark.parametrize(
-    "order", sorted(set(itertools.permutations(["mark", "sweep", "forget"] * 2)))[::7], ids="-".join
+    "order", sorted(set(itertools.permutations(["mark", "sweep", "remove_rows"] * 2)))[::7], ids="-".join
 )
-def test_two_collections_at_once_and_an_upload_between_lose_nothing(order):
+def test_an_upload_during_two_concurrent_collections_keeps_its_bytes(order):
     for place in range(len(order) + 1):
         scene = Scene()
         orphan(scene)
@@ -92,29 +92,29 @@ def test_two_collections_at_once_and_an_upload_between_lose_nothing(order):
             scene.check()
 
 
-def test_a_collection_without_uploads_leaves_nothing():
+def test_a_collection_removes_an_unreferenced_blob():
     scene = Scene()
     orphan(scene)
-    for step in ("mark", "sweep", "forget"):
+    for step in ("mark", "sweep", "remove_rows"):
         getattr(scene, step)()
     assert scene.copies == set()
     assert scene.catalog.peek(blobs.count_blobs, scene.storage_id) == 0
 
 
-def test_a_late_forget_does_not_hit_a_copy_that_was_condemned_after_it():
+def test_removing_the_row_of_an_old_copy_leaves_a_newer_marked_copy():
     scene = Scene()
     orphan(scene)
     scene.mark()
     second = make_blob(b"x", copy=2)
     scene.catalog.do(blobs.claim_blob, scene.storage_id, second, NOW)
     scene.mark()
-    first, again = scene.condemned
-    assert not scene.catalog.do(gc.forget_blob, scene.storage_id, scene.sha256, first.locator)
+    first, again = scene.marked
+    assert not scene.catalog.do(gc.remove_blob_row, scene.storage_id, scene.sha256, first.locator)
     assert scene.catalog.peek(gc.list_deleting, scene.storage_id) == [again] == [second]
-    assert scene.catalog.do(gc.forget_blob, scene.storage_id, scene.sha256, second.locator)
+    assert scene.catalog.do(gc.remove_blob_row, scene.storage_id, scene.sha256, second.locator)
 
 
-def test_a_condemned_blob_is_not_offered_to_clients():
+def test_a_blob_marked_as_deleting_is_neither_found_nor_touched():
     scene = Scene()
     orphan(scene)
     scene.mark()
@@ -123,13 +123,13 @@ def test_a_condemned_blob_is_not_offered_to_clients():
     assert [info.sha256 for info in scene.catalog.peek(gc.list_deleting, scene.storage_id)] == [scene.sha256]
 
 
-def test_a_blob_touched_after_it_became_a_candidate_stays():
+def test_a_candidate_that_is_touched_is_not_marked():
     scene = Scene()
     orphan(scene)
     (found,), _ = scene.catalog.peek(gc.candidates, scene.storage_id, LATER, 10)
     assert scene.catalog.do(blobs.touch_blob, scene.storage_id, found.sha256, LATER)
     scene.mark()
-    assert scene.condemned == []
+    assert scene.marked == []
 
 
 REFERENCES = {
@@ -156,14 +156,14 @@ def refer(tx, sql, storage_id, repository_id, sha256):
 
 
 @pytest.mark.parametrize("kind", REFERENCES)
-def test_every_kind_of_reference_keeps_a_blob(kind):
+def test_a_blob_with_any_kind_of_reference_is_not_marked(kind):
     scene = Scene()
     orphan(scene)
     assert len(scene.catalog.peek(gc.candidates, scene.storage_id, LATER, 10)[0]) == 1
     scene.catalog.do(refer, REFERENCES[kind], scene.storage_id, scene.repository.id, scene.sha256)
     assert scene.catalog.peek(gc.candidates, scene.storage_id, LATER, 10) == ([], None)
     scene.mark()
-    assert scene.condemned == []
+    assert scene.marked == []
 
 
 @pytest.mark.parametrize("kind", REFERENCES)
@@ -173,10 +173,10 @@ def test_references_in_another_storage_do_not_count(kind):
     other = scene.catalog.do(add_repository, storage="other")
     scene.catalog.do(refer, REFERENCES[kind], other.storage_id, other.id, scene.sha256)
     scene.mark()
-    assert [info.sha256 for info in scene.condemned] == [scene.sha256]
+    assert [info.sha256 for info in scene.marked] == [scene.sha256]
 
 
-def test_candidates_come_in_pages_of_what_was_looked_at():
+def test_a_page_of_candidates_is_limited_by_the_blobs_examined():
     scene = Scene()
     infos = [make_blob(b"%d" % n) for n in range(10)]
     for number, info in enumerate(infos):

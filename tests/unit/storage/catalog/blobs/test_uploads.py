@@ -1,4 +1,4 @@
-"""Upload sessions in the catalog: whose turn it is, and when they end."""
+"""Upload sessions in the catalog: leases and expiry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.catalogs import NOW, add_repository
 UID = "0" * 32
 
 
-def begun(now_ms: int = NOW) -> MemoryCatalog:
+def catalog_with_upload(now_ms: int = NOW) -> MemoryCatalog:
     catalog = MemoryCatalog()
     repository = catalog.do(add_repository)
     catalog.do(
@@ -26,28 +26,28 @@ def begun(now_ms: int = NOW) -> MemoryCatalog:
     return catalog
 
 
-def test_an_upload_is_found_as_it_was_begun() -> None:
-    found = begun().peek(uploads.find_upload, UID, NOW)
+def test_a_new_upload_is_found_with_its_values() -> None:
+    found = catalog_with_upload().peek(uploads.find_upload, UID, NOW)
     assert (found.package_key, found.user_id, found.state, found.position) == ("app", 1, b"state", 0)
     assert (found.leased, found.algorithms) == (False, ("sha512",))
 
 
-def test_one_holder_has_it_until_it_is_kept_or_the_lease_runs_out() -> None:
-    catalog = begun()
+def test_one_holder_has_the_lease_until_it_saves_or_the_lease_expires() -> None:
+    catalog = catalog_with_upload()
     assert not catalog.do(uploads.lease_upload, UID, "one", NOW + 30, NOW).leased
     assert catalog.do(uploads.lease_upload, UID, "two", NOW + 30, NOW).leased
     assert catalog.do(uploads.renew_lease, UID, "one", NOW + 60, NOW)
     assert catalog.do(uploads.lease_upload, UID, "two", NOW + 90, NOW + 59).leased
     assert not catalog.do(uploads.lease_upload, UID, "two", NOW + 90, NOW + 60).leased
     assert not catalog.do(uploads.renew_lease, UID, "one", NOW + 99, NOW + 61)
-    assert not catalog.do(uploads.keep_upload, UID, "one", b"lost", 5, NOW + 61)
-    assert catalog.do(uploads.keep_upload, UID, "two", b"kept", 7, NOW + 62)
+    assert not catalog.do(uploads.save_upload, UID, "one", b"lost", 5, NOW + 61)
+    assert catalog.do(uploads.save_upload, UID, "two", b"saved", 7, NOW + 62)
     found = catalog.peek(uploads.find_upload, UID, NOW + 63)
-    assert (found.state, found.position, found.leased) == (b"kept", 7, False)
+    assert (found.state, found.position, found.leased) == (b"saved", 7, False)
 
 
-def test_a_lease_given_back_leaves_the_upload_as_it_was() -> None:
-    catalog = begun()
+def test_a_released_lease_leaves_the_progress_unchanged() -> None:
+    catalog = catalog_with_upload()
     catalog.do(uploads.lease_upload, UID, "one", NOW + 30, NOW)
     catalog.do(uploads.release_lease, UID, "another")
     assert catalog.peek(uploads.find_upload, UID, NOW).leased
@@ -56,8 +56,8 @@ def test_a_lease_given_back_leaves_the_upload_as_it_was() -> None:
     assert (found.state, found.position, found.leased) == (b"state", 0, False)
 
 
-def test_what_nobody_touched_for_a_day_is_over() -> None:
-    catalog = begun(NOW - uploads.EXPIRES_MS - 1)
+def test_an_upload_that_was_not_touched_for_a_day_is_expired() -> None:
+    catalog = catalog_with_upload(NOW - uploads.EXPIRES_MS - 1)
     assert catalog.peek(uploads.find_upload, UID, NOW) is None
     assert catalog.do(uploads.lease_upload, UID, "one", NOW + 30, NOW) is None
     repository_id = 1
