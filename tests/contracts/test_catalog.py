@@ -43,8 +43,8 @@ def test_the_engine_has_the_whole_interface(catalog):
 
 @pytest_twisted.ensureDeferred
 async def test_a_write_answers_with_what_its_command_returns(catalog):
-    assert await catalog.write(settings.grow, "serial") == 1
-    assert await catalog.write(settings.grow, key="serial") == 2
+    assert await catalog.write(settings.increment, "serial") == 1
+    assert await catalog.write(settings.increment, key="serial") == 2
 
 
 @pytest_twisted.ensureDeferred
@@ -52,7 +52,7 @@ async def test_what_was_written_is_seen_as_soon_as_the_write_is_answered(catalog
     seen = []
 
     for _ in range(50):
-        await catalog.write(settings.grow, "serial")
+        await catalog.write(settings.increment, "serial")
         seen.append(await catalog.look(settings.get, "serial"))
     assert seen == [str(n) for n in range(1, 51)]
     assert await catalog.scan(settings.get, "serial") == "50"
@@ -62,7 +62,7 @@ async def test_what_was_written_is_seen_as_soon_as_the_write_is_answered(catalog
 async def test_a_write_is_seen_by_other_workers_as_soon_as_it_is_answered(case, catalog):
     other = await case.another()
     for number in range(1, 20):
-        await (catalog, other)[number % 2].write(settings.grow, "serial")
+        await (catalog, other)[number % 2].write(settings.increment, "serial")
         assert await catalog.look(settings.get, "serial") == await other.look(settings.get, "serial") == str(number)
 
 
@@ -71,14 +71,14 @@ async def test_the_generation_changes_with_every_commit_of_any_worker(case, cata
     other = await case.another()
     for writer in (catalog, other, catalog, other):
         before = catalog.generation(), other.generation()
-        await writer.write(settings.grow, "serial")
+        await writer.write(settings.increment, "serial")
         assert catalog.generation() != before[0]
         assert other.generation() != before[1]
 
 
 @pytest_twisted.ensureDeferred
 async def test_the_generation_stands_while_nothing_is_written(catalog):
-    await catalog.write(settings.grow, "serial")
+    await catalog.write(settings.increment, "serial")
     before = catalog.generation()
     await catalog.look(settings.get, "serial")
     await catalog.scan(settings.get, "serial")
@@ -94,7 +94,7 @@ async def test_a_failing_command_raises_its_error_and_changes_nothing(catalog):
 
 @pytest_twisted.ensureDeferred
 async def test_a_failing_command_leaves_the_commands_beside_it_alone(catalog):
-    writes = [catalog.write(refuse if n % 3 == 1 else settings.grow, f"key {n}") for n in range(60)]
+    writes = [catalog.write(refuse if n % 3 == 1 else settings.increment, f"key {n}") for n in range(60)]
     failed = []
     for number, write in enumerate(writes):
         try:
@@ -107,15 +107,15 @@ async def test_a_failing_command_leaves_the_commands_beside_it_alone(catalog):
 
 @pytest_twisted.ensureDeferred
 async def test_commands_run_in_the_order_in_which_they_came(catalog):
-    order = await gatherResults([catalog.write(settings.grow, "serial") for _ in range(100)])
+    order = await gatherResults([catalog.write(settings.increment, "serial") for _ in range(100)])
     assert order == list(range(1, 101))
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_cancelled_write_drops_only_its_own_result(catalog):
-    dropped = catalog.write(settings.grow, "serial")
+    dropped = catalog.write(settings.increment, "serial")
     dropped.addErrback(lambda _: "dropped")
-    kept = catalog.write(settings.grow, "serial")
+    kept = catalog.write(settings.increment, "serial")
     dropped.cancel()
     assert await dropped == "dropped"
     assert await kept == 2
@@ -155,7 +155,7 @@ async def test_a_look_that_fails_leaves_the_next_one_fresh(catalog):
         await catalog.look(broken)
     with pytest.raises(NotFound):
         await catalog.scan(broken)
-    await catalog.write(settings.grow, "serial")
+    await catalog.write(settings.increment, "serial")
     assert await catalog.look(two_values, "serial", "other") == ("1", None)
     assert await catalog.scan(two_values, "serial", "other") == ("1", None)
 
@@ -163,7 +163,7 @@ async def test_a_look_that_fails_leaves_the_next_one_fresh(catalog):
 @pytest_twisted.ensureDeferred
 async def test_a_peek_is_a_look_or_says_that_it_would_have_to_wait(catalog):
     for number in range(1, 4):
-        await catalog.write(settings.grow, "serial")
+        await catalog.write(settings.increment, "serial")
         assert catalog.peek(settings.get, "serial") in (NOT_NOW, str(number))
         assert catalog.peek(settings.get, "nothing") in (NOT_NOW, None)
 
@@ -171,7 +171,7 @@ async def test_a_peek_is_a_look_or_says_that_it_would_have_to_wait(catalog):
 @pytest_twisted.ensureDeferred
 async def test_a_command_sees_its_own_writes_and_those_of_commands_before_it(catalog):
     def twice(tx):
-        return settings.grow(tx, "serial"), settings.grow(tx, "serial"), settings.get(tx, "serial")
+        return settings.increment(tx, "serial"), settings.increment(tx, "serial"), settings.get(tx, "serial")
 
     first, second = catalog.write(twice), catalog.write(twice)
     assert await first == (1, 2, "2")
@@ -180,7 +180,7 @@ async def test_a_command_sees_its_own_writes_and_those_of_commands_before_it(cat
 
 @pytest_twisted.ensureDeferred
 async def test_stopping_answers_every_accepted_command(case, catalog):
-    writes = [catalog.write(settings.grow, "serial") for _ in range(200)]
+    writes = [catalog.write(settings.increment, "serial") for _ in range(200)]
     await catalog.stop()
     assert await gatherResults(writes) == list(range(1, 201))
     assert await (await case.another()).look(settings.get, "serial") == "200"
@@ -189,7 +189,7 @@ async def test_stopping_answers_every_accepted_command(case, catalog):
 @pytest_twisted.ensureDeferred
 async def test_wait_idle_ends_when_everything_is_answered(catalog):
     assert not await catalog.wait_idle()
-    writes = [catalog.write(settings.grow, "serial") for _ in range(20)]
+    writes = [catalog.write(settings.increment, "serial") for _ in range(20)]
     scan = catalog.scan(settings.get, "serial")
     assert await catalog.wait_idle()
     assert all(each.called for each in (*writes, scan))
@@ -201,7 +201,7 @@ async def test_wait_idle_ends_when_everything_is_answered(catalog):
 async def test_a_stopped_catalog_refuses_work(case, catalog):
     await catalog.stop()
     with pytest.raises(RuntimeError):
-        await catalog.write(settings.grow, "serial")
+        await catalog.write(settings.increment, "serial")
     with pytest.raises(RuntimeError):
         await catalog.look(settings.get, "serial")
     await catalog.stop()

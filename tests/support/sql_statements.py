@@ -15,7 +15,7 @@ a local variable                           whatever is assigned to it
 the variable of a loop                     each item of the tuple
 an item of a constant mapping              every value
 a parameter of the function                what every caller gives for it
-``narrowed(...)``                          each choice among its conditions
+``optional_conditions(...)``               each choice among its conditions
 a call of another function of the program  what that returns, called with every sample of its parameters' types
 =========================================  ===================================================================
 
@@ -37,7 +37,7 @@ from attrs import frozen
 
 import pkgrepo
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.clauses import narrowed
+from pkgrepo.storage.catalog.clauses import optional_conditions
 
 RUNNERS = (Reader.__name__, Transaction.__name__)
 METHODS = frozenset(name for name in vars(Reader) | vars(Transaction) if not name.startswith("_"))
@@ -227,9 +227,9 @@ class _Finder:
         function = _called(node, source)
         if function is None:
             raise Unclear(f"{ast.unparse(node.func)} is no function of the program")
-        if function is narrowed:
+        if function is optional_conditions:
             conditions = self.texts(node.args[0], source)
-            return [narrowed(conditions, chosen) for chosen in product((None, 0), repeat=len(conditions))]
+            return [optional_conditions(conditions, chosen) for chosen in product((None, 0), repeat=len(conditions))]
         choices = [
             self.texts(_argument(node, function, parameter.name), source)
             if parameter.annotation == "str"

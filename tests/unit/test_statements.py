@@ -11,7 +11,7 @@ from tests.support.sql_statements import find_statements, load_sources
 
 HEAD = """
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.clauses import marks, narrowed
+from pkgrepo.storage.catalog.clauses import placeholders, optional_conditions
 from pkgrepo.storage.catalog.rows import number
 COLUMNS = "a, b"
 BY = {"a": "SELECT 1", "b": "SELECT 2"}
@@ -41,10 +41,10 @@ def found(tmp_path, monkeypatch):
         ('r.all("SELECT " + COLUMNS)', ["SELECT a, b"]),
         ("r.one(BY[which])", ["SELECT 1", "SELECT 2"]),
         ("r.one(f\"SELECT 1 {'LIMIT 1' if which else ''}\")", ["SELECT 1 LIMIT 1", "SELECT 1 "]),
-        ('r.all(f"{1 and marks(len(which))}")', None),
-        ('r.all(f"SELECT {marks(len(which))}")', ["SELECT ?", "SELECT ?, ?, ?"]),
+        ('r.all(f"{1 and placeholders(len(which))}")', None),
+        ('r.all(f"SELECT {placeholders(len(which))}")', ["SELECT ?", "SELECT ?, ?, ?"]),
         (
-            'r.all(f"SELECT 1 WHERE {narrowed(CONDITIONS, which)}")',
+            'r.all(f"SELECT 1 WHERE {optional_conditions(CONDITIONS, which)}")',
             ["SELECT 1 WHERE " + each for each in ("1 = 1", "b = ?", "a = ?", "a = ? AND b = ?")],
         ),
         ('number(r, "SELECT 3")', ["SELECT 3"]),

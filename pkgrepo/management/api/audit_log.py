@@ -35,7 +35,7 @@ from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Actor
 from pkgrepo.repositories.clock import Clock, from_ms
-from pkgrepo.storage.catalog.server.audit import Entry, append_entry, cut, cut_detail
+from pkgrepo.storage.catalog.server.audit import Entry, append_entry, truncate, truncate_detail
 
 log = Logger()
 
@@ -104,7 +104,9 @@ class AuditLog:
 
     def enqueue(self, entry: Entry) -> None:
         """Queue or count a row that belongs to no change (see the table above)."""
-        row = _Row(evolve(entry, object=cut(entry.object), detail=cut_detail(entry.detail)), self._clock.now_ms())
+        row = _Row(
+            evolve(entry, object=truncate(entry.object), detail=truncate_detail(entry.detail)), self._clock.now_ms()
+        )
         if entry.actor.user_id is None:
             self._count(row)
         elif len(self._queue) < QUEUE_LIMIT:
@@ -160,14 +162,14 @@ class AuditLog:
         actor = entry.actor
         line = {
             "time": from_ms(self._clock.now_ms() if at_ms is None else at_ms),
-            "request_id": cut(actor.request_id),
-            "actor": cut(actor.name),
+            "request_id": truncate(actor.request_id),
+            "actor": truncate(actor.name),
             "token_id": actor.token_id,
-            "address": cut(actor.address),
-            "action": cut(entry.action),
-            "object": cut(entry.object),
+            "address": truncate(actor.address),
+            "action": truncate(entry.action),
+            "object": truncate(entry.object),
             "outcome": entry.outcome,
-            "detail": cut_detail(entry.detail),
+            "detail": truncate_detail(entry.detail),
         }
         self._sink(msgspec.json.encode(line) + b"\n")
 

@@ -19,7 +19,7 @@ def ensure_image(tx: Transaction, repository: Repository, image: str, now_ms: in
     package, new = packages.ensure_package(tx, repository.id, key=image, name=image, serial=0, now_ms=now_ms)
     if new:
         repositories.add_usage(tx, repository.id, 0, 1)
-        repositories.names_changed(tx, repository.id)
+        repositories.bump_names_serial(tx, repository.id)
     return package
 
 
@@ -37,4 +37,4 @@ def remove_if_empty(tx: Transaction, repository: Repository, package: Package) -
         return
     packages.remove_package(tx, package.id)
     repositories.add_usage(tx, repository.id, 0, -1)
-    repositories.names_changed(tx, repository.id)
+    repositories.bump_names_serial(tx, repository.id)

@@ -217,7 +217,7 @@ class LayoutFollower(Service):
         for repository in self._registry.all():
             await self._show_repository(repository, failed)
         if failed:
-            await self._catalog.write(layout_pending.settle, (), failed)
+            await self._catalog.write(layout_pending.record_attempts, (), failed)
             self._report(failed)
             self._retries.schedule()
         self._config_serial = serial
@@ -260,7 +260,7 @@ class LayoutFollower(Service):
         removal = await self._catalog.scan(events.find_removal_event, entry.repository_id)
         successor = None if removal is None else await self._discard(removal, failed)
         if successor is not None:  # what was shown of it before went with the folder
-            await self._catalog.write(layout_pending.add_packages, [successor.id])
+            await self._catalog.write(layout_pending.add_repositories, [successor.id])
 
     def _report(self, failed: Mapping[Entry, str]) -> None:
         entry, reason = next(iter(failed.items()))

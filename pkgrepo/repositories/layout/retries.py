@@ -94,7 +94,7 @@ class Retries:
         current = self._pass
         if current is None or not self._open:
             return
-        page = await self._catalog.scan(layout_pending.pending_after, current.after, PAGE)
+        page = await self._catalog.scan(layout_pending.list_pending, current.after, PAGE)
         if not page:
             self._end(current)
             return
@@ -107,7 +107,7 @@ class Retries:
             tried.append(each)
         if not tried:
             return
-        await self._catalog.write(layout_pending.settle, tried, failed)
+        await self._catalog.write(layout_pending.record_attempts, tried, failed)
         current.after = tried[-1]
         current.reasons.update(failed.values())
         current.shown += sum(each not in failed for each in tried)

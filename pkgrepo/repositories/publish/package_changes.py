@@ -161,7 +161,7 @@ def set_package_meta(
     merged = {**package.meta, **meta}
     serial = repositories.bump_serial(tx, repository.id)
     packages.touch_package(tx, package.id, serial=serial, now_ms=now_ms, meta=merged)
-    repositories.names_changed(tx, repository.id)  # formats exclude packages from lists by their metadata
+    repositories.bump_names_serial(tx, repository.id)  # formats exclude packages from lists by their metadata
     package = evolve(package, serial=serial, meta=merged)
     indexer(PackageIndex(tx, package, now_ms), Change())
     append_package_event(tx, package, "changed", dict(meta), actor, now_ms)
@@ -176,7 +176,7 @@ def present(reader: Reader, repository_id: int, paths: Sequence[str]) -> list[st
 def _remove_package(tx: Transaction, repository: Repository, package: Package) -> None:
     packages.remove_package(tx, package.id)
     repositories.add_usage(tx, repository.id, 0, -1)
-    repositories.names_changed(tx, repository.id)
+    repositories.bump_names_serial(tx, repository.id)
 
 
 def _find_package(tx: Transaction, repository: Repository, package_key: str) -> Package:

@@ -262,7 +262,7 @@ def publish_release(
         grown -= each.size
     serial = repositories.bump_serial(tx, repository.id)
     if new_package or package.name != release.package_name:
-        repositories.names_changed(tx, repository.id)
+        repositories.bump_names_serial(tx, repository.id)
     repositories.add_usage(tx, repository.id, grown, int(new_package))
     packages.touch_package(
         tx, package.id, serial=serial, now_ms=now_ms, name=release.package_name, meta=release.package_meta

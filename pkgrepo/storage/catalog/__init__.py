@@ -1,10 +1,11 @@
 """
-The catalog: what is stored where, who may touch it, and what happened.
+The catalog: the database of packages, images, users, permissions, settings and events.
 
-``sqlite`` is the engine. Every other module holds the queries and commands of one family of tables, as plain functions
-over a ``Reader`` or a ``Transaction``, in the SQL that SQLite and PostgreSQL have in common (see L{engine.dialect}).
+``engine`` connects to SQLite or PostgreSQL and runs transactions. Every other module holds the queries and commands of
+a group of tables: plain functions whose first parameter is a ``Reader`` or a ``Transaction``, in the SQL that both
+engines understand (see L{engine.dialect}).
 
-A test reads every statement from the source and has both engines prepare it. SQL is therefore put together from
-literals, constants of its module, ``if`` expressions and the functions of L{clauses}, and passed to a parameter
-annotated ``Reader`` or ``Transaction``, or to a function of L{rows}.
+A test collects every SQL statement from the source and prepares it on both engines. A statement may therefore only be
+built from literals, constants of its module, ``if`` expressions and the functions of L{clauses}. It is passed to a
+method of a parameter annotated ``Reader`` or ``Transaction``, or to a function of L{rows}.
 """

@@ -1,4 +1,4 @@
-"""Parts of statements that depend on the arguments of a query: placeholders and optional conditions."""
+"""Parts of SQL statements that depend on the arguments of a query: placeholders and optional conditions."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pkgrepo.interfaces import Value
 
 T = TypeVar("T")
 
-AT_ONCE = 100  # rows or items of one statement
+BATCH = 100  # rows or values in one statement
 
 
-def marks(count: int, mark: str = "?") -> str:
-    """Placeholders for a list of values, or of rows; ``count`` is at least 1, for there is no empty list."""
+def placeholders(count: int, mark: str = "?") -> str:
+    """``count`` placeholders, separated by commas. ``count`` is at least 1, since SQL has no empty list."""
     return ", ".join([mark] * count)
 
 
-def narrowed(conditions: Sequence[str], values: Sequence[Value]) -> str:
-    """Those of the conditions whose value is given, which means that it is not None; each has one placeholder."""
+def optional_conditions(conditions: Sequence[str], values: Sequence[Value]) -> str:
+    """The conditions whose value is not None, joined by AND, or ``1 = 1``. Each condition has one placeholder."""
     return " AND ".join(each for each, value in zip(conditions, values, strict=True) if value is not None) or "1 = 1"
 
 
-def given(values: Sequence[Value]) -> list[Value]:
-    """The parameters for ``narrowed``."""
+def non_null(values: Sequence[Value]) -> list[Value]:
+    """The values that are not None: the parameters of ``optional_conditions``."""
     return [value for value in values if value is not None]
 
 
-def pieces(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """The values, at most ``AT_ONCE`` at a time."""
-    for begin in range(0, len(values), AT_ONCE):
-        yield values[begin : begin + AT_ONCE]
+def batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield the values in slices of at most ``BATCH``."""
+    for begin in range(0, len(values), BATCH):
+        yield values[begin : begin + BATCH]

@@ -1,4 +1,4 @@
-"""How values are spelled in columns: times, sets of words, JSON; and how text is looked for in them."""
+"""Conversion of values to and from columns (times, sets of words, JSON), and the operand of LIKE."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import msgspec
 
 from pkgrepo.model import Action
 
-LIKE = r"LIKE ? ESCAPE '\'"  # the parameter is made by L{like}
-LAST = "\U0010ffff"  # what begins with a text is from that text up to before it with this behind
+LIKE = r"LIKE ? ESCAPE '\'"  # its parameter comes from L{like}
+LAST_CHARACTER = "\U0010ffff"  # the greatest code point: texts that begin with X are between X and X + this
 
 
 def at(value: int) -> datetime:
-    """The aware UTC datetime of a catalog time in milliseconds."""
+    """The aware UTC datetime of a time in milliseconds since the epoch."""
     return datetime.fromtimestamp(value / 1000, UTC)
 
 
 def at_or_none(value: int | None) -> datetime | None:
-    """The same where the column may be empty."""
+    """The same as ``at``; None for NULL."""
     return None if value is None else at(value)
 
 
 def to_ms(value: datetime | None) -> int | None:
-    """Milliseconds since the epoch of an aware datetime."""
+    """An aware datetime in milliseconds since the epoch; None for None."""
     return None if value is None else round(value.timestamp() * 1000)
 
 
@@ -35,7 +35,7 @@ def dump(value: Any) -> str:
 
 
 def dump_words(words: Iterable[str]) -> str:
-    """A set of words as a sorted JSON array, so that equal sets are equal text."""
+    """A set of words as a sorted JSON array, so equal sets give equal text."""
     return dump(sorted(words))
 
 
@@ -50,6 +50,6 @@ def load_actions(text: str) -> frozenset[Action]:
 
 
 def like(text: str) -> str:
-    """The parameter for ``LIKE`` that finds ``text`` anywhere, whether small letters or capitals (of a to z)."""
+    """The parameter of ``LIKE`` that matches texts that contain ``text``; ASCII case does not matter."""
     escaped = text.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
     return f"%{escaped}%"

@@ -1,4 +1,4 @@
-"""A value read from the catalog and kept in memory until the catalog's generation moves."""
+"""A value read from the catalog and kept in memory until the catalog's generation changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Snapshot(Generic[T]):
         self._flight: SingleFlight[int, None] = SingleFlight()
 
     def refresh_now(self) -> bool:
-        """Refresh the value without waiting. Returns False if the catalog cannot: await ``refresh`` then."""
+        """Refresh the value without waiting. False if the catalog cannot answer at once: await ``refresh`` then."""
         generation = self._catalog.generation()
         if generation == self._generation:
             return True
@@ -42,9 +42,9 @@ class Snapshot(Generic[T]):
 
     async def refresh(self) -> None:
         """
-        Refresh the value to one that was current at some time after this call.
+        Refresh the value; the new value was current at some time after this call.
 
-        The generation may move meanwhile, so that ``refresh_now`` may return False right afterwards.
+        The generation may change during the refresh, so ``refresh_now`` may return False right after it.
         """
         if not self.refresh_now():
             generation = self._catalog.generation()

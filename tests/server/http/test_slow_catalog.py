@@ -55,7 +55,7 @@ class HeldServer:
 
     async def commit(self) -> None:
         """Change something, as another process would."""
-        await self.catalog._catalog.write(settings.grow, "somewhere else")
+        await self.catalog._catalog.write(settings.increment, "somewhere else")
 
     def ask(self, path: str, method: str = "GET", **options: Any) -> Deferred[requests.Response]:
         """A request's answer; it is made in a thread."""

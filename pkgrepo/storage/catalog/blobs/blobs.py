@@ -26,7 +26,7 @@ from attrs import evolve
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import BlobInfo
-from pkgrepo.storage.catalog.clauses import marks
+from pkgrepo.storage.catalog.clauses import placeholders
 from pkgrepo.storage.catalog.columns import dump, load
 from pkgrepo.storage.catalog.rows import column, every, find
 
@@ -172,7 +172,7 @@ def locators_without_blob(r: Reader, storage_id: int, locators: Sequence[str]) -
     sha256_of = {locator: bytes.fromhex(found[0]) for locator in locators if (found := _DIGEST.search(locator))}
     if not sha256_of:
         return []
-    sql = f"SELECT sha256 FROM blob WHERE storage_id = ? AND sha256 IN ({marks(len(sha256_of))})"
+    sql = f"SELECT sha256 FROM blob WHERE storage_id = ? AND sha256 IN ({placeholders(len(sha256_of))})"
     known = {row[0] for row in r.all(sql, (storage_id, *sha256_of.values()))}
     return [locator for locator, sha256 in sha256_of.items() if sha256 not in known]
 
@@ -180,7 +180,7 @@ def locators_without_blob(r: Reader, storage_id: int, locators: Sequence[str]) -
 def _known_locators(r: Reader, storage_id: int, column: str, values: Sequence[str | bytes]) -> set[str]:
     if not values:
         return set()
-    sql = f"SELECT locator FROM blob WHERE storage_id = ? AND {column} IN ({marks(len(values))})"
+    sql = f"SELECT locator FROM blob WHERE storage_id = ? AND {column} IN ({placeholders(len(values))})"
     return {row[0] for row in r.all(sql, (storage_id, *values))}
 
 

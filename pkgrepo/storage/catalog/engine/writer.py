@@ -34,7 +34,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.diagnostics.failure_log import FailureLog
 from pkgrepo.interfaces import Transaction
-from pkgrepo.storage.catalog.server.settings import grow
+from pkgrepo.storage.catalog.server.settings import increment
 
 from .connections import open_writer
 from .failures import STORAGE_ERRORS, explain
@@ -215,7 +215,7 @@ class Writer:
             with self._lock.hold():
                 tx = self._connect()
                 tx.execute("BEGIN IMMEDIATE")
-                grow(tx, FAILED_COMMITS)
+                increment(tx, FAILED_COMMITS)
                 tx.execute("COMMIT")
         except (apsw.Error, OSError):
             self._disconnect()

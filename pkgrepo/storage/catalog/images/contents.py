@@ -14,7 +14,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR
-from pkgrepo.storage.catalog.clauses import marks
+from pkgrepo.storage.catalog.clauses import placeholders
 from pkgrepo.storage.catalog.columns import at, load
 from pkgrepo.storage.catalog.rows import column, every
 
@@ -163,7 +163,7 @@ def manifests_naming(r: Reader, package_id: int, digests: Collection[str], limit
         r,
         f"""
         SELECT DISTINCT m.digest FROM manifest_ref f JOIN manifest m ON m.id = f.manifest_id
-        WHERE f.package_id = ? AND f.digest IN ({marks(len(digests))}) ORDER BY m.digest LIMIT ?
+        WHERE f.package_id = ? AND f.digest IN ({placeholders(len(digests))}) ORDER BY m.digest LIMIT ?
         """,
         (package_id, *digests, limit),
     )

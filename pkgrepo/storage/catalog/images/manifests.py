@@ -9,7 +9,7 @@ from attrs import Factory, frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR
-from pkgrepo.storage.catalog.clauses import marks
+from pkgrepo.storage.catalog.clauses import placeholders
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import column, every, exists, find
 
@@ -232,11 +232,11 @@ def list_referrers(
     With ``keys`` only those that readers who trust those may see.
     """
     wanted = tuple(artifact_types)
-    narrowed = f" AND m.artifact_type IN ({marks(len(wanted))})" if wanted else ""
+    of_types = f" AND m.artifact_type IN ({placeholders(len(wanted))})" if wanted else ""
     return every(
         r,
         _manifest,
-        f"{_STORED} WHERE m.package_id = ? AND m.subject = ? AND m.digest > ?{narrowed}{shown(keys)} "
+        f"{_STORED} WHERE m.package_id = ? AND m.subject = ? AND m.digest > ?{of_types}{shown(keys)} "
         "ORDER BY m.digest LIMIT ?",
         (storage_id, package_id, subject, after, *wanted, *(keys or ()), limit),
     )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.clauses import marks
+from pkgrepo.storage.catalog.clauses import placeholders
 from pkgrepo.storage.catalog.rows import column, exists
 
 MOST_INTEGER = 2**63 - 1  # of a column; later than any time
@@ -41,7 +41,7 @@ def shown(keys: Keys) -> str:
         return ""
     if not keys:
         return " AND m.evidence = 1"
-    signed = f"SELECT 1 FROM manifest_trust x WHERE x.manifest_id = m.id AND x.key_id IN ({marks(len(keys))})"
+    signed = f"SELECT 1 FROM manifest_trust x WHERE x.manifest_id = m.id AND x.key_id IN ({placeholders(len(keys))})"
     return f" AND (m.evidence = 1 OR EXISTS ({signed}))"
 
 

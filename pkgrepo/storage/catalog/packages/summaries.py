@@ -9,7 +9,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.model import VersionState
-from pkgrepo.storage.catalog.clauses import given, marks, narrowed
+from pkgrepo.storage.catalog.clauses import non_null, optional_conditions, placeholders
 from pkgrepo.storage.catalog.columns import LIKE, at, like
 from pkgrepo.storage.catalog.rows import every, find, number
 
@@ -103,15 +103,15 @@ def list_package_summaries(
     return every(
         r,
         _package,
-        f"{_PACKAGE} WHERE {narrowed(_FILTERS, values)} ORDER BY p.key LIMIT ? OFFSET ?",
-        (*given(values), limit, skip),
+        f"{_PACKAGE} WHERE {optional_conditions(_FILTERS, values)} ORDER BY p.key LIMIT ? OFFSET ?",
+        (*non_null(values), limit, skip),
     )
 
 
 def count_packages(r: Reader, repository_id: int, search: str = "") -> int:
     """The number of packages that ``list_package_summaries`` returns over all pages."""
     values = (repository_id, None, like(search.lower()) if search else None)
-    return number(r, f"SELECT COUNT(*) FROM package p WHERE {narrowed(_FILTERS, values)}", given(values))
+    return number(r, f"SELECT COUNT(*) FROM package p WHERE {optional_conditions(_FILTERS, values)}", non_null(values))
 
 
 def list_version_summaries(
@@ -164,7 +164,7 @@ def package_and_version_of_file(r: Reader, file_id: int) -> tuple[str, str] | No
 def _search(repositories: int, words: int) -> str:
     return f"""
         SELECT CASE WHEN key = ? THEN 0 WHEN key {LIKE} THEN 1 ELSE 2 END, repository_id, key
-        FROM package WHERE repository_id IN ({marks(repositories)}){f" AND key {LIKE}" * words}
+        FROM package WHERE repository_id IN ({placeholders(repositories)}){f" AND key {LIKE}" * words}
         ORDER BY 1, 3 LIMIT ?
     """
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.columns import LAST, at
+from pkgrepo.storage.catalog.columns import LAST_CHARACTER, at
 from pkgrepo.storage.catalog.rows import column, exists
 
 # The last clause of every INSERT into tombstone: a path has one tombstone, which records its latest deletion.
@@ -39,7 +39,7 @@ def tombstone_paths(r: Reader, repository_id: int, prefix: str, limit: int) -> l
     return column(
         r,
         "SELECT path FROM tombstone WHERE repository_id = ? AND path >= ? AND path < ? ORDER BY path LIMIT ?",
-        (repository_id, prefix, prefix + LAST, limit),
+        (repository_id, prefix, prefix + LAST_CHARACTER, limit),
     )
 
 

@@ -13,13 +13,13 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File
-from pkgrepo.storage.catalog.clauses import given, narrowed
-from pkgrepo.storage.catalog.columns import LAST, LIKE, like
+from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
+from pkgrepo.storage.catalog.columns import LAST_CHARACTER, LIKE, like
 
 from .files import FILE, find_file, to_file
 
 AFTER_SLASH = chr(ord("/") + 1)
-FOLDER_END = f"/{LAST}"  # appended to a folder: sorts after every path in the folder
+FOLDER_END = f"/{LAST_CHARACTER}"  # appended to a folder: sorts after every path in the folder
 _FILTERS = (
     "repository_id = ?",
     "path > ?",
@@ -116,6 +116,6 @@ def _next(r: Reader, repository_id: int, prefix: str, low: str, *, nested: bool 
         folder if nested is True else None,
         folder if nested is False else None,
     )
-    sql = f"SELECT path FROM file WHERE {narrowed(_FILTERS, values)} ORDER BY path LIMIT 1"
-    row = r.one(sql, given(values))
+    sql = f"SELECT path FROM file WHERE {optional_conditions(_FILTERS, values)} ORDER BY path LIMIT 1"
+    row = r.one(sql, non_null(values))
     return None if row is None else str(row[0])

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, Package, VersionState
-from pkgrepo.storage.catalog.clauses import marks, pieces
+from pkgrepo.storage.catalog.clauses import batches, placeholders
 from pkgrepo.storage.catalog.columns import dump
 
 from .tombstones import UPSERT
@@ -37,11 +37,11 @@ class VersionRow:
 def version_rows(r: Reader, package_id: int, keys: Iterable[str]) -> list[VersionRow]:
     """The versions with these keys that exist; in the format's order if the keys are in that order."""
     found: list[VersionRow] = []
-    for some in pieces(list(keys)):
+    for some in batches(list(keys)):
         rows = r.all(
             f"""
             SELECT id, key, text, sort, state, reason FROM version
-            WHERE package_id = ? AND key IN ({marks(len(some))}) ORDER BY sort, key
+            WHERE package_id = ? AND key IN ({placeholders(len(some))}) ORDER BY sort, key
             """,
             (package_id, *some),
         )
@@ -58,9 +58,9 @@ def set_states(tx: Transaction, rows: Iterable[VersionRow]) -> None:
     for row in rows:
         ids_by_state.setdefault((row.state, row.reason), []).append(row.id)
     for (state, reason), ids in ids_by_state.items():
-        for some in pieces(ids):
+        for some in batches(ids):
             tx.execute(
-                f"UPDATE version SET state = ?, reason = ? WHERE id IN ({marks(len(some))})",
+                f"UPDATE version SET state = ?, reason = ? WHERE id IN ({placeholders(len(some))})",
                 (state, reason, *some),
             )
 
@@ -68,8 +68,8 @@ def set_states(tx: Transaction, rows: Iterable[VersionRow]) -> None:
 def paths_and_sizes(r: Reader, rows: Iterable[VersionRow]) -> dict[int, list[tuple[str, int]]]:
     """Path and size of each file, by version id and ordered by path; versions without files are left out."""
     found: dict[int, list[tuple[str, int]]] = {}
-    for some in pieces([row.id for row in rows]):
-        sql = f"SELECT version_id, path, size FROM file WHERE version_id IN ({marks(len(some))}) ORDER BY path"
+    for some in batches([row.id for row in rows]):
+        sql = f"SELECT version_id, path, size FROM file WHERE version_id IN ({placeholders(len(some))}) ORDER BY path"
         for version_id, path, size in r.all(sql, some):
             found.setdefault(version_id, []).append((path, size))
     return found
@@ -77,11 +77,11 @@ def paths_and_sizes(r: Reader, rows: Iterable[VersionRow]) -> dict[int, list[tup
 
 def add_tombstones(tx: Transaction, package_key: str, rows: Iterable[VersionRow], actor: Actor, now_ms: int) -> None:
     """Add tombstones for the paths of all files of these versions."""
-    for some in pieces([row.id for row in rows]):
+    for some in batches([row.id for row in rows]):
         tx.execute(
             f"""
             INSERT INTO tombstone (repository_id, path, package_key, sha256, deleted_at, actor)
-            SELECT repository_id, path, ?, sha256, ?, ? FROM file WHERE version_id IN ({marks(len(some))})
+            SELECT repository_id, path, ?, sha256, ?, ? FROM file WHERE version_id IN ({placeholders(len(some))})
             {UPSERT}
             """,
             (package_key, now_ms, actor.name, *some),
@@ -90,18 +90,18 @@ def add_tombstones(tx: Transaction, package_key: str, rows: Iterable[VersionRow]
 
 def remove_versions(tx: Transaction, rows: Iterable[VersionRow]) -> None:
     """Remove versions with their files and tags. Their fragments are removed separately, by key."""
-    for some in pieces([row.id for row in rows]):
-        tx.execute(f"DELETE FROM version WHERE id IN ({marks(len(some))})", some)
+    for some in batches([row.id for row in rows]):
+        tx.execute(f"DELETE FROM version WHERE id IN ({placeholders(len(some))})", some)
 
 
 def find_fragments(r: Reader, package_id: int, kind: str, rows: Iterable[VersionRow]) -> dict[str, bytes]:
     """The fragments of one kind of these versions, by version key."""
     found: dict[str, bytes] = {}
-    for some in pieces(list(rows)):
+    for some in batches(list(rows)):
         found |= r.all(
             f"""
             SELECT key, body FROM fragment
-            WHERE package_id = ? AND kind = ? AND (sort, key) IN (VALUES {marks(len(some), _SORT_AND_KEY)})
+            WHERE package_id = ? AND kind = ? AND (sort, key) IN (VALUES {placeholders(len(some), _SORT_AND_KEY)})
             """,
             (package_id, kind, *_sort_and_key(some)),
         )
@@ -110,13 +110,13 @@ def find_fragments(r: Reader, package_id: int, kind: str, rows: Iterable[Version
 
 def put_fragments(tx: Transaction, package_id: int, kind: str, fragments: Iterable[tuple[VersionRow, bytes]]) -> None:
     """Upsert the fragment of one kind of each version."""
-    for some in pieces(list(fragments)):
+    for some in batches(list(fragments)):
         values: list[Value] = []
         for row, body in some:
             values += (package_id, kind, row.sort, row.key, body)
         tx.execute(
             f"""
-            INSERT INTO fragment (package_id, kind, sort, key, body) VALUES {marks(len(some), "(?, ?, ?, ?, ?)")}
+            INSERT INTO fragment (package_id, kind, sort, key, body) VALUES {placeholders(len(some), "(?, ?, ?, ?, ?)")}
             ON CONFLICT (package_id, kind, sort, key) DO UPDATE SET body = excluded.body
             """,
             values,
@@ -125,11 +125,11 @@ def put_fragments(tx: Transaction, package_id: int, kind: str, fragments: Iterab
 
 def remove_fragments(tx: Transaction, package_id: int, kind: str, rows: Iterable[VersionRow]) -> None:
     """Remove the fragments of one kind of these versions, where they exist."""
-    for some in pieces(list(rows)):
+    for some in batches(list(rows)):
         tx.execute(
             f"""
             DELETE FROM fragment
-            WHERE package_id = ? AND kind = ? AND (sort, key) IN (VALUES {marks(len(some), _SORT_AND_KEY)})
+            WHERE package_id = ? AND kind = ? AND (sort, key) IN (VALUES {placeholders(len(some), _SORT_AND_KEY)})
             """,
             (package_id, kind, *_sort_and_key(some)),
         )
@@ -143,7 +143,7 @@ def append_events(
     now_ms: int,
 ) -> None:
     """Append one event for each entry (version, event kind, data); the version's text is added to the data."""
-    for some in pieces(list(entries)):
+    for some in batches(list(entries)):
         values: list[Value] = []
         for row, kind, data in some:
             values += (package.repository_id, package.id, package.key, row.key, kind)
@@ -152,7 +152,7 @@ def append_events(
             f"""
             INSERT INTO event (repository_id, package_id, package_key, version_key, kind, data, user_id, actor,
                                token_id, at)
-            VALUES {marks(len(some), "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")}
+            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")}
             """,
             values,
         )

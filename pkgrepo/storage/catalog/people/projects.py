@@ -15,7 +15,7 @@ from attrs import evolve
 from pkgrepo.errors import AlreadyExists, NotFound
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
-from pkgrepo.storage.catalog.clauses import given, narrowed
+from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
 from pkgrepo.storage.catalog.columns import at
 from pkgrepo.storage.catalog.rows import every, find
 
@@ -208,7 +208,8 @@ def list_bindings(
     """The bindings, optionally of one project or one repository, ordered by repository and pattern."""
     values = (project_id, repository_id)
     rows = r.all(
-        f"{_BINDING} WHERE {narrowed(_BINDING_FILTERS, values)} ORDER BY repository_id, pattern", given(values)
+        f"{_BINDING} WHERE {optional_conditions(_BINDING_FILTERS, values)} ORDER BY repository_id, pattern",
+        non_null(values),
     )
     return [ProjectBinding(repository_id=row[0], pattern=row[1], project_id=row[2]) for row in rows]
 

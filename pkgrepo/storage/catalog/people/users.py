@@ -58,7 +58,7 @@ def identity_serial(r: Reader) -> int:
 
 def bump_identity_serial(tx: Transaction) -> None:
     """Increment the serial, which invalidates the cached identities and decisions of every process."""
-    settings.grow(tx, IDENTITY_SERIAL)
+    settings.increment(tx, IDENTITY_SERIAL)
 
 
 def name_key(name: str) -> str:

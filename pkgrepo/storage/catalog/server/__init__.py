@@ -1,1 +1,1 @@
-"""What belongs to the server as a whole: storages, repositories, settings, jobs, the audit log."""
+"""Tables of the whole server: storages, repositories, settings, jobs, the audit log."""

@@ -1,7 +1,8 @@
 """
-The audit log: who changed what, who was refused, who logged in. Rows are added, never changed, and removed when old.
+The audit log: changes, refused requests and logins, each with its actor.
 
-Texts in a row may come from a request, so each is cut to a length that no text in earnest has.
+Entries are added and never changed; old entries are removed. Texts of an entry may come from a request, so they are
+truncated to lengths that valid requests do not reach.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from attrs import Factory, frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Actor, AuditEntry
-from pkgrepo.storage.catalog.clauses import given, narrowed
-from pkgrepo.storage.catalog.columns import LAST, at, dump, load
+from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
+from pkgrepo.storage.catalog.columns import LAST_CHARACTER, at, dump, load
 from pkgrepo.storage.catalog.rows import every
 
 OK = "ok"
 
 LONGEST_TEXT = 500  # characters of an object, or of one text in the detail
-LONGEST_LIST = 100  # items of a list or an object in the detail
+MOST_ITEMS = 100  # items of a list or an object in the detail
 LONGEST_DETAIL = 16 * 1024  # characters of the detail as JSON
-DEEPEST = 8  # levels of the detail
-PRUNED = 500  # rows in one transaction; some milliseconds of the writer
+MOST_LEVELS = 8  # levels of the detail
+PRUNE_BATCH = 500  # rows in one transaction; takes some milliseconds
 
 _ENTRY = "SELECT seq, at, request_id, user_id, actor, token_id, address, action, object, outcome, detail FROM audit"
 _FILTERS = (
@@ -41,9 +42,10 @@ _FILTERS = (
 @frozen
 class Entry:
     """
-    A line to be added: who did what, and how it ended.
+    An entry to be added: the actor, the action and its outcome.
 
-    ``object`` is the path or name of what was acted on. ``detail`` is JSON without secrets: the caller sees to that.
+    ``object`` is the path or name of the thing that was acted on. ``detail`` is JSON; the caller ensures that it
+    contains no secrets.
     """
 
     actor: Actor
@@ -54,7 +56,7 @@ class Entry:
 
 
 def append_entry(tx: Transaction, entry: Entry, now_ms: int) -> None:
-    """Add a line, in which what is longer than a row may hold is cut."""
+    """Add an entry; its texts are truncated."""
     actor = entry.actor
     tx.execute(
         """
@@ -63,52 +65,53 @@ def append_entry(tx: Transaction, entry: Entry, now_ms: int) -> None:
         """,
         (
             now_ms,
-            cut(actor.request_id),
+            truncate(actor.request_id),
             actor.user_id,
-            cut(actor.name),
+            truncate(actor.name),
             actor.token_id,
-            cut(actor.address),
-            cut(entry.action),
-            cut(entry.object),
+            truncate(actor.address),
+            truncate(entry.action),
+            truncate(entry.object),
             entry.outcome,
-            dump(cut_detail(entry.detail)),
+            dump(truncate_detail(entry.detail)),
         ),
     )
 
 
-def cut(text: str) -> str:
-    """A text as a row may hold it; an ellipsis stands for what was cut off."""
+def truncate(text: str) -> str:
+    """The text, shortened to ``LONGEST_TEXT`` characters; a shortened text ends with an ellipsis."""
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 
-def cut_detail(detail: Mapping[str, Any]) -> dict[str, Any]:
-    """A detail as a row may hold it."""
-    found: dict[str, Any] = _cut_value(detail, DEEPEST)
+def truncate_detail(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """The detail with texts, lists and depth shortened to the limits; only a note if it is still too long."""
+    found: dict[str, Any] = _truncate_value(detail, MOST_LEVELS)
     return found if len(dump(found)) <= LONGEST_DETAIL else {"left_out": "the detail is too long"}
 
 
-def _cut_value(value: Any, levels: int) -> Any:
+def _truncate_value(value: Any, levels: int) -> Any:
     match value:
         case str():
-            return cut(value)
+            return truncate(value)
         case Mapping() | list() | tuple() if not levels:
             return "…"
         case Mapping():
-            return {cut(key): _cut_value(each, levels - 1) for key, each in list(value.items())[:LONGEST_LIST]}
+            return {truncate(key): _truncate_value(each, levels - 1) for key, each in list(value.items())[:MOST_ITEMS]}
         case list() | tuple():
-            return [_cut_value(each, levels - 1) for each in value[:LONGEST_LIST]]
+            return [_truncate_value(each, levels - 1) for each in value[:MOST_ITEMS]]
         case _:
             return value
 
 
 def prune_audit(tx: Transaction, before_ms: int) -> int:
     """
-    Remove up to ``PRUNED`` of the oldest rows that are from before a time; how many those were.
+    Remove entries from before a time, at most ``PRUNE_BATCH``. Returns how many were removed.
 
-    Only the front of the log is looked at, so that it costs the same however long the log is.
+    Only the ``PRUNE_BATCH`` oldest rows are read, so the cost does not depend on the length of the log.
     """
     return tx.execute(
-        "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit ORDER BY seq LIMIT ?) AND at < ?", (PRUNED, before_ms)
+        "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit ORDER BY seq LIMIT ?) AND at < ?",
+        (PRUNE_BATCH, before_ms),
     )
 
 
@@ -125,16 +128,16 @@ def list_audit(
     to_ms: int | None = None,
 ) -> list[AuditEntry]:
     """
-    Lines from the newest to the oldest, from before the sequence number ``before``.
+    A page of entries, newest first, beginning before the sequence number ``before``.
 
-    Empty filters let everything pass. ``action`` ending in ``.`` stands for every action that begins so; ``from_ms``
-    is included, ``to_ms`` is not.
+    An empty filter matches every entry. An ``action`` that ends with ``.`` matches all actions with this prefix.
+    ``from_ms`` is inclusive, ``to_ms`` exclusive.
     """
-    last = f"{action}{LAST}" if action.endswith(".") else action
+    last = f"{action}{LAST_CHARACTER}" if action.endswith(".") else action
     values = (
         before,
         actor or None,
-        cut(object) or None,
+        truncate(object) or None,
         action or None,
         last or None,
         outcome or None,
@@ -142,7 +145,10 @@ def list_audit(
         to_ms,
     )
     return every(
-        r, _entry, f"{_ENTRY} WHERE {narrowed(_FILTERS, values)} ORDER BY seq DESC LIMIT ?", (*given(values), limit)
+        r,
+        _entry,
+        f"{_ENTRY} WHERE {optional_conditions(_FILTERS, values)} ORDER BY seq DESC LIMIT ?",
+        (*non_null(values), limit),
     )
 
 

@@ -1,16 +1,16 @@
 """
-Jobs: what runs in the background, and how it ended.
+Background jobs: their state, lease and result.
 
 =========  ==============================================  =====================================================
-state      who moves it on                                 what survives a crash
+state      changes to                                      after a crash
 =========  ==============================================  =====================================================
-running    its runner ends it, and renews its lease        the row; once the lease has run out, the next one that
-           until then                                      wants to run finds it failed
-done       nobody                                          the row with its result
-failed     nobody                                          the same
+running    done or failed, by the process that holds       the row stays; when the lease has expired, the start
+           the lease and renews it while the job runs      of the next job of this kind and key sets it to failed
+done       nothing                                         the row with its result stays
+failed     nothing                                         the row with its result stays
 =========  ==============================================  =====================================================
 
-Of the jobs with one kind and key, one runs at a time, whatever process runs it.
+At most one job of each kind and key runs at a time, in all processes together.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import find
 
-KEPT_MS = 7 * 86_400_000  # an ended job can be asked for so long
+RETENTION_MS = 7 * 86_400_000  # how long the row of an ended job is kept
 
 
 @frozen
 class Job:
-    """One job; ``data`` is what it was begun with, ``result`` what it came to."""
+    """One job: ``data`` are the parameters that it was started with, ``result`` is empty until it ends."""
 
     uid: str
     kind: str
@@ -44,13 +44,13 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing will change about it any more."""
+        """Whether the job is done or failed."""
         return self.finished_at is not None
 
 
 @define
 class JobRunning(PkgrepoError):  # noqa: N818 - named for what is the case
-    """A job of the same kind and key runs already."""
+    """A job of the same kind and key is running already."""
 
     job: Job
 
@@ -73,11 +73,14 @@ def begin_job(
     now_ms: int,
 ) -> Job:
     """
-    Note that a job runs, its runner's until ``until_ms``; one that a dead runner left behind fails.
+    Add a running job, leased to ``holder`` until ``until_ms``.
 
-    :raises JobRunning: one of the same kind and key does
+    A running job of the same kind and key whose lease has expired becomes failed. Rows of the same kind that ended
+    more than ``RETENTION_MS`` ago are removed.
+
+    :raises JobRunning: a job of the same kind and key is running
     """
-    tx.execute("DELETE FROM job WHERE kind = ? AND finished_at < ?", (kind, now_ms - KEPT_MS))
+    tx.execute("DELETE FROM job WHERE kind = ? AND finished_at < ?", (kind, now_ms - RETENTION_MS))
     tx.execute(
         """
         UPDATE job SET state = 'failed', result = ?, finished_at = ?
@@ -99,7 +102,7 @@ def begin_job(
 
 
 def renew_job(tx: Transaction, uid: str, holder: str, until_ms: int) -> bool:
-    """Keep a job for longer; whether it was still the holder's."""
+    """Extend the lease of a job to ``until_ms``. False if the holder has lost the lease."""
     changed = tx.execute(
         "UPDATE job SET lease_until = ? WHERE uid = ? AND lease_by = ? AND state = 'running'", (until_ms, uid, holder)
     )
@@ -107,7 +110,7 @@ def renew_job(tx: Transaction, uid: str, holder: str, until_ms: int) -> bool:
 
 
 def end_job(tx: Transaction, uid: str, holder: str, state: str, result: Mapping[str, Any], now_ms: int) -> Job:
-    """Note how a job ended; one that was taken for dead meanwhile stays so."""
+    """Set the final state and result of a job. A job whose holder has lost the lease stays failed."""
     tx.execute(
         """
         UPDATE job SET state = ?, result = ?, finished_at = ?, lease_by = NULL, lease_until = NULL
@@ -119,19 +122,19 @@ def end_job(tx: Transaction, uid: str, holder: str, state: str, result: Mapping[
 
 
 def find_job(r: Reader, uid: str) -> Job | None:
-    """The job of this id, or None."""
+    """The job with this id, or None."""
     return find(r, _job, f"{_JOB} WHERE uid = ?", (uid,))
 
 
 def get_job(r: Reader, uid: str) -> Job:
-    """The job of this id, which is there."""
+    """The job with this id, which must exist."""
     found = find_job(r, uid)
     assert found is not None
     return found
 
 
 def last_job(r: Reader, kind: str, key: str) -> Job | None:
-    """The job of this kind and key that began last, or None."""
+    """The latest job of this kind and key, or None."""
     return find(r, _job, f"{_JOB} WHERE kind = ? AND key = ? ORDER BY id DESC LIMIT 1", (kind, key))
 
 

@@ -1,7 +1,7 @@
 """
-What the readable layout does not show yet: entries that are pending, and events after the cursor.
+What the readable layout does not show yet: pending entries, and the events after the cursor.
 
-An entry stays until it was shown. There is one at most for each package and version that exists or has existed.
+A pending entry is removed once it is shown. There is at most one entry per package and version.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from pkgrepo.storage.catalog.packages.events import last_seq
 
 from . import settings
 
-CURSOR = "readable_layout_cursor"  # the setting that holds the sequence number of the last event that was followed
+CURSOR = "readable_layout_cursor"  # the setting with the sequence number of the last event that was handled
 
 
 @frozen(order=True)
 class Entry:
     """
-    A version; with an empty version what is kept of its package beside the versions; with an empty package as well the
-    repository's own document. ``whole`` is a package with all its versions.
+    Something that the layout shows.
+
+    It is a version of a package; with an empty ``version`` the package's documents that belong to no version; with an
+    empty ``package_key`` too, the repository's own document. ``whole``: the package with all its versions.
     """
 
     repository_id: int
@@ -35,9 +37,10 @@ class Entry:
 @frozen
 class Backlog:
     """
-    How far the layout is behind: events that were not followed, entries that wait for their first attempt.
+    How far the layout is behind: the number of unhandled events, and of entries that wait for their first attempt.
 
-    ``failed`` are entries that could not be shown, by storage (catalog key); ``reason`` is why one of them could not.
+    ``failed`` is the number of entries that could not be shown, by catalog key of the storage; ``reason`` is the reason
+    for one of them.
     """
 
     events: int
@@ -47,24 +50,24 @@ class Backlog:
 
     @property
     def behind(self) -> int:
-        """Everything that was not tried yet."""
+        """The number of events and entries that were not tried yet."""
         return self.events + self.waiting
 
 
 def cursor(r: Reader) -> int:
-    """The sequence number of the last event that was followed."""
+    """The sequence number of the last event that was handled."""
     return int(settings.get(r, CURSOR) or 0)
 
 
 def move_cursor(tx: Transaction, seq: int, failed: Mapping[Entry, str]) -> None:
-    """Note that the events up to ``seq`` were followed, with the entries that could not be shown and why."""
-    _put(tx, failed)
+    """Move the cursor to ``seq``, and add the entries that could not be shown, with the reasons."""
+    _put_failed(tx, failed)
     settings.put(tx, CURSOR, str(seq))
 
 
-def settle(tx: Transaction, done: Iterable[Entry], failed: Mapping[Entry, str]) -> None:
-    """Forget the entries that were tried again, but for those that failed."""
-    for each in done:
+def record_attempts(tx: Transaction, tried: Iterable[Entry], failed: Mapping[Entry, str]) -> None:
+    """Remove the entries in ``tried`` that did not fail, and store the reasons of those that failed."""
+    for each in tried:
         if each not in failed:
             tx.execute(
                 """
@@ -73,11 +76,11 @@ def settle(tx: Transaction, done: Iterable[Entry], failed: Mapping[Entry, str]) 
                 """,
                 (each.repository_id, each.package_key, each.version_key, each.version, int(each.whole)),
             )
-    _put(tx, failed)
+    _put_failed(tx, failed)
 
 
-def pending_after(r: Reader, after: Entry | None, limit: int) -> list[Entry]:
-    """Pending entries in their order, from after one."""
+def list_pending(r: Reader, after: Entry | None, limit: int) -> list[Entry]:
+    """A page of pending entries in their order, beginning after the entry ``after``."""
     first = after or Entry(0)
     rows = r.all(
         """
@@ -91,7 +94,7 @@ def pending_after(r: Reader, after: Entry | None, limit: int) -> list[Entry]:
 
 
 def backlog(r: Reader) -> Backlog:
-    """How far the layout is behind; reads every pending entry."""
+    """How far the layout is behind. Reads all pending entries."""
     rows = r.all(
         """
         SELECT COALESCE(r.storage_id, 0), p.reason = '', COUNT(*), MAX(p.reason)
@@ -108,8 +111,8 @@ def backlog(r: Reader) -> Backlog:
     )
 
 
-def add_packages(tx: Transaction, repository_ids: Sequence[int]) -> None:
-    """Have repositories compared with the layout: their documents, and every version of every package."""
+def add_repositories(tx: Transaction, repository_ids: Sequence[int]) -> None:
+    """Add entries for whole repositories: for their own documents, and for each package with all its versions."""
     for repository_id in repository_ids:
         tx.execute(
             "INSERT INTO layout_pending (repository_id) VALUES (?) ON CONFLICT DO NOTHING",
@@ -125,13 +128,13 @@ def add_packages(tx: Transaction, repository_ids: Sequence[int]) -> None:
         )
 
 
-def forget_packages(tx: Transaction, repository_ids: Sequence[int]) -> None:
-    """Forget what is pending of repositories that are not shown any more."""
+def remove_repositories(tx: Transaction, repository_ids: Sequence[int]) -> None:
+    """Remove the entries of repositories that the layout shows no more."""
     for repository_id in repository_ids:
         tx.execute("DELETE FROM layout_pending WHERE repository_id = ?", (repository_id,))
 
 
-def _put(tx: Transaction, failed: Mapping[Entry, str]) -> None:
+def _put_failed(tx: Transaction, failed: Mapping[Entry, str]) -> None:
     for each, reason in failed.items():
         tx.execute(
             """

@@ -1,12 +1,12 @@
 """
-Repositories, with the numbers by which everybody notices that something changed.
+Repositories, and the serials that show changes to caches.
 
 ================  =========================================================  ==============================
-number            grows with                                                 read by
+serial            increases with                                             read by
 ================  =========================================================  ==============================
 config serial     any change of a storage or repository                      the registry of every process
 ``serial``        any change of a repository's content                       documents, caches of answers
-``names_serial``  a package that appears or goes, or is spelt anew           lists of all packages
+``names_serial``  a package that is added, removed or renamed                lists of all packages
 ================  =========================================================  ==============================
 """
 
@@ -25,7 +25,7 @@ from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, append_event
 from pkgrepo.storage.catalog.rows import every, find, number
 
-from .settings import CONFIG_SERIAL, config_changed, get
+from .settings import CONFIG_SERIAL, bump_config_serial, get
 
 _REPOSITORY = """
     SELECT r.id, r.uid, r.storage_id, s.name, r.name, r.format, r.type, r.visibility, r.active, r.description,
@@ -47,17 +47,17 @@ class RepositoryChanges(TypedDict, total=False):
 
 
 def repository_key(name: str) -> str:
-    """The spelling under which names of repositories are unique in their storage."""
+    """The key of a repository name: two repositories of a storage cannot have the same key."""
     return name.casefold()
 
 
 def config_serial(r: Reader) -> int:
-    """A number that grows with every change of storages and repositories."""
+    """A number that increases with every change of storages and repositories."""
     return int(get(r, CONFIG_SERIAL) or 0)
 
 
 def all_repositories(r: Reader) -> list[Repository]:
-    """Every repository, by path."""
+    """All repositories, ordered by path."""
     return every(r, _repository, f"{_REPOSITORY} ORDER BY s.key, r.key")
 
 
@@ -101,11 +101,11 @@ def add_repository(
     uid: str | None = None,
 ) -> Repository:
     """
-    Add a repository; ``key`` is made from the name unless given.
+    Add a repository. ``key`` is derived from the name unless given.
 
-    ``uid`` and ``created_ms`` are for restoring one that existed.
+    ``uid`` and ``created_ms`` are given to restore a repository that existed before.
 
-    :raises AlreadyExists: the name is taken in that storage, in whatever case
+    :raises AlreadyExists: a repository of the storage has this name (case does not matter)
     """
     key = repository_key(name) if key is None else key
     _check_name(tx, storage_id, name, key, besides=0)
@@ -131,7 +131,7 @@ def add_repository(
             now_ms,
         ),
     )
-    config_changed(tx)
+    bump_config_serial(tx)
     return get_repository(tx, repository_id)
 
 
@@ -139,7 +139,7 @@ def update_repository(
     tx: Transaction, repository_id: int, *, now_ms: int, **changes: Unpack[RepositoryChanges]
 ) -> Repository:
     """
-    Change the named fields; the serial grows, since answers may depend on them.
+    Change the given fields. Also increments the serial of the repository, since answers may depend on the fields.
 
     :raises NotFound: no such repository; :raises AlreadyExists: the new name is taken
     """
@@ -167,7 +167,7 @@ def update_repository(
             repository_id,
         ),
     )
-    config_changed(tx)
+    bump_config_serial(tx)
     return get_repository(tx, repository_id)
 
 
@@ -175,10 +175,10 @@ def remove_repository(
     tx: Transaction, repository_id: int, *, now_ms: int, purge: bool = False, actor: Actor = SYSTEM
 ) -> None:
     """
-    Take a repository away and free its name.
+    Mark a repository as removed; its name can be used again at once.
 
-    Its content stays until it is purged, which is due after a while, or at once with ``purge``: see the module of that
-    name. The event tells those who follow, and outlives the repository.
+    Its content stays until it is purged (see L{purge}): after a retention time, or as soon as possible with ``purge``.
+    An event is added, which stays after the purge.
 
     :raises NotFound: no such repository
     """
@@ -198,33 +198,33 @@ def remove_repository(
         actor=actor,
         now_ms=now_ms,
     )
-    config_changed(tx)
+    bump_config_serial(tx)
 
 
 def bump_serial(tx: Transaction, repository_id: int) -> int:
-    """Note that the content changed; the new serial."""
-    return _grow(tx, "serial", repository_id)
+    """Increment the serial, after a change of the content. Returns the new serial."""
+    return _increment(tx, "serial", repository_id)
 
 
-def names_changed(tx: Transaction, repository_id: int) -> None:
-    """Note that the set of package names changed."""
-    _grow(tx, "names_serial", repository_id)
+def bump_names_serial(tx: Transaction, repository_id: int) -> None:
+    """Increment the names serial, after a change of the set of package names."""
+    _increment(tx, "names_serial", repository_id)
 
 
 def names_serial(r: Reader, repository_id: int) -> int:
-    """A number that grows whenever the set of package names changes; 0 where there is no such repository."""
+    """A number that increases with every change of the set of package names; 0 if there is no such repository."""
     return number(r, "SELECT names_serial FROM repository WHERE id = ?", (repository_id,))
 
 
 def add_usage(tx: Transaction, repository_id: int, bytes_delta: int, packages_delta: int) -> None:
-    """Keep count of the bytes and packages of a repository."""
+    """Add to the byte and package counts of a repository; negative values subtract."""
     tx.execute(
         "UPDATE repository SET bytes_used = bytes_used + ?, package_count = package_count + ? WHERE id = ?",
         (bytes_delta, packages_delta, repository_id),
     )
 
 
-def _grow(tx: Transaction, column: str, repository_id: int) -> int:
+def _increment(tx: Transaction, column: str, repository_id: int) -> int:
     row = tx.one(
         f"UPDATE repository SET {column} = {column} + 1 WHERE id = ? RETURNING {column}",
         (repository_id,),

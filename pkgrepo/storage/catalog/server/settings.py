@@ -1,4 +1,4 @@
-"""Single values that all processes share: secrets, serials, cursors."""
+"""Key-value pairs that all processes share (table ``setting``): secrets, serials, cursors."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pkgrepo.storage.catalog.rows import number
 
 CONFIG_SERIAL = "config_serial"
 SERVER_UID = "server_uid"
-UNCLAIMED_BEFORE = "unclaimed_before"  # ms; of copies from before, a reindex could not tell what they are of
+UNCLAIMED_BEFORE = "unclaimed_before"  # ms; a reindex could not assign every older blob to a package
 
 
 def get(r: Reader, key: str) -> str | None:
-    """The value under a key, or None."""
+    """The value of a key, or None."""
     row = r.one("SELECT value FROM setting WHERE key = ?", (key,))
     return None if row is None else str(row[0])
 
 
 def put(tx: Transaction, key: str, value: str) -> None:
-    """Set the value under a key."""
+    """Set the value of a key."""
     tx.execute(
         "INSERT INTO setting (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (key, value),
@@ -28,22 +28,22 @@ def put(tx: Transaction, key: str, value: str) -> None:
 
 
 def ensure_secret(tx: Transaction, key: str) -> str:
-    """The secret under a key, 256 random bits made at the first call; every process gets the same one."""
+    """The secret of a key: 256 random bits, created by the first call, the same for every process."""
     return _ensure(tx, key, secrets.token_urlsafe(32))
 
 
 def ensure_server_uid(tx: Transaction) -> str:
-    """The id of this installation, made at the first call."""
+    """The id of this installation, created by the first call."""
     return _ensure(tx, SERVER_UID, str(uuid.uuid4()))
 
 
 def server_uid(r: Reader) -> str | None:
-    """The id of this installation, or None before it was made."""
+    """The id of this installation, or None if it was not created yet."""
     return get(r, SERVER_UID)
 
 
-def grow(tx: Transaction, key: str) -> int:
-    """Add one to the serial under a key, which starts at nought; the new value."""
+def increment(tx: Transaction, key: str) -> int:
+    """Add 1 to the number of a key, which is 0 at first. Returns the new number."""
     return number(
         tx,
         """
@@ -55,9 +55,9 @@ def grow(tx: Transaction, key: str) -> int:
     )
 
 
-def config_changed(tx: Transaction) -> None:
-    """Let every process read storages and repositories anew."""
-    grow(tx, CONFIG_SERIAL)
+def bump_config_serial(tx: Transaction) -> None:
+    """Increment the config serial, which makes every process read storages and repositories again."""
+    increment(tx, CONFIG_SERIAL)
 
 
 def _ensure(tx: Transaction, key: str, fresh: str) -> str:

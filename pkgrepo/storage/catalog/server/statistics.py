@@ -1,4 +1,4 @@
-"""Figures of a repository, counted when somebody asks: every query reads much, so it is for a reader thread."""
+"""Statistics of a repository, computed by queries on each call. They read many rows: run them in a reader thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pkgrepo.storage.catalog.packages.downloads import DAY_MS
 from pkgrepo.storage.catalog.packages.events import last_activity
 from pkgrepo.storage.catalog.rows import number
 
-TOP = 10  # packages in a list of the largest
+TOP = 10  # packages in the list of those with the most tags or versions
 
 
 @frozen
@@ -30,12 +30,12 @@ class TopPackage:
 @frozen
 class Figures:
     """
-    A repository in numbers; sizes in bytes.
+    The statistics of a repository; sizes in bytes.
 
-    ``stored`` counts what is stored once only once, ``logical`` as often as it is named; ``shared`` is what other
-    repositories name too. ``unreferenced`` is what the next garbage collections may free: bytes of the storage that
-    nothing refers to, and blobs of images that no manifest refers to. ``downloads`` are those of all time, of today
-    (UTC), of seven and of thirty days; ``uploads`` those of all time and of a day.
+    ``stored`` counts each blob once, ``logical`` once for each reference; ``shared`` are the blobs that other
+    repositories refer to as well. ``unreferenced`` is what garbage collection may free later: blobs of the storage
+    without any reference, and blobs of images without a manifest that refers to them. ``downloads`` are the counts of
+    all time, of today (UTC), of 7 days and of 30 days; ``uploads`` the counts of all time and of the last 24 hours.
     """
 
     packages: int
@@ -55,8 +55,8 @@ class Figures:
     top: tuple[TopPackage, ...]
 
 
-# The sha256 of everything that a repository keeps, each once.
-_KEPT = """
+# The distinct sha256 of all blobs that a repository refers to.
+_REFERENCED = """
     SELECT sha256 FROM file WHERE repository_id = ?
     UNION SELECT sha256 FROM manifest WHERE repository_id = ?
     UNION SELECT x.sha256 FROM package_blob x JOIN package p ON p.id = x.package_id
@@ -65,7 +65,7 @@ _KEPT = """
 
 
 def repository_figures(r: Reader, storage_id: int, repository_id: int, now_ms: int) -> Figures:
-    """The figures of a repository as it is now."""
+    """The current statistics of a repository."""
     tags = _count(r, "tag t JOIN package p ON p.id = t.package_id WHERE p.repository_id = ?", repository_id)
     blobs, stored, shared = _blobs(r, storage_id, repository_id)
     today = now_ms // DAY_MS
@@ -79,7 +79,7 @@ def repository_figures(r: Reader, storage_id: int, repository_id: int, now_ms: i
         stored=stored,
         logical=number(r, "SELECT bytes_used FROM repository WHERE id = ?", (repository_id,)),
         shared=shared,
-        unreferenced=unreferenced(r, storage_id)[1] + _loose(r, storage_id, repository_id),
+        unreferenced=unreferenced(r, storage_id)[1] + _size_without_manifest(r, storage_id, repository_id),
         pending_uploads=unfinished_uploads(r, repository_id, now_ms)[0],
         last_activity=last_activity(r, repository_id),
         downloads=(
@@ -102,7 +102,7 @@ def _blobs(r: Reader, storage_id: int, repository_id: int) -> tuple[int, int, in
             OR EXISTS (SELECT 1 FROM package_blob x JOIN package p ON p.id = x.package_id
                        WHERE x.sha256 = b.sha256 AND p.repository_id <> ?)
             THEN b.size END), 0)
-        FROM blob b WHERE b.storage_id = ? AND b.sha256 IN ({_KEPT})
+        FROM blob b WHERE b.storage_id = ? AND b.sha256 IN ({_REFERENCED})
         """,
         (repository_id, storage_id, repository_id, repository_id, storage_id, *[repository_id] * 3),
     )
@@ -110,8 +110,8 @@ def _blobs(r: Reader, storage_id: int, repository_id: int) -> tuple[int, int, in
     return row[0], row[1], row[2]
 
 
-def _loose(r: Reader, storage_id: int, repository_id: int) -> int:
-    """Bytes of the blobs of images to which no manifest of theirs refers."""
+def _size_without_manifest(r: Reader, storage_id: int, repository_id: int) -> int:
+    """The size in bytes of the blobs of images that no manifest of the same image refers to."""
     return number(
         r,
         """

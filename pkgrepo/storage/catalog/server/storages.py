@@ -1,4 +1,4 @@
-"""Storages: the places for bytes."""
+"""Storages: the places where blobs are stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import column, every
 
 from . import layout_pending
-from .settings import config_changed
+from .settings import bump_config_serial
 
 _STORAGE = "SELECT id, uid, name, kind, settings, active, created_at, updated_at FROM storage"
 
@@ -29,17 +29,17 @@ class StorageChanges(TypedDict, total=False):
 
 
 def storage_key(name: str) -> str:
-    """The spelling under which storage names are unique."""
+    """The key of a storage name: two storages cannot have the same key."""
     return name.casefold()
 
 
 def list_storages(r: Reader) -> list[Storage]:
-    """Every storage, by name."""
+    """All storages, ordered by name."""
     return every(r, _storage, f"{_STORAGE} ORDER BY key")
 
 
 def find_storage(r: Reader, uid_or_name: str) -> Storage | None:
-    """The storage with this public id, or this name in any case, or None."""
+    """The storage with this public id or this name (case does not matter), or None."""
     row = r.one(f"{_STORAGE} WHERE uid = ?", (uid_or_name,))
     row = row or r.one(f"{_STORAGE} WHERE key = ?", (storage_key(uid_or_name),))
     return None if row is None else _storage(row)
@@ -61,9 +61,10 @@ def add_storage(
     tx: Transaction, *, name: str, kind: str, settings: Mapping[str, Any], now_ms: int, uid: str | None = None
 ) -> Storage:
     """
-    Add a storage; ``uid`` is that of its folder.
+    Add a storage. ``uid`` is the id that its folder holds, or None for a new id.
 
-    :raises AlreadyExists: the name is taken, in whatever case; :raises Conflict: the id is, so the folder is a copy
+    :raises AlreadyExists: a storage has this name (case does not matter)
+    :raises Conflict: a storage has this id, so the folder is a copy of that storage's folder
     """
     if tx.one("SELECT 1 FROM storage WHERE key = ?", (storage_key(name),)) is not None:
         raise AlreadyExists("storage", name)
@@ -77,13 +78,13 @@ def add_storage(
         """,
         (uid or str(uuid.uuid4()), name, storage_key(name), kind, dump(settings), now_ms, now_ms),
     )
-    config_changed(tx)
+    bump_config_serial(tx)
     return get_storage(tx, storage_id)
 
 
 def update_storage(tx: Transaction, storage_id: int, *, now_ms: int, **changes: Unpack[StorageChanges]) -> Storage:
     """
-    Change the named fields. What a readable layout that is switched on has to show is noted as pending.
+    Change the given fields. When the readable layout is switched on, all its repositories become pending.
 
     :raises NotFound: no such storage; :raises AlreadyExists: the new name is taken
     """
@@ -98,16 +99,17 @@ def update_storage(tx: Transaction, storage_id: int, *, now_ms: int, **changes: 
     )
     if after.readable_layout != before.readable_layout:
         ids = column(tx, "SELECT id FROM repository WHERE storage_id = ?", (storage_id,))
-        (layout_pending.add_packages if after.readable_layout else layout_pending.forget_packages)(tx, ids)
-    config_changed(tx)
+        (layout_pending.add_repositories if after.readable_layout else layout_pending.remove_repositories)(tx, ids)
+    bump_config_serial(tx)
     return get_storage(tx, storage_id)
 
 
 def remove_storage(tx: Transaction, storage_id: int) -> None:
     """
-    Forget a storage and the blobs in it; the bytes themselves stay where they are.
+    Remove a storage and the rows of its blobs and uploads; the files themselves stay.
 
-    :raises NotFound: no such storage; :raises Conflict: repositories use it, or removed ones are not purged yet
+    :raises NotFound: no such storage
+    :raises Conflict: it has repositories, or removed repositories that are not purged yet
     """
     storage = get_storage(tx, storage_id)
     users = tx.one("SELECT COUNT(*), COUNT(deleted_at) FROM repository WHERE storage_id = ?", (storage_id,))
@@ -120,7 +122,7 @@ def remove_storage(tx: Transaction, storage_id: int) -> None:
     tx.execute("DELETE FROM blob_ref WHERE storage_id = ?", (storage_id,))
     tx.execute("DELETE FROM blob WHERE storage_id = ?", (storage_id,))
     tx.execute("DELETE FROM storage WHERE id = ?", (storage_id,))
-    config_changed(tx)
+    bump_config_serial(tx)
 
 
 def _storage(row: Row) -> Storage:

@@ -45,8 +45,8 @@ async def test_failures_of_the_readable_layout_are_shown_and_leave_the_server_re
     known = core.registry.find_uid(repository["id"])
     assert known is not None
     entries = {Entry(known.id, name, "1", "1.0"): "No space left on device" for name in ("one", "two")}
-    await core.catalog.write(layout_pending.settle, (), entries)
-    await core.catalog.write(layout_pending.add_packages, [known.id])
+    await core.catalog.write(layout_pending.record_attempts, (), entries)
+    await core.catalog.write(layout_pending.add_repositories, [known.id])
     found = await read_metrics(stack)
     assert found["pkgrepo_layout_backlog", ()] == 1
     assert found["pkgrepo_layout_failed", (("storage", "main"),)] == 2

@@ -130,7 +130,9 @@ async def test_entries_that_always_fail_do_not_block_others(world, clock, monkey
     await world.publish(*FIRST)
     for path in world.copies():
         (world.root / "blobs" / path).unlink()
-    await world.catalog.write(layout_pending.settle, (), {Entry(world.repository.id, "zzz", "1", "1.0"): "busy"})
+    await world.catalog.write(
+        layout_pending.record_attempts, (), {Entry(world.repository.id, "zzz", "1", "1.0"): "busy"}
+    )
     backlog = await follow(world, clock)
     assert backlog.failed == {world.storage.id: 1}
     await world.publish(*SECOND)
@@ -180,7 +182,7 @@ async def test_packages_marked_for_comparison_are_repaired(world, clock):
     shown = world.shown()
     for place in shown[2:]:
         world.layout.remove(place)
-    await world.catalog.write(layout_pending.add_packages, [world.repository.id])
+    await world.catalog.write(layout_pending.add_repositories, [world.repository.id])
     assert (await world.follower.backlog()).waiting == 3
     world.follower.stopService()
     backlog = await follow(world, clock)

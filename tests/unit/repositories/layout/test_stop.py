@@ -65,7 +65,7 @@ async def test_a_stop_makes_no_pauses(world, batches, monkeypatch):
     monkeypatch.setattr(follower, "PAUSE_S", 3600)
     monkeypatch.setattr(retries, "PAGE", 1)
     await publish(world)
-    await world.catalog.write(layout_pending.add_packages, [world.repository.id])
+    await world.catalog.write(layout_pending.add_repositories, [world.repository.id])
     await world.follower.catch_up_and_mark_closed(GRACE_S)
     assert shown(world) == len(WHEELS)
     assert (await world.follower.backlog()).behind == 0

@@ -25,7 +25,7 @@ class Held:
         return Deferred.fromCoroutine(self.snapshot.refresh())
 
     def grow(self) -> None:
-        self.memory.do(settings.grow, "serial")
+        self.memory.do(settings.increment, "serial")
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_where_the_catalog_answers_at_once_the_value_is_always_current() -> None
     catalog = MemoryCatalog()
     snapshot = Snapshot(catalog, lambda reader, _before: settings.get(reader, "serial"), None)
     for number in range(1, 4):
-        catalog.do(settings.grow, "serial")
+        catalog.do(settings.increment, "serial")
         assert snapshot.refresh_now()
         assert snapshot.value == str(number)
 
@@ -55,7 +55,7 @@ def test_a_query_gets_the_value_before_it() -> None:
     catalog = MemoryCatalog()
     snapshot: Snapshot[tuple[int, ...]] = Snapshot(catalog, lambda _reader, before: (*before, len(before)), ())
     for _ in range(3):
-        catalog.do(settings.grow, "serial")
+        catalog.do(settings.increment, "serial")
         snapshot.refresh_now()
     assert snapshot.value == (0, 1, 2)
 

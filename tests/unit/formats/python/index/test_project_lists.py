@@ -71,7 +71,7 @@ class World:
             if removed:
                 packages.remove_package(tx, package.id)
             if new or removed or status != "active":
-                repositories.names_changed(tx, self.repository.id)
+                repositories.bump_names_serial(tx, self.repository.id)
 
         self.catalog.do(command)
 

@@ -193,7 +193,7 @@ async def test_image_directories_of_the_first_releases_are_rewritten(make_regist
     write_first_form(registry)
     core = registry.stack.assembly.core
     repository = core.registry.find("main", "images")
-    await core.catalog.write(layout_pending.add_packages, [repository.id])  # as the migration does
+    await core.catalog.write(layout_pending.add_repositories, [repository.id])  # as the migration does
     await registry.stack.stop()
     registry = await make_registry(fresh=False)
     await registry.update_layout()

@@ -148,7 +148,7 @@ async def test_packages_from_before_are_compared_with_the_readable_layout(path):
         return repository.id
 
     (repository_id,) = await run(path, ALL[:4], (add_packages,))
-    (pending,) = await run(path, ALL, (layout_pending.pending_after, None, 10))
+    (pending,) = await run(path, ALL, (layout_pending.list_pending, None, 10))
     assert pending == [Entry(repository_id, name, whole=True) for name in ("app", "tool")]
 
 
@@ -192,5 +192,5 @@ async def test_a_database_of_another_program_is_refused(path):
 @pytest_twisted.ensureDeferred
 async def test_workers_that_start_at_once_agree_on_one_catalog(path):
     await run(path, FIRST)
-    await gatherResults([ensureDeferred(run(path, (*FIRST, SECOND), (settings.grow, "x"))) for _ in range(4)])
+    await gatherResults([ensureDeferred(run(path, (*FIRST, SECOND), (settings.increment, "x"))) for _ in range(4)])
     assert await run(path, (*FIRST, SECOND), (settings.get, "x")) == ["4"]

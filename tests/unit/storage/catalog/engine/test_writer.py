@@ -89,7 +89,7 @@ def fill_up(tx):
 async def test_commands_that_wait_share_a_commit(case, catalog, commits, monkeypatch):
     monkeypatch.setattr(writer, "BATCH_S", TIMEOUT_S)  # however slowly the thread comes to run
     with somebody_elses_turn(case):
-        writes = [catalog.write(settings.grow, "serial") for _ in range(100)]
+        writes = [catalog.write(settings.increment, "serial") for _ in range(100)]
     assert await gatherResults(writes) == list(range(1, 101))
     assert len(commits) == 1
 
@@ -97,14 +97,14 @@ async def test_commands_that_wait_share_a_commit(case, catalog, commits, monkeyp
 @pytest_twisted.ensureDeferred
 async def test_a_batch_is_bounded(case, catalog, commits):
     with somebody_elses_turn(case):
-        writes = [catalog.write(settings.grow, "serial") for _ in range(1000)]
+        writes = [catalog.write(settings.increment, "serial") for _ in range(1000)]
     await gatherResults(writes)
     assert len(commits) >= 4
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_commit_that_fails_fails_every_command_in_it_and_the_next_succeeds(case, catalog):
-    assert await catalog.write(settings.grow, "serial") == 1
+    assert await catalog.write(settings.increment, "serial") == 1
     with no_room():
         with somebody_elses_turn(case):
             writes = [catalog.write(settings.put, f"{n}", "x" * 20_000) for n in range(5)]
@@ -114,30 +114,30 @@ async def test_a_commit_that_fails_fails_every_command_in_it_and_the_next_succee
     assert found[5] is StorageFailed
     assert found[2] is NotFound
     assert catalog.peek(settings.get, "0") is None
-    assert await catalog.write(settings.grow, "serial") == 2
+    assert await catalog.write(settings.increment, "serial") == 2
     assert catalog.peek(settings.get, "0") is None
 
 
 @pytest_twisted.ensureDeferred
 async def test_a_full_disk_in_the_middle_of_a_batch_undoes_the_batch_and_says_so(case, catalog):
     with somebody_elses_turn(case):
-        writes = [catalog.write(settings.grow, "serial"), catalog.write(fill_up)]
+        writes = [catalog.write(settings.increment, "serial"), catalog.write(fill_up)]
     found = await failures(writes)
     assert found[1] is StorageFull
     assert found[0] in (StorageFull, None)  # None when the batch was cut between the two
     expected = 1 if found[0] is StorageFull else 2
     assert catalog.peek(settings.get, "much") is None
-    assert await catalog.write(settings.grow, "serial") == expected
+    assert await catalog.write(settings.increment, "serial") == expected
 
 
 @pytest_twisted.ensureDeferred
 async def test_an_error_of_sql_is_the_commands_own(case, catalog):
     with somebody_elses_turn(case):
         writes = [
-            catalog.write(settings.grow, "serial"),
+            catalog.write(settings.increment, "serial"),
             catalog.write(lambda tx: tx.execute("INSERT INTO setting (key) VALUES ('no value')")),
             catalog.write(lambda tx: tx.execute("INSERT INTO nowhere VALUES (1)")),
-            catalog.write(settings.grow, "serial"),
+            catalog.write(settings.increment, "serial"),
         ]
     found = await failures(writes)
     assert (found[0], found[3]) == (None, None)
@@ -159,8 +159,8 @@ async def test_a_long_log_is_checkpointed(case, catalog):
 @pytest_twisted.ensureDeferred
 async def test_the_last_one_to_stop_leaves_one_whole_file(case):
     first, second = await case.another(), await case.another()
-    await first.write(settings.grow, "serial")
-    await second.write(settings.grow, "serial")
+    await first.write(settings.increment, "serial")
+    await second.write(settings.increment, "serial")
     await case.stop()
     assert {each.name for each in case.path.parent.iterdir()} == {
         "pkgrepo.db",

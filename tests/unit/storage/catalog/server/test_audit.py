@@ -67,6 +67,6 @@ def test_long_texts_are_cut_and_found_as_they_were_asked_for(catalog):
 
 
 def test_old_lines_go_a_bounded_number_at_a_time(catalog, monkeypatch):
-    monkeypatch.setattr(audit, "PRUNED", 2)
+    monkeypatch.setattr(audit, "PRUNE_BATCH", 2)
     assert [catalog.do(audit.prune_audit, 4000) for _ in range(3)] == [2, 1, 0]
     assert [line.at.timestamp() for line in catalog.peek(audit.list_audit)] == [4]

@@ -68,7 +68,7 @@ def test_a_removed_repository_is_gone_and_its_name_is_free(catalog):
 def test_numbers_of_a_repository_grow(catalog):
     repository = catalog.do(add_repository)
     assert [catalog.do(repositories.bump_serial, repository.id) for _ in range(3)] == [1, 2, 3]
-    catalog.do(repositories.names_changed, repository.id)
+    catalog.do(repositories.bump_names_serial, repository.id)
     assert catalog.peek(repositories.names_serial, repository.id) == 1
     catalog.do(repositories.add_usage, repository.id, 1000, 2)
     catalog.do(repositories.add_usage, repository.id, -400, -1)
