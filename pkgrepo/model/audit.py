@@ -1,4 +1,4 @@
-"""Who did what: the actor of a change, and the rows of the audit log."""
+"""The actor of a change, and the rows of the audit log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .users import Identity
 
 @frozen
 class Actor:
-    """Who made a change, for events and for rows of the audit log."""
+    """The user who made a change, for events and for rows of the audit log."""
 
     user_id: int | None = None
     name: str = ""

@@ -8,7 +8,7 @@ from attrs import frozen
 
 
 class Action(StrEnum):
-    """What a caller may do in a repository, from the least to the most."""
+    """What a caller may do in a repository, in ascending order."""
 
     READ = "read"
     WRITE = "write"

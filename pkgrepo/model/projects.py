@@ -12,7 +12,7 @@ from .repositories import Visibility
 
 
 class ProjectRole(StrEnum):
-    """A member's standing in a project, lowest first."""
+    """The role of a member in a project, from the lowest to the highest; each includes the lower ones."""
 
     GUEST = "guest"
     REPORTER = "reporter"

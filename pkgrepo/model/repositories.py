@@ -11,7 +11,11 @@ from attrs import frozen
 
 
 class Visibility(StrEnum):
-    """Who may read a repository without a grant: everybody, nobody, or everybody, but it is in no list."""
+    """
+    Who may read a repository without a grant.
+
+    Public: everybody. Private: nobody. Hidden: everybody, but only callers with the action edit see it in lists.
+    """
 
     PUBLIC = "public"
     PRIVATE = "private"
@@ -19,7 +23,7 @@ class Visibility(StrEnum):
 
 
 class RepositoryType(StrEnum):
-    """Where a repository's packages come from; the API uses these spellings."""
+    """Where the packages of a repository come from. The values are spelt like this in the API."""
 
     HOSTED = "Hosted"
     PROXY = "Proxy"

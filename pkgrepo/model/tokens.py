@@ -38,9 +38,9 @@ class TokenLimits:
 
 class TokenKind(StrEnum):
     """
-    What a token is for; the first letter is part of its text.
+    The purpose of a token; its first letter is part of the text of the token.
 
-    A login token stands for the password that it was got with: docker keeps it instead.
+    A login token is issued after a login with a password; container clients store it instead of the password.
     """
 
     PERSONAL = "personal"

@@ -12,7 +12,7 @@ from .tokens import TokenLimits
 
 
 class UserKind(StrEnum):
-    """A person logs in with a password; a service only has tokens."""
+    """The kind of a user: a person can log in with a password, a service has only tokens."""
 
     PERSON = "person"
     SERVICE = "service"

@@ -22,7 +22,13 @@ MOST_KEYS = 16  # of a repository; each signature is verified with each of them
 
 
 class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What publishers may do."""
+    """
+    Rules for pushes.
+
+    ``allow_tag_overwrite`` lets a push move an existing tag. ``must_be_project_member`` and
+    ``must_use_auth_token_for_push`` restrict who may push. With ``require_content_trust`` readers see an image only
+    after it has a valid signature.
+    """
 
     allow_tag_overwrite: bool = False
     must_be_project_member: bool = False
@@ -32,11 +38,11 @@ class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
-    What may be stored.
+    Rules for stored images.
 
-    With ``allow_sparse`` manifests may refer to what is not there, as in mirrors of some platforms; with
-    ``other_media_types`` any JSON document is taken as a manifest. Tags that match a pattern of ``overwrite_exempt``
-    may always be moved.
+    ``allow_sparse`` accepts manifests that refer to missing content, such as mirrors of some platforms only.
+    ``other_media_types`` accepts any JSON document as a manifest. Tags that match a pattern of ``overwrite_exempt`` can
+    always be moved.
     """
 
     allow_sparse: bool = False
@@ -47,10 +53,10 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
-    Whose signatures count where content must be trusted, and how long an image waits for one.
+    The trusted public keys, and how long an unsigned image is kept.
 
-    ``keys`` are public keys in PEM (ECDSA P-256, Ed25519, RSA from 2048 bits); without any, those of the server count.
-    ``window_s`` is in seconds.
+    ``keys`` are in PEM (ECDSA P-256, Ed25519, RSA from 2048 bits); an empty list means the keys of the server.
+    ``window_s`` is the time in seconds in which a pushed image must be signed.
     """
 
     keys: Annotated[list[str], msgspec.Meta(max_length=MOST_KEYS)] = []
@@ -59,9 +65,9 @@ class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class HostedConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type", tag="Hosted"):
     """
-    Images are pushed here. Only ``type`` and ``push_rules`` are the format's own; the rest stands beside it.
+    The configuration of a hosted repository. ``type`` and ``push_rules`` are the fixed part, the others are settings.
 
-    ``default`` marks the repository of images whose name begins with no storage and repository.
+    ``default`` marks the repository for image names that do not begin with a storage and a repository.
     """
 
     push_rules: PushRules = PushRules()

@@ -13,12 +13,12 @@ from pkgrepo.repositories.hosted_config import Auth, parse_hosted_config
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
-    The rules of publishing.
+    Rules for publishing.
 
-    ``manifest_mismatch`` decides about a version whose sent manifest has other ``dependencies``, ``scripts`` or
-    ``bin`` than the package.json in its tarball. With ``tarball`` the tarball's values replace the sent ones, since
-    they are what runs; with ``refuse`` the publish is refused. A removed version can never be published again, not
-    even with the same bytes, unless ``reuse_deleted_names`` is on at that time.
+    ``manifest_mismatch`` applies if ``dependencies``, ``scripts`` or ``bin`` of the sent manifest differ from
+    package.json in the tarball: ``tarball`` stores the values of the tarball, since clients run those; ``refuse``
+    refuses the publish. A removed version can be published again, even with the same bytes, only while
+    ``reuse_deleted_names`` is on.
     """
 
     manifest_mismatch: Literal["tarball", "refuse"] = "tarball"

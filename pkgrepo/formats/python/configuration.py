@@ -12,10 +12,10 @@ from pkgrepo.repositories.hosted_config import Auth, parse_hosted_config
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
-    Rules for uploads. Every switch is off by default.
+    Rules for uploads; all are off by default.
 
-    The name of a deleted file cannot be published again, not even with the same bytes, unless
-    ``reuse_deleted_names`` is on at the time of the upload.
+    ``allow_overwrite`` lets an upload replace a file. ``strict_filenames`` accepts only normalised file names. The name
+    of a deleted file can be published again, even with the same bytes, only while ``reuse_deleted_names`` is on.
     """
 
     allow_overwrite: bool = False

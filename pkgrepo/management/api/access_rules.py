@@ -37,7 +37,7 @@ class AccessRule:
 
     ``action``: the route is about a repository, and the caller needs this action there. ``scope``: the route is about a
     part of the server (``api``: the caller's own account). With neither, the route admits everybody. ``content``: the
-    route is about what a repository contains, and is refused while the repository is inactive. ``extra_scope``: a
+    route is about the content of a repository, and is refused while the repository is inactive. ``extra_scope``: a
     server scope that a token needs here in addition.
 
     A bearer token that was requested with a scope opens only routes that are ``public`` (their answer is the same for
@@ -78,7 +78,7 @@ class AccessRule:
         Raise an error unless the caller may use the route.
 
         ``package`` is the key of the package that the route is about. ``asked`` is the repository's name as the caller
-        wrote it: a refusal must not contain more than that.
+        wrote it: an error message must not reveal another spelling or the id.
 
         :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller lacks the permission
         :raises NotFound: the caller may not know that the repository exists
@@ -141,17 +141,19 @@ def check_no_bearer(identity: Identity) -> None:
         raise Forbidden("a bearer token makes no tokens and sets no passwords: send a password or an access token")
 
 
-PUBLIC = AccessRule("anyone", public=True)
-VIEWERS = AccessRule("anyone; callers see what they may")
-PROJECT_VIEWERS = AccessRule("anyone; callers see what they may", extra_scope="api:read")
-PROJECT_FINDERS = AccessRule("readers of the repository", action=Action.READ, extra_scope="api:read")
-ACCOUNT_HOLDERS = AccessRule("anyone with an account", scope="api")
-USER_MANAGERS = AccessRule("user managers", scope="users")
-SYSTEM_MANAGERS = AccessRule("system managers", scope="system")
+PUBLIC = AccessRule("everyone, also without credentials", public=True)
+VIEWERS = AccessRule("everyone; the answer contains only what the caller may see")
+PROJECT_VIEWERS = AccessRule("everyone; the answer contains only what the caller may see", extra_scope="api:read")
+PROJECT_FINDERS = AccessRule(
+    "callers with the action read in the repository", action=Action.READ, extra_scope="api:read"
+)
+ACCOUNT_HOLDERS = AccessRule("every active user", scope="api")
+USER_MANAGERS = AccessRule("user managers and admins", scope="users")
+SYSTEM_MANAGERS = AccessRule("system managers and admins", scope="system")
 AUDITORS = AccessRule("admins", scope="audit")
-METRICS_READERS = AccessRule("system managers", scope="metrics")
-READERS = AccessRule("readers of the repository", action=Action.READ)
-EDITORS = AccessRule("editors of the repository", action=Action.EDIT)
-CONTENT_READERS = AccessRule("readers of the repository", action=Action.READ, content=True)
-CONTENT_DELETERS = AccessRule("whoever may delete from the repository", action=Action.DELETE, content=True)
-ADMINS = AccessRule("admins of the repository", action=Action.ADMIN, container_scoped=True)
+METRICS_READERS = AccessRule("system managers and admins", scope="metrics")
+READERS = AccessRule("callers with the action read in the repository", action=Action.READ)
+EDITORS = AccessRule("callers with the action edit in the repository", action=Action.EDIT)
+CONTENT_READERS = AccessRule("callers with the action read in the repository", action=Action.READ, content=True)
+CONTENT_DELETERS = AccessRule("callers with the action delete in the repository", action=Action.DELETE, content=True)
+ADMINS = AccessRule("callers with the action admin in the repository", action=Action.ADMIN, container_scoped=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
@@ -22,33 +23,37 @@ _REFERENCES = "#/components/schemas/{name}"
 
 # Descriptions of error statuses: those of every route, and those of routes that change something.
 ALWAYS = {
-    400: "Malformed.",
-    401: "Wrong or no credentials.",
-    403: "Not allowed.",
-    404: "Not there, or not for the caller to know of.",
-    422: "Invalid; see errors.",
-    429: "Too many failed logins; see Retry-After.",
-    500: "Internal error; the log has the reason.",
-    503: "Not now: the repository is switched off, or a part of the server is not ready; see Retry-After.",
+    400: "The request cannot be parsed.",
+    401: "Credentials are missing or wrong.",
+    403: "The caller lacks the permission, or the token lacks the scope.",
+    404: "The object does not exist, or the caller may not know that it exists.",
+    422: "A value is invalid; errors lists each invalid field.",
+    429: "Too many failed logins; Retry-After is the number of seconds to wait.",
+    500: "Internal error; the server log contains the reason under the request id.",
+    503: "The repository is inactive, or a part of the server is unavailable; see Retry-After.",
 }
-WHEN_CHANGING = {409: "Contradicts the present state.", 413: "Too large.", 507: "No room left."}
+WHEN_CHANGING = {
+    409: "The request conflicts with the current state.",
+    413: "The body is too large.",
+    507: "The disk is full.",
+}
 
 PATH_PARAMETERS = {
-    "repository": "The id of a repository, or storage%2Fname.",
-    "package": "The name of a package, with slashes written as %2F.",
-    "version": "A version.",
-    "id": "The id of the thing; for users and storages its name does as well.",
-    "key": "The key.",
-    "path": "A path below the repository.",
+    "repository": "A repository: its id, or its path with the slash encoded (storage%2Fname).",
+    "package": "The name of a package; slashes in it are encoded as %2F.",
+    "version": "A version of the package; for images, a tag or the digest of a manifest.",
+    "id": "The id of the object; users and storages are also found by name.",
+    "key": "The key of a project or of a configuration part.",
+    "path": "A path in the repository, without a leading slash.",
     "storage": "The name of a storage.",
     "name": "The name of a repository.",
     "format": "The name of a format.",
-    "type": "Local.",
+    "type": "The type of the storage; the only one is Local.",
 }
 
 
 class Description:
-    """Serves the document, and the same as an HTML page."""
+    """Serves the OpenAPI document as JSON and as an HTML page."""
 
     table = Table("description")
 
@@ -57,21 +62,23 @@ class Description:
         self._document: dict[str, Any] | None = None
 
     @table.route(
-        "GET", "/openapi.json", access=PUBLIC, summary="This description, as OpenAPI 3.1", answer=dict[str, Any]
+        "GET",
+        "/openapi.json",
+        access=PUBLIC,
+        summary="Get this description as an OpenAPI 3.1 document",
+        answer=dict[str, Any],
     )
     async def document(self, _call: Call) -> dict[str, Any]:
-        """Every route of the API."""
+        """Contains every route of the API."""
         return self.describe()
 
-    @table.route(
-        "GET", "/docs", access=PUBLIC, summary="This description, as a page for people", media_type="text/html"
-    )
+    @table.route("GET", "/docs", access=PUBLIC, summary="Get this description as an HTML page", media_type="text/html")
     async def page(self, _call: Call) -> Any:
-        """One page without anything from elsewhere."""
+        """The page has no scripts and loads no other resources."""
         return render_page(self.describe())
 
     def describe(self) -> dict[str, Any]:
-        """The document; it is made at the first call and kept."""
+        """The document; it is built at the first call and cached."""
         if self._document is None:
             self._document = describe(self._routes)
         return self._document
@@ -111,7 +118,7 @@ def describe(routes: Iterable[tuple[Table, Route]]) -> dict[str, Any]:
 
 
 def openapi_path(path: str) -> str:
-    """A path in OpenAPI's form, from Klein's."""
+    """Convert a path from Klein's syntax to that of OpenAPI."""
     return _PARAMETER.sub(r"{\1}", path)
 
 
@@ -123,11 +130,11 @@ def _answer_type(route: Route) -> Any:
 
 def _operation(table: Table, route: Route, path: str, schemas: Mapping[str, Any]) -> dict[str, Any]:
     names = _PARAMETER.findall(path)
-    text = (route.handler.__doc__ or "").strip()
+    text = cleandoc(route.handler.__doc__ or "")
     operation: dict[str, Any] = {
         "tags": [table.name],
         "summary": route.summary,
-        "description": f"{text}\n\nFor {route.access.label}.".strip(),
+        "description": f"{text}\n\nAllowed callers: {route.access.label}.".strip(),
         "parameters": [
             *({"name": name, "in": "path", "required": True, **_described(name)} for name in names),
             *(_query(parameter) for parameter in route.parameters),
@@ -139,7 +146,7 @@ def _operation(table: Table, route: Route, path: str, schemas: Mapping[str, Any]
             {
                 "name": "If-Match",
                 "in": "header",
-                "description": "The ETag of what is to be changed; 412 when it has changed meanwhile.",
+                "description": "The ETag of the version that the caller has read; 412 if it is out of date.",
                 "schema": {"type": "string"},
             }
         )
@@ -156,20 +163,22 @@ def _responses(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
     responses: dict[str, Any] = {}
     kind = _answer_type(route)
     if route.status == 204:
-        responses["204"] = {"description": "Done."}
+        responses["204"] = {"description": "The operation succeeded; the answer has no body."}
     else:
         schema = {"type": "string"} if kind is None else schemas[repr(kind)]
-        fine = {route.status: "Made." if route.status == 201 else "Fine."} | dict(route.further)
+        fine = {route.status: "The object was created." if route.status == 201 else "The operation succeeded."} | dict(
+            route.further
+        )
         for status, description in sorted(fine.items()):
             responses[str(status)] = {
                 "description": description,
                 "content": {route.media_type: {"schema": schema}},
             }
     if route.method == "GET" and not route.paged:
-        responses["304"] = {"description": "What If-None-Match names is still so."}
+        responses["304"] = {"description": "The ETag in If-None-Match is still current."}
     wrong = {**ALWAYS, **(WHEN_CHANGING if route.changes else {})}
     if route.conditional:
-        wrong[412] = "Changed since the ETag in If-Match."
+        wrong[412] = "The object has changed since the ETag in If-Match was returned."
     for status, description in sorted(wrong.items()):
         responses[str(status)] = {"description": description, "content": problem}
     return responses

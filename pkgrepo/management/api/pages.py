@@ -1,4 +1,4 @@
-"""Lists in pages: limit, opaque cursor, and the link to the next page."""
+"""Pagination of lists: limit, opaque cursor, and the link to the next page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ K = TypeVar("K", str, int)
 
 
 class Page(msgspec.Struct, Generic[T], kw_only=True):
-    """Some of a list; next is the cursor of what follows, and null at the end."""
+    """
+    One page of a list.
+
+    next is the cursor of the following page, null on the last one. total is present if the request has count.
+    """
 
     items: list[T]
     next: str | None = None
@@ -60,7 +64,7 @@ class PageRequest:
     def page(
         self, found: Sequence[T], key: Callable[[T], str | int], show: Callable[[T], R], total: int | None = None
     ) -> Page[R]:
-        """A page of ``found``, which has one item more than the limit if there is a next page."""
+        """Make a page of ``found``, which has one item more than the limit if there is a next page."""
         shown = found[: self.limit]
         more = len(found) > self.limit
         return Page(
@@ -70,7 +74,7 @@ class PageRequest:
         )
 
     def page_of_all(self, every: Sequence[T], key: Callable[[T], str], show: Callable[[T], R]) -> Page[R]:
-        """A page of a whole list in memory, which is ordered by ``key``."""
+        """Make a page of a complete list in memory that is sorted by ``key``."""
         after = self.after("")
         rest = [each for each in every if key(each) > after]
         return self.page(rest[: self.limit + 1], key, show, len(every))

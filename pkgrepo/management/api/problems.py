@@ -71,7 +71,7 @@ class PreconditionFailed(errors.PkgrepoError):
 
 
 class FaultRecord(msgspec.Struct, kw_only=True, frozen=True):
-    """One thing that is wrong with the request; the pointer is a JSON pointer, or a query parameter's name."""
+    """One error of the request. pointer is a JSON pointer into the body, or the name of a query parameter."""
 
     pointer: str
     code: str
@@ -79,7 +79,7 @@ class FaultRecord(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Problem details (RFC 9457); instance is the request id."""
+    """Problem details (RFC 9457); instance is the id of the request."""
 
     type: str
     title: str

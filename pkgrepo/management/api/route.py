@@ -64,11 +64,11 @@ class Lines:
     page: Page[Any]
 
 
-DRY_RUN = Parameter("dry_run", "Answer what would happen, and let nothing happen.", "boolean")
+DRY_RUN = Parameter("dry_run", "Return what the operation would do, without doing it.", "boolean")
 PAGING = (
-    Parameter("limit", "Most items on the page: 1 to 1000, 50 unless told.", "integer"),
-    Parameter("cursor", "Where to go on: the value of next on the page before."),
-    Parameter("count", "Whether to count the whole list into total.", "boolean"),
+    Parameter("limit", "Maximum number of items on the page, 1 to 1000; 50 by default.", "integer"),
+    Parameter("cursor", "The value of next of the previous page; absent for the first page."),
+    Parameter("count", "Whether to return the length of the whole list as total.", "boolean"),
 )
 
 

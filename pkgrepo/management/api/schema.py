@@ -15,7 +15,7 @@ Name = Annotated[
     str,
     Meta(
         pattern=NAME_PATTERN,
-        description="1 to 64 letters, digits, dots, dashes or underscores, the first a letter or digit",
+        description="1 to 64 letters, digits, dots, dashes and underscores; the first is a letter or a digit",
     ),
 ]
 Text = Annotated[str, Meta(max_length=10_000)]
@@ -35,7 +35,7 @@ class Record(msgspec.Struct, kw_only=True):
     """
     A value in the form in which the API answers it.
 
-    ``measured`` are the fields that change without a request that edits the thing: sizes, counts, times of use.
+    ``measured`` are the fields that change without an edit of the object: sizes, counts, times of use.
     """
 
     measured: ClassVar[frozenset[str]] = frozenset()

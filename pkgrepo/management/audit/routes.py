@@ -32,17 +32,20 @@ class Audit(Handlers):
         answer=AuditRecord,
         paged=True,
         query=(
-            Parameter("actor", "Only by this user."),
-            Parameter("object", "Only about this object."),
-            Parameter("action", "Only this action; with a dot at its end, every action that begins so."),
-            Parameter("outcome", "Only with this outcome: ok, refused or failed."),
-            Parameter("from", "Only from this time on (RFC 3339)."),
-            Parameter("to", "Only before this time (RFC 3339)."),
-            Parameter("format", "ndjson for one object on each line, without the page around them."),
+            Parameter("actor", "Only rows of this user name."),
+            Parameter("object", "Only rows about this object."),
+            Parameter(
+                "action",
+                "Only rows with this action; a value with a dot at its end, such as user., is a prefix.",
+            ),
+            Parameter("outcome", "Only rows with this outcome: ok, refused or failed."),
+            Parameter("from", "Only rows at or after this time (RFC 3339)."),
+            Parameter("to", "Only rows before this time (RFC 3339)."),
+            Parameter("format", "ndjson returns the rows as one JSON object on each line instead of a page."),
         ),
     )
     async def list_page(self, call: Call) -> Page[AuditRecord] | Lines:
-        """The newest first; as a page, or as lines of JSON with the link to the next ones."""
+        """Sorted from new to old. The NDJSON form (format, or the Accept field) has the next page in the Link field."""
         page_request = call.page_request
         await self._services.audit_log.flush_all()
         found = await self._catalog.scan(

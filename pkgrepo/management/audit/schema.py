@@ -10,7 +10,7 @@ from pkgrepo.model import AuditEntry
 
 
 class AuditRecord(Record):
-    """Who did what to which object, from where, and how it ended: ok, refused or failed."""
+    """A row of the audit log: actor, client address, action, object and outcome (ok, refused or failed)."""
 
     id: int
     time: datetime

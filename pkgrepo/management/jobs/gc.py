@@ -19,14 +19,15 @@ from .schema import Collection, CollectionWish, JobRecord
 WAIT_S = 25  # seconds; proxies give up after 30 or 60
 MOST_WAIT_S = 300
 WAIT = Parameter(
-    "wait", "Seconds to wait for the result, 25 unless told; true waits for 300, false not at all. 202 when it is late."
+    "wait",
+    "Seconds to wait for the result, 0 to 300; 25 by default. true is 300, false is 0. After that the answer is 202.",
 )
 UNTAGGED = Parameter("untagged", "The same as delete_untagged in the body.", "boolean")
 
 
 class GarbageCollection(Handlers):
     """
-    Removes what nothing refers to in a repository, and unused blobs of its storage.
+    Removes unreferenced manifests and blobs of a repository, and unused blobs of its storage.
 
     One collection runs at a time on each storage: a second request is answered with 409 and the address of the running
     job.
@@ -38,15 +39,20 @@ class GarbageCollection(Handlers):
         "POST",
         "/repository/<repository>/gc",
         access=ADMINS,
-        summary="Remove what nothing needs any more",
+        summary="Collect garbage in a repository",
         body=CollectionWish,
         answer=Collection,
         query=(WAIT, DRY_RUN, UNTAGGED),
         audit="repository.gc",
-        further=((202, "It takes longer; Location is the job's address."),),
+        further=((202, "The job still runs; Location is its address."),),
     )
     async def collect(self, call: Call, body: CollectionWish) -> Collection | Answer:
-        """Uploads, reads and deletes go on meanwhile; the answer tells what stayed, why and until when."""
+        """
+        Removes images and stored bytes that nothing refers to. Other requests are served meanwhile.
+
+        One collection runs at a time on each storage: while another one runs, the answer is 409 with its Location. The
+        field kept lists what was not removed, with the reason.
+        """
         seconds = _wait_s(call)
         repository = call.repository
         storage = self._registry.storage(repository.storage_id)
@@ -72,7 +78,7 @@ class GarbageCollection(Handlers):
         answer=JobRecord,
     )
     async def last(self, call: Call) -> JobRecord:
-        """The last one on the repository's storage."""
+        """The last collection on the storage of the repository, running or ended; 404 if there is none."""
         storage = self._registry.storage(call.repository.storage_id)
         job = await self._services.jobs.last(KIND, storage.uid)
         if job is None:

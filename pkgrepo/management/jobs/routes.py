@@ -13,17 +13,17 @@ from pkgrepo.model import Action
 from .records import job_record
 from .schema import JobRecord
 
-JOB_READERS = AccessRule("admins of the repository that it is about", container_scoped=True)
+JOB_READERS = AccessRule("callers with the action admin in the repository of the job", container_scoped=True)
 
 
 class BackgroundJobs(Handlers):
-    """Shows background jobs: running ones, and those of the last days."""
+    """Shows background jobs that are running or ended within the last seven days."""
 
     table = Table("jobs")
 
     @table.route("GET", "/job/<id>", access=JOB_READERS, summary="Show a job", answer=JobRecord)
     async def get(self, call: Call, id: str) -> JobRecord:
-        """For admins of the repository that the job is about."""
+        """A job that ended is shown for seven days. Other callers are answered with 404."""
         if call.identity.anonymous:
             raise AuthenticationRequired
         job = await self._services.jobs.find(id)

@@ -15,11 +15,11 @@ YEAR_S = 366 * 86_400
 
 class CollectionWish(Body):
     """
-    How to collect.
+    Options of a garbage collection.
 
-    Nothing goes that somebody touched within the last grace_seconds, nor, whatever they are, what a push under way has
-    sent or was told is there. With delete_untagged manifests go too that no tag stands for, unless they are part of one
-    that stays, or belong to one.
+    What was used within the last grace_seconds is kept. Blobs and manifests of an unfinished push are always kept.
+    delete_untagged also removes manifests without a tag, unless a manifest that is kept contains them, or they refer to
+    one as their subject.
     """
 
     dry_run: bool = False
@@ -28,14 +28,14 @@ class CollectionWish(Body):
 
 
 class Scanned(Record):
-    """How much was looked at."""
+    """How many blobs and manifests were checked."""
 
     blobs: int
     manifests: int
 
 
 class Removed(Record):
-    """How much went, or would go in a dry run."""
+    """How many were removed, or would be with dry_run."""
 
     blobs: int
     manifests: int
@@ -44,10 +44,10 @@ class Removed(Record):
 
 class KeptRecord(Record):
     """
-    What stayed although nothing needs it.
+    Unreferenced objects that were kept, with the reason.
 
-    reason is grace_time, push_under_way, untagged or upload; until is when all of it may go, and null where only a
-    wish changes that; message says so in a sentence, and names the field that changes it.
+    reason is grace_time, push_under_way, untagged or upload. until is the time from which all of them can be removed,
+    null if only an option of the request changes that. message is a sentence for people.
     """
 
     reason: str
@@ -58,11 +58,11 @@ class KeptRecord(Record):
 
 class Collection(Record):
     """
-    A garbage collection as it ended.
+    The result of a garbage collection.
 
-    kept tells what stayed although nothing needs it, why and until when; kept_by_grace counts what of it was used too
-    recently. manifests_deleted, blobs_deleted, uploads_deleted, bytes_freed, id and status repeat other fields, for
-    callers of other servers.
+    kept lists unreferenced objects that were not removed; kept_by_grace counts those kept because of grace_seconds.
+    manifests_deleted, blobs_deleted, uploads_deleted, bytes_freed, id and status repeat other fields for clients of
+    other servers.
     """
 
     job_id: str
@@ -85,10 +85,10 @@ class Collection(Record):
 
 class JobRecord(Record):
     """
-    Work in the background.
+    A background job.
 
-    state is running, done or failed; status repeats it, and job_id the id. result is there once it has ended, in the
-    form of the operation that began it.
+    state is running, done or failed; status repeats it, and job_id repeats id. result is set once the job is done, in
+    the form that the operation which started the job returns.
     """
 
     id: str

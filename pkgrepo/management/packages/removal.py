@@ -21,7 +21,7 @@ from .schema import DeletedPaths, DeletedVersion, PathsGiven, Reason, Rejected
 
 class Removal(Handlers):
     """
-    Deletes and yanks.
+    Deletes packages, versions and files, and yanks versions.
 
     The name of a deleted file cannot be published again unless the repository's policy allows it
     (reuse_deleted_names).
@@ -43,7 +43,12 @@ class Removal(Handlers):
         audit="version.delete",
     )
     async def delete_version(self, call: Call, version: str) -> DeletedVersion:
-        """With all its files; a package without versions goes too. The tag of an image goes alone."""
+        """
+        Deletes all files of the version, and the package if this was its last version.
+
+        For images, a tag is deleted without its manifest; a digest deletes the manifest with its tags. The name of a
+        deleted file cannot be published again unless policy.reuse_deleted_names of the repository is set.
+        """
         if self._images.are_in(call.repository):
             image, dry = await find_package(self._catalog, call), call.flag("dry_run")
             return DeletedVersion(deleted=await self._images.delete(call, image, version, dry_run=dry), dry_run=dry)
@@ -63,7 +68,7 @@ class Removal(Handlers):
         audit="package.delete",
     )
     async def delete_package(self, call: Call) -> DeletedVersion:
-        """With all its versions, one after the other."""
+        """Deletes its versions one after the other; an error leaves the remaining ones in place."""
         package = await find_package(self._catalog, call)
         call.object = f"{call.repository.path}/{package.key}"
         if self._images.are_in(call.repository):
@@ -84,7 +89,7 @@ class Removal(Handlers):
         audit="packages.delete",
     )
     async def delete_paths(self, call: Call, body: PathsGiven) -> DeletedPaths:
-        """Each path for itself: some may go while others do not."""
+        """The paths are deleted independently; the status is 200 even if some could not be deleted."""
         deleted: list[str] = []
         missing: list[str] = []
         rejected: list[Rejected] = []
@@ -102,25 +107,25 @@ class Removal(Handlers):
         "POST",
         "/package/<repository>/<package>/versions/<version>/yank",
         access=CONTENT_DELETERS,
-        summary="Withdraw a version from everybody who does not pin it",
+        summary="Yank a version",
         body=Reason,
         answer=schemas.VersionState,
         audit="version.yank",
     )
     async def yank(self, call: Call, body: Reason, version: str) -> schemas.VersionState:
-        """Its files stay where they are."""
+        """Clients no longer select the version unless it is pinned; its files stay available. Not for images (409)."""
         return await self._set_state(call, version, VersionState.YANKED, body.reason)
 
     @table.route(
         "POST",
         "/package/<repository>/<package>/versions/<version>/unyank",
         access=CONTENT_DELETERS,
-        summary="Take a yank back",
+        summary="Undo the yank of a version",
         answer=schemas.VersionState,
         audit="version.unyank",
     )
     async def unyank(self, call: Call, version: str) -> schemas.VersionState:
-        """The version is live again."""
+        """The version becomes live again. Not for images (409)."""
         return await self._set_state(call, version, VersionState.LIVE, "")
 
     # Below

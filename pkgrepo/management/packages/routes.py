@@ -48,13 +48,13 @@ class Packages(Handlers):
         answer=PackageRecord,
         paged=True,
         query=(
-            Parameter("q", "Only with this text in the name."),
-            Parameter("page", "The number of the page, from 1, instead of a cursor.", "integer"),
-            Parameter("per_page", "Most items on a page that is asked for by its number.", "integer"),
+            Parameter("q", "Only packages whose name contains this text."),
+            Parameter("page", "The number of the page, from 1; replaces cursor and limit.", "integer"),
+            Parameter("per_page", "Maximum number of items on a numbered page, 1 to 1000; 50 by default.", "integer"),
         ),
     )
     async def list_page(self, call: Call) -> Page[PackageRecord]:
-        """By name, with figures."""
+        """Sorted by name. Pages are selected by cursor, or by page and per_page."""
         repository_id, search = call.repository.id, call.query("q")
         page_request, skip = call.page_request, 0
         if call.query("page") or call.query("per_page"):
@@ -79,7 +79,7 @@ class Packages(Handlers):
         answer=PackageRecord,
     )
     async def get(self, call: Call) -> PackageRecord:
-        """With the figures of its versions."""
+        """With the latest version, and the totals of its versions, files and downloads."""
         found = await self._catalog.scan(find_package_summary, call.repository.id, call.package or "")
         if found is None:
             raise NotFound("package", call.package or "")
@@ -94,7 +94,7 @@ class Packages(Handlers):
         paged=True,
     )
     async def versions(self, call: Call) -> Page[VersionSummaryRecord]:
-        """The highest first, as the format orders them; of images what was pushed last."""
+        """Sorted from the highest version to the lowest, in the order of the format; for images, by time of push."""
         package, page_request = await find_package(self._catalog, call), call.page_request
         if self._images.are_in(call.repository):
             return await self._images.versions(call, package)
@@ -113,7 +113,7 @@ class Packages(Handlers):
         answer=VersionRecord,
     )
     async def version(self, call: Call, version: str) -> VersionRecord:
-        """Files, dependencies, licence, links, tags, and what else the format knows."""
+        """In the answer, metadata contains further fields of the format, without the readme."""
         if self._images.are_in(call.repository):
             return await self._images.version(call, await find_package(self._catalog, call), version)
         package, found = await find_version(self._services, call, version)
@@ -124,11 +124,15 @@ class Packages(Handlers):
         "GET",
         "/package/<repository>/<package>/versions/<version>/readme",
         access=CONTENT_READERS,
-        summary="The text that the version brings for people, as it is",
+        summary="Get the readme of a version",
         media_type="text/plain",
     )
     async def readme(self, call: Call, version: str) -> Answer:
-        """Sent as plain text, since it is the publisher's; X-Readme-Type says how it was written."""
+        """
+        The text is not rendered; X-Readme-Type is the media type that the publisher declared.
+
+        It is sent as text/plain, or as text/markdown if it is Markdown and the Accept field contains text/markdown.
+        """
         _, found = await find_version(self._services, call, version)
         text = found.meta.get("readme") or found.meta.get("description")
         if not text:

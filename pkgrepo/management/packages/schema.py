@@ -12,14 +12,14 @@ from pkgrepo.storage.catalog.packages.summaries import PackageSummary, VersionSu
 
 
 class PackageFlags(Record):
-    """How many of the versions are not what one should take."""
+    """Numbers of yanked and of deprecated versions."""
 
     yanked: int
     deprecated: int
 
 
 class PackageRecord(Record):
-    """A package with the figures of what is below it; size in bytes."""
+    """A package with the totals of its versions and files; size in bytes."""
 
     name: str
     key: str
@@ -43,7 +43,7 @@ class PackageRecord(Record):
 
 
 class PackageHit(PackageRecord):
-    """A package that was found, with its repository."""
+    """A package in a search result, with its repository."""
 
     repository_id: str
     repository: str
@@ -51,7 +51,7 @@ class PackageHit(PackageRecord):
 
 
 class Hits(Record):
-    """What was found, best first; truncated says that there is more than the limit."""
+    """The result of a search, best matches first; truncated is true if more than limit packages match."""
 
     items: list[PackageHit]
     truncated: bool
@@ -61,7 +61,8 @@ class VersionSummaryRecord(Record):
     """
     A version in a list; size in bytes.
 
-    Versions of images are tags, and digests of manifests that nothing else names; digest is that of the manifest.
+    The versions of an image are its tags, and the digests of manifests that no tag and no other manifest refers to;
+    digest is that of the manifest.
     """
 
     version: str
@@ -80,7 +81,7 @@ class VersionSummaryRecord(Record):
 
 
 class FileRecord(Record):
-    """A file; path is below the repository's address, digests by algorithm as hex."""
+    """A file. path is relative to the address of the repository; digests maps algorithms to hex digests."""
 
     name: str
     path: str
@@ -92,7 +93,7 @@ class FileRecord(Record):
 
 
 class VersionRecord(Record):
-    """A version with its files; metadata is what its format knows of it."""
+    """A version with its files; metadata contains further fields of the format."""
 
     package: str
     version: str
@@ -111,27 +112,27 @@ class VersionRecord(Record):
 
 
 class DeletedVersion(Record):
-    """What went, or would go: paths of files."""
+    """What was deleted, or would be with dry_run: paths of files; for images, tags and digests."""
 
     deleted: list[str]
     dry_run: bool
 
 
 class PathsGiven(Body):
-    """What to delete: packages, package/version, or paths of files."""
+    """What to delete: names of packages, package/version, or paths of files."""
 
     paths: Annotated[list[Word], Meta(min_length=1, max_length=1000)]
 
 
 class Rejected(Record):
-    """What could not be deleted, and why."""
+    """A path that could not be deleted, and the reason."""
 
     path: str
     reason: str
 
 
 class DeletedPaths(Record):
-    """What went, what was not there, and what could not be deleted."""
+    """The paths that were deleted, those that do not exist, and those that could not be deleted."""
 
     deleted: list[str]
     missing: list[str]
@@ -139,13 +140,13 @@ class DeletedPaths(Record):
 
 
 class Reason(Body):
-    """Why, for people."""
+    """The reason of a yank; clients show it."""
 
     reason: Annotated[str, Meta(max_length=1000)] = ""
 
 
 class VersionState(Record):
-    """The state of a version: live, yanked or deprecated."""
+    """The state of a version (live, yanked or deprecated) and its reason."""
 
     package: str
     version: str
@@ -154,7 +155,7 @@ class VersionState(Record):
 
 
 class TreeEntry(Record):
-    """A folder or a file of a repository; size in bytes, and digest, modified_at and url are those of files."""
+    """A folder or a file of a repository; kind is folder or file. The other fields after kind are null for folders."""
 
     name: str
     path: str

@@ -27,14 +27,18 @@ class Search(Handlers):
         summary="Find packages by name",
         answer=Hits,
         query=(
-            Parameter("q", "Words that the name holds, all of them."),
-            Parameter("format", "Only in repositories of this format."),
-            Parameter("repository", "Only in this repository, an id or storage/name."),
-            Parameter("limit", "Most items: 1 to 1000, 50 unless told.", "integer"),
+            Parameter("q", "Words separated by spaces; a match contains all of them (the first eight count)."),
+            Parameter("format", "Only packages in repositories of this format."),
+            Parameter("repository", "Only packages in this repository: its id, or storage/name."),
+            Parameter("limit", "Maximum number of items, 1 to 1000; 50 by default.", "integer"),
         ),
     )
     async def packages(self, call: Call) -> Hits:
-        """The exact name first, then names that begin so; hidden repositories are left out."""
+        """
+        Searches all active repositories that the caller may see; hidden ones only for callers with the action edit.
+
+        A package with exactly the first word as name comes first, then names that begin with it, then the others.
+        """
         words = call.query("q").lower().split()[:MOST_WORDS]
         limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
         wanted = call.query("format")

@@ -24,7 +24,7 @@ class Tree(Handlers):
         "GET",
         "/repository/<repository>/tree/<path:path>",
         access=CONTENT_READERS,
-        summary="List a folder, or show a file",
+        summary="List a folder of a repository, or show a file",
         answer=TreeEntry,
         paged=True,
         aliases=[
@@ -36,7 +36,7 @@ class Tree(Handlers):
         ],
     )
     async def list_page(self, call: Call, path: str = "") -> Page[TreeEntry]:
-        """Folders first; the path of a file gives that file alone."""
+        """Folders come before files. The path of a file returns a page with that file only."""
         path = path.strip("/")
         repository_id, page_request = call.repository.id, call.page_request
         address = repository_url(call.base_url, call.repository)

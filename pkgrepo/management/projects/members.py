@@ -15,8 +15,8 @@ from pkgrepo.storage.catalog.people import grants, projects, users
 from .access import ProjectAccess
 from .schema import BindingGiven, BindingRecord, MemberGiven, MemberRecord, ProjectRecord
 
-USER = Parameter("user", "The user, by name or id.")
-GROUP = Parameter("group", "The group, by name or id.")
+USER = Parameter("user", "The name or id of the user.")
+GROUP = Parameter("group", "The name or id of the group.")
 
 
 class ProjectMembers(Handlers):
@@ -41,7 +41,7 @@ class ProjectMembers(Handlers):
         answer=list[MemberRecord],
     )
     async def members(self, call: Call, key: str) -> list[MemberRecord]:
-        """Users before groups; for members of the project and system managers."""
+        """Only for members of the project and system managers (403 otherwise). Users come before groups."""
         project = await self._access.find(call, key)
         await self._access.check_may_list_members(call, project)
         return await self._access.members(project)
@@ -50,14 +50,14 @@ class ProjectMembers(Handlers):
         "POST",
         "/project/<key>/members",
         access=ACCOUNT_HOLDERS,
-        summary="Give somebody a role in a project",
+        summary="Set the role of a user or group in a project",
         body=MemberGiven,
         answer=ProjectRecord,
         audit="project.member",
         aliases=[("PUT", "/project/<key>/members")],
     )
     async def set_member(self, call: Call, body: MemberGiven, key: str) -> ProjectRecord:
-        """For its owners; somebody who has a role already gets this one instead."""
+        """Needs the role owner in the project, or system manager. An earlier role is replaced."""
         project = await self._access.find(call, key, ProjectRole.OWNER)
         kind, subject_id, name = await self._subject(body.user, body.group)
         entry = call.entry(project.key, {kind: name, "role": body.role})
@@ -68,13 +68,13 @@ class ProjectMembers(Handlers):
         "DELETE",
         "/project/<key>/members",
         access=ACCOUNT_HOLDERS,
-        summary="End a membership",
+        summary="Remove a member from a project",
         status=204,
         query=(USER, GROUP),
         audit="project.member",
     )
     async def remove_member(self, call: Call, key: str) -> None:
-        """For its owners."""
+        """Needs the role owner in the project, or system manager. Either user or group must be given."""
         project = await self._access.find(call, key, ProjectRole.OWNER)
         kind, subject_id, name = await self._subject(call.query("user") or None, call.query("group") or None)
         entry = call.entry(project.key, {kind: name, "role": None})
@@ -84,25 +84,25 @@ class ProjectMembers(Handlers):
         "GET",
         "/project/<key>/bindings",
         access=PROJECT_VIEWERS,
-        summary="List the names that a project owns",
+        summary="List the package names that a project owns",
         answer=list[BindingRecord],
     )
     async def bindings(self, call: Call, key: str) -> list[BindingRecord]:
-        """In repositories that the caller may read."""
+        """Only names in repositories that the caller may read."""
         return (await self._access.record(call, await self._access.find(call, key))).bindings
 
     @table.route(
         "POST",
         "/project/<key>/bindings",
         access=SYSTEM_MANAGERS,
-        summary="Give names to a project",
+        summary="Assign package names to a project",
         body=BindingGiven,
         answer=ProjectRecord,
         audit="project.binding",
         aliases=[("PUT", "/project/<key>/bindings")],
     )
     async def bind(self, call: Call, body: BindingGiven, key: str) -> ProjectRecord:
-        """Names that are another project's are refused (409)."""
+        """The answer is 409 if another project owns the same pattern."""
         project = await self._access.find(call, key)
         repository = await get_repository(self._registry, body.repository, "/repository")
         entry = call.entry(project.key, {"repository": repository.path, "pattern": body.pattern})
@@ -113,13 +113,16 @@ class ProjectMembers(Handlers):
         "DELETE",
         "/project/<key>/bindings",
         access=SYSTEM_MANAGERS,
-        summary="Take names from a project",
+        summary="Remove package names from a project",
         status=204,
-        query=[Parameter("repository", "Its id, or storage/name."), Parameter("pattern", "The pattern.")],
+        query=[
+            Parameter("repository", "The repository of the names: its id, or storage/name."),
+            Parameter("pattern", "The pattern exactly as it was assigned."),
+        ],
         audit="project.binding",
     )
     async def unbind(self, call: Call, key: str) -> None:
-        """Nobody owns them then."""
+        """The names then have no owning project. The answer is 404 if the project does not have this pattern."""
         project = await self._access.find(call, key)
         repository = await get_repository(self._registry, call.query("repository"), "repository")
         pattern = call.query("pattern")

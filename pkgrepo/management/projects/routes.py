@@ -41,7 +41,7 @@ class Projects(Handlers):
         paged=True,
     )
     async def list_page(self, call: Call) -> Page[ProjectSummary]:
-        """By key."""
+        """Sorted by key. Private projects are listed only for their members and for system managers."""
         page_request = call.page_request
         found: list[Project] = []
         after, step = page_request.after(""), page_request.limit + 1
@@ -64,7 +64,7 @@ class Projects(Handlers):
         audit="project.create",
     )
     async def create(self, call: Call, body: NewProject) -> Created:
-        """Its first owner is the caller."""
+        """The caller becomes its first owner. The quota is stored, but not enforced."""
         project = await call.write(
             call.entry(body.key),
             projects.add_project,
@@ -82,11 +82,11 @@ class Projects(Handlers):
         "GET",
         "/project/by-key/<repository>/<package>",
         access=PROJECT_FINDERS,
-        summary="Show the project that owns a package's name",
+        summary="Show the project that owns a package name",
         answer=ProjectRecord,
     )
     async def by_key(self, call: Call) -> ProjectRecord:
-        """Whether the package exists or not."""
+        """The package need not exist. The answer is 404 if no project that the caller may see owns the name."""
         package = call.package or ""
         repository = call.repository
         project = await self._services.authorizer.owning_project(repository, package)
@@ -96,7 +96,7 @@ class Projects(Handlers):
 
     @table.route("GET", "/project/<key>", access=PROJECT_VIEWERS, summary="Show a project", answer=ProjectRecord)
     async def get(self, call: Call, key: str) -> ProjectRecord:
-        """By key or id."""
+        """The project is found by key or id."""
         return await self._access.record(call, await self._access.find(call, key))
 
     @table.route(
@@ -110,7 +110,7 @@ class Projects(Handlers):
         conditional=True,
     )
     async def change(self, call: Call, body: ProjectChange, key: str) -> ProjectRecord:
-        """For its maintainers."""
+        """Needs the role maintainer or owner in the project, or system manager. The key cannot be changed."""
         project = await self._access.find(call, key, ProjectRole.MAINTAINER)
         call.check_unchanged(await self._access.record(call, project))
         changes = body.given("name", "description", "quota")
@@ -131,7 +131,7 @@ class Projects(Handlers):
         conditional=True,
     )
     async def delete(self, call: Call, key: str) -> None:
-        """For its owners; the packages stay, and belong to nobody."""
+        """Needs the role owner in the project, or system manager. Its packages stay, without an owning project."""
         project = await self._access.find(call, key, ProjectRole.OWNER)
         call.check_unchanged(await self._access.record(call, project))
         await call.write(call.entry(project.key), projects.remove_project, project.id)

@@ -15,7 +15,7 @@ Size = Annotated[int, Meta(ge=0, le=LARGEST)]
 
 
 class NewProject(Body):
-    """A project to be; whoever makes it is its owner."""
+    """A new project; the caller becomes its owner."""
 
     key: Slug
     name: Line = ""
@@ -25,7 +25,7 @@ class NewProject(Body):
 
 
 class ProjectChange(Body):
-    """What may be changed of a project; its key stays, for it may be part of image names."""
+    """The fields of a project that can be changed. The key cannot: image names may contain it."""
 
     name: Line | UnsetType = UNSET
     description: Text | UnsetType = UNSET
@@ -34,7 +34,7 @@ class ProjectChange(Body):
 
 
 class MemberRecord(Record):
-    """A user's or group's role in a project."""
+    """The role of a user or group in a project."""
 
     kind: str
     id: str
@@ -43,7 +43,7 @@ class MemberRecord(Record):
 
 
 class BindingRecord(Record):
-    """Names in a repository that a project owns."""
+    """Package names in a repository that a project owns, as a pattern."""
 
     repository_id: str
     repository: str
@@ -51,7 +51,7 @@ class BindingRecord(Record):
 
 
 class ProjectRecord(Record):
-    """A project with its members (null for callers who are not told) and the names that it owns."""
+    """A project with its members (null if the caller may not see them) and the package names that it owns."""
 
     id: str
     key: str
@@ -83,7 +83,7 @@ class ProjectSummary(Record):
 
 
 class MemberGiven(Body):
-    """Somebody's role: a user or a group, by name or id."""
+    """The role of a user or a group (name or id) in a project; either user or group is required."""
 
     user: str | None = None
     group: str | None = None
@@ -91,7 +91,7 @@ class MemberGiven(Body):
 
 
 class BindingGiven(Body):
-    """Names to own: a repository (an id, or storage/name) and a pattern as its format reads it."""
+    """Package names: a repository (id or storage/name) and a pattern in the syntax of its format."""
 
     repository: str
     pattern: Word

@@ -9,12 +9,12 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Repository
 
 FILTERS = (
-    Parameter("format", "Only of this format."),
-    Parameter("type", "Only of this type: Hosted, Proxy or Virtual."),
-    Parameter("storage", "Only in this storage, by name or id."),
-    Parameter("visibility", "Only with this visibility."),
-    Parameter("q", "Only with this text in path or description."),
-    Parameter("include_usage", "Whether to fill in the usage figures.", "boolean"),
+    Parameter("format", "Only repositories of this format."),
+    Parameter("type", "Only repositories of this type: Hosted, Proxy or Virtual."),
+    Parameter("storage", "Only repositories in this storage (name or id)."),
+    Parameter("visibility", "Only repositories with this visibility: public, private or hidden."),
+    Parameter("q", "Only repositories whose path or description contains this text."),
+    Parameter("include_usage", "Whether to return the usage fields; they are null otherwise.", "boolean"),
 )
 
 

@@ -30,8 +30,8 @@ from .schema import (
     RepositoryRecord,
 )
 
-CONFIRM = Parameter("confirm", "The name of what is to be deleted, so that nobody deletes by a wrong id.")
-PURGE = Parameter("purge", "Delete at once and for good.", "boolean")
+CONFIRM = Parameter("confirm", "The name or path of the repository, as confirmation; required without dry_run.")
+PURGE = Parameter("purge", "Delete the content at once instead of after seven days.", "boolean")
 
 
 class Repositories(Handlers):
@@ -50,7 +50,7 @@ class Repositories(Handlers):
         aliases=[("GET", "/repository/list")],
     )
     async def list_page(self, call: Call) -> Page[RepositoryRecord]:
-        """By path; hidden ones only for their editors."""
+        """Sorted by path. Hidden repositories are listed only for callers with the action edit."""
         usage = call.flag("include_usage")
         every = self._registry.all()
         if usage:
@@ -76,7 +76,7 @@ class Repositories(Handlers):
         aliases=[("POST", "/repository/new/<format>")],
     )
     async def create(self, call: Call, body: NewRepository, format: str | None = None) -> Created:
-        """The configuration's defaults are filled in."""
+        """The format and a storage are required. Parts of the configuration that are absent get their defaults."""
         if format is None and body.format is None:
             raise Invalid("the object missing required field `format`", "/format")
         format_ = get_format(self._services.formats, format or body.format or "")
@@ -112,11 +112,11 @@ class Repositories(Handlers):
         "GET",
         "/repository/find-id/<storage>/<name>",
         access=VIEWERS,
-        summary="Find a repository's id by its path",
+        summary="Get the id of a repository by storage and name",
         answer=FoundRepository,
     )
     async def find_id(self, call: Call, storage: str, name: str) -> FoundRepository:
-        """For those who may read it."""
+        """Callers who may not read the repository are answered as if it did not exist."""
         repository = self._registry.find(storage, name)
         if repository is None or not await call.may(Action.READ, repository):
             raise unknown(call.identity, f"{storage}/{name}")
@@ -126,18 +126,18 @@ class Repositories(Handlers):
         "GET", "/repository/<repository>", access=READERS, summary="Show a repository", answer=RepositoryRecord
     )
     async def get(self, call: Call) -> RepositoryRecord:
-        """By id, or by storage%2Fname."""
+        """The repository is found by id, or by its path as storage%2Fname."""
         return self._record(call, await self._fresh(call))
 
     @table.route(
         "GET",
         "/repository/<repository>/names",
         access=READERS,
-        summary="Show how a repository is called",
+        summary="Show the name and the path of a repository",
         answer=RepositoryNames,
     )
     async def names(self, call: Call) -> RepositoryNames:
-        """Its name and its storage's."""
+        """In the answer, name and repository_name have the same value."""
         repository = call.repository
         return RepositoryNames(
             id=repository.uid,
@@ -158,7 +158,7 @@ class Repositories(Handlers):
         conditional=True,
     )
     async def change(self, call: Call, body: RepositoryChange) -> RepositoryRecord:
-        """Visibility, description, and whether it is active."""
+        """Changes visibility, description and the active flag. An inactive repository answers 503 to its clients."""
         repository = await self._fresh(call)
         call.check_unchanged(self._record(call, repository))
         changes: dict[str, Any] = {}
@@ -188,7 +188,11 @@ class Repositories(Handlers):
         conditional=True,
     )
     async def delete(self, call: Call) -> DeletedRepository:
-        """Nothing is served from it any more; its content goes with purge, or after some days."""
+        """
+        The repository is no longer served at once. Its content is removed seven days later, or at once with purge.
+
+        Without dry_run, confirm must be the name or the path of the repository (422 otherwise).
+        """
         repository = await self._fresh(call)
         call.check_unchanged(self._record(call, repository))
         dry, purge = call.flag("dry_run"), call.flag("purge")

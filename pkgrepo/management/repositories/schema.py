@@ -17,10 +17,10 @@ Json = Any
 
 class NewRepository(Body):
     """
-    A repository to be; the storage goes by name or id.
+    A new repository. storage, storage_name or storage_id names its storage, by name or id.
 
-    config is the whole configuration object; configs is the older form, with one entry for each part. Visibility is
-    public, private or hidden, in any case.
+    config is the whole configuration; configs is an older form with one entry for each part. visibility is public,
+    private or hidden, in upper or lower case.
     """
 
     name: Name
@@ -36,7 +36,7 @@ class NewRepository(Body):
 
 
 class RepositoryChange(Body):
-    """What may be changed of a repository beside its configuration."""
+    """The fields of a repository that can be changed. Its configuration has its own operations."""
 
     visibility: str | UnsetType = UNSET
     description: Text | UnsetType = UNSET
@@ -47,9 +47,9 @@ class RepositoryRecord(Record):
     """
     A repository.
 
-    warnings are sentences about what its configuration brings about. Usage figures are null in lists unless
-    include_usage asks for them. repository_type (the format), repository_kind and storage_usage_bytes are older
-    spellings.
+    warnings are sentences about consequences of its configuration. usage_bytes and package_count are null in lists
+    unless the request has include_usage. repository_type, repository_kind and storage_usage_bytes are older names of
+    format, type and usage_bytes.
     """
 
     id: str
@@ -97,14 +97,14 @@ class RepositoryRecord(Record):
 
 
 class FoundRepository(Record):
-    """The id of a repository that was asked for by name."""
+    """The id of a repository; both fields have the same value."""
 
     id: str
     repository_id: str
 
 
 class RepositoryNames(Record):
-    """How a repository is called."""
+    """The name and path of a repository; repository_name repeats name."""
 
     id: str
     name: str
@@ -114,7 +114,7 @@ class RepositoryNames(Record):
 
 
 class RepositoryType(Record):
-    """A format that repositories may have."""
+    """A package format, with its configuration keys and the default configuration."""
 
     name: str
     aliases: list[str]
@@ -123,7 +123,7 @@ class RepositoryType(Record):
 
 
 class DeletedRepository(Record):
-    """What went, or would go; without purge it can be had back for some days."""
+    """The repository that was deleted, or would be with dry_run. Without purge its content is kept for seven days."""
 
     id: str
     path: str
@@ -134,14 +134,14 @@ class DeletedRepository(Record):
 
 
 class ConfigKey(Record):
-    """A part of the configuration."""
+    """A part of the configuration and its meaning."""
 
     key: str
     description: str
 
 
 class Validation(Record):
-    """Whether a configuration would be accepted, and how it would be kept."""
+    """Whether a configuration is valid: config as it would be stored, or errors."""
 
     valid: bool
     config: dict[str, Json] | None = None
@@ -149,7 +149,7 @@ class Validation(Record):
 
 
 class Snippet(Record):
-    """How a client is told of the repository; <TOKEN> marks the place of an access token."""
+    """Text that configures a client for the repository. <TOKEN> stands for an access token."""
 
     client: str
     title: str

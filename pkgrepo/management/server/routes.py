@@ -19,11 +19,11 @@ from pkgrepo.storage.catalog.people.users import has_users, update_user
 from .schema import FormatInfo, Info, Install, Limits, ScopeInfo, Scopes
 
 SCOPES = {
-    "api:read": "read one's own account, tokens and projects",
-    "api:write": "change one's own account and tokens",
+    "api:read": "read the owner's account, tokens and projects",
+    "api:write": "change the owner's account and tokens",
     "users": "manage users (owners who are user managers)",
     "system": "manage storages and repositories (owners who are system managers)",
-    "metrics": "read the figures of the server (owners who are system managers)",
+    "metrics": "read the metrics of the server (owners who are system managers)",
     "audit": "read the audit log (owners who are admins)",
 }
 ACTIONS = {
@@ -41,9 +41,9 @@ class Server(Handlers):
 
     table = Table("server")
 
-    @table.route("GET", "/info", access=PUBLIC, summary="What this server is", answer=Info)
+    @table.route("GET", "/info", access=PUBLIC, summary="Get the version and the limits of the server", answer=Info)
     async def info(self, _call: Call) -> Info:
-        """Name, version, formats, login methods, whether there is an admin, and limits."""
+        """In the answer, installed is true once the server has a user."""
         return Info(
             name="pkgrepo",
             version=__version__,
@@ -61,19 +61,21 @@ class Server(Handlers):
             ),
         )
 
-    @table.route("GET", "/info/scopes", access=PUBLIC, summary="What access tokens may be given", answer=Scopes)
+    @table.route(
+        "GET", "/info/scopes", access=PUBLIC, summary="List the scopes and actions of access tokens", answer=Scopes
+    )
     async def scopes(self, _call: Call) -> Scopes:
-        """Every scope and every action."""
+        """Scopes open parts of the management API; actions apply to repositories."""
         return Scopes(
             scopes=[ScopeInfo(name=name, description=text) for name, text in SCOPES.items()],
             actions=[ScopeInfo(name=action, description=text) for action, text in ACTIONS.items()],
         )
 
     @table.route(
-        "POST", "/install", access=PUBLIC, summary="Make the first admin", body=Install, status=204, audit="install"
+        "POST", "/install", access=PUBLIC, summary="Create the first admin", body=Install, status=204, audit="install"
     )
     async def install(self, call: Call, body: Install) -> None:
-        """Works once; a server that has users answers 404."""
+        """Needs the setting compat.open_install (403 without it). A server that has users answers 404."""
         services = self._services
         if await services.shared.catalog.look(has_users):
             raise NotFound("address", "install")

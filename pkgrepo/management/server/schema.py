@@ -8,7 +8,7 @@ from pkgrepo.management.api.schema import Body, Record, Word
 
 
 class Limits(Record):
-    """What is allowed at most; sizes in bytes."""
+    """Limits of requests: sizes in bytes, max_page in items, token_max_days in days."""
 
     max_upload: int
     max_body: int
@@ -17,14 +17,14 @@ class Limits(Record):
 
 
 class FormatInfo(Record):
-    """A package format, and how else the API lets one spell it."""
+    """A package format; aliases are other names that the API accepts for it."""
 
     name: str
     aliases: list[str]
 
 
 class Info(Record):
-    """What this server is."""
+    """The version, formats and limits of the server; installed is true once it has a user."""
 
     name: str
     version: str
@@ -35,21 +35,21 @@ class Info(Record):
 
 
 class ScopeInfo(Record):
-    """Something that an access token may be given."""
+    """A scope of access tokens or an action in repositories."""
 
     name: str
     description: str
 
 
 class Scopes(Record):
-    """Every scope of access tokens, and every action in repositories."""
+    """All scopes of access tokens, and all actions in repositories."""
 
     scopes: list[ScopeInfo]
     actions: list[ScopeInfo]
 
 
 class FirstAdmin(Body):
-    """Who shall be the first admin."""
+    """The account of the first admin."""
 
     username: Word
     password: str
@@ -58,13 +58,13 @@ class FirstAdmin(Body):
 
 
 class Install(Body):
-    """The first admin."""
+    """The request that creates the first admin."""
 
     user: FirstAdmin
 
 
 class Health(Record):
-    """Whether the server serves; admins see what was checked."""
+    """The status of the server: ok, degraded or unavailable. Only admins get the results of the checks."""
 
     status: str
     checks: dict[str, Any] | None = None

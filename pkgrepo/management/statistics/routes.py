@@ -23,11 +23,11 @@ class Statistics(Handlers):
         "GET",
         "/repository/<repository>/stats",
         access=ADMINS,
-        summary="Show a repository in numbers",
+        summary="Show statistics of a repository",
         answer=RepositoryStats,
     )
     async def show(self, call: Call) -> RepositoryStats:
-        """Counted anew by each call, beside whatever else the server does."""
+        """The figures are counted at each request, in a background thread."""
         repository = call.repository
         found = await self._catalog.scan(repository_figures, repository.storage_id, repository.id, call.now_ms)
         # images have tags where other packages have versions

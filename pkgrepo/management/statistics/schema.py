@@ -9,14 +9,14 @@ from pkgrepo.management.jobs.schema import JobRecord
 
 
 class TopImage(Record):
-    """An image with its number of tags; of other formats, a package with its number of versions."""
+    """An image and its number of tags; in other formats, a package and its number of versions."""
 
     name: str
     tag_count: int
 
 
 class TopPackageRecord(Record):
-    """A package with its figures; of images, versions counts tags."""
+    """A package with its statistics; for images, versions is the number of tags."""
 
     name: str
     versions: int
@@ -25,7 +25,7 @@ class TopPackageRecord(Record):
 
 
 class DownloadFigures(Record):
-    """Whole files that were sent: ever, today, in seven and in thirty days (UTC)."""
+    """Complete downloads of files: in total, today, in the last seven and in the last thirty days (UTC)."""
 
     total: int
     day: int
@@ -34,7 +34,7 @@ class DownloadFigures(Record):
 
 
 class UploadFigures(Record):
-    """What was published: ever, and in the last 24 hours."""
+    """Published files: in total, and in the last 24 hours."""
 
     total: int
     day: int
@@ -42,12 +42,12 @@ class UploadFigures(Record):
 
 class RepositoryStats(Record):
     """
-    A repository in numbers; storage_used is storage_used_bytes for people.
+    Statistics of a repository. storage_used is storage_used_bytes with a unit, such as 2.5GB.
 
-    total_images and total_tags are packages and versions of other formats. storage_used_bytes counts what is stored
-    once only once, logical_bytes as often as it is named; shared_bytes are named by other repositories too, and
-    unreferenced_bytes is what garbage collection may free. gc is the last one on the repository's storage. warnings are
-    sentences about what its configuration brings about.
+    In formats other than container images, total_images counts packages and total_tags counts versions.
+    storage_used_bytes counts each stored blob once, logical_bytes once for each reference. shared_bytes is the part
+    that other repositories use too, unreferenced_bytes the part that garbage collection can free. gc is the last
+    collection on the storage. warnings are sentences about consequences of the configuration.
     """
 
     repository_id: str

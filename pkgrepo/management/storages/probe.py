@@ -27,12 +27,12 @@ class StorageProbe(Handlers):
         "POST",
         "/storage/<id>/check",
         access=SYSTEM_MANAGERS,
-        summary="Write, sync, read and remove a probe",
+        summary="Test a storage by writing and reading a probe",
         answer=StorageCheck,
         audit="storage.check",
     )
     async def check(self, call: Call, id: str) -> StorageCheck:
-        """What goes wrong is part of the answer, not an error."""
+        """64 KiB are written, synced, read back, compared and removed. A failure is in the body of a 200 answer."""
         storage = await get_storage(self._catalog, id)
         call.object = storage.name
         written = read = 0.0

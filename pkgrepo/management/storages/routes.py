@@ -45,7 +45,7 @@ class Storages(Handlers):
         aliases=[("GET", "/storage/list")],
     )
     async def list_page(self, call: Call) -> Page[StorageRecord]:
-        """Storages by name."""
+        """Sorted by name."""
         usage = {each.id: await self._usage(each) for each in self._registry.storages()}
         return call.page_request.page_of_all(
             self._registry.storages(),
@@ -62,11 +62,16 @@ class Storages(Handlers):
         answer=StorageRecord,
         status=201,
         audit="storage.create",
-        further=((200, "It is there already, and the same."),),
+        further=((200, "A storage with this name and the same settings exists already."),),
         aliases=[("POST", "/storage/new/<type>")],
     )
     async def create(self, call: Call, body: NewStorage, type: str = "Local") -> Created | StorageRecord:
-        """A storage that is there already just so is answered with 200, so that scripts may run again."""
+        """
+        The folder must be empty or absent.
+
+        The answer is 200 if a storage with this name, folder and layout setting exists already, and 409 if the name is
+        taken by another one; so scripts can repeat the request.
+        """
         if type.lower() != "local":
             raise Invalid("the type of a storage is Local", "/type")
         path = self._setup.path_of(body)
@@ -90,7 +95,7 @@ class Storages(Handlers):
 
     @table.route("GET", "/storage/<id>", access=SYSTEM_MANAGERS, summary="Show a storage", answer=StorageRecord)
     async def get(self, _call: Call, id: str) -> StorageRecord:
-        """By id or name."""
+        """The storage is found by id or name."""
         return await self._shown(await get_storage(self._catalog, id))
 
     @table.route(
@@ -105,7 +110,7 @@ class Storages(Handlers):
         aliases=[("PUT", "/storage/<id>")],
     )
     async def change(self, call: Call, body: StorageChange, id: str) -> StorageRecord:
-        """Name, whether it is active, and, while no repository lives there, where it is."""
+        """The path can change only while the storage has no repositories and no blobs (409 otherwise)."""
         storage = await get_storage(self._catalog, id)
         before = await self._shown(storage)
         call.check_unchanged(before)
@@ -133,14 +138,14 @@ class Storages(Handlers):
         "DELETE",
         "/storage/<id>",
         access=SYSTEM_MANAGERS,
-        summary="Remove an unused storage",
+        summary="Remove a storage that has no repositories",
         status=204,
         query=[DRY_RUN],
         audit="storage.delete",
         conditional=True,
     )
     async def delete(self, call: Call, id: str) -> None:
-        """Refused while repositories live there; its files stay on disk."""
+        """The answer is 409 while repositories use the storage. Its files stay on disk."""
         storage = await get_storage(self._catalog, id)
         call.check_unchanged(await self._shown(storage))
         self._check_unused(storage)

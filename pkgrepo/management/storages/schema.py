@@ -12,9 +12,10 @@ from pkgrepo.management.api.schema import Body, Name, Record
 
 class StorageSettings(Body):
     """
-    Where a storage of type Local keeps its files: a folder, by default storages/<name> below the data folder.
+    Settings of a storage of type Local. path is its folder, by default storages/<name> in the data folder.
 
-    Without readable_layout they are not shown under readable names, from which a lost database can be built again.
+    readable_layout (on by default) also keeps the files under their names; from this layout a lost database can be
+    rebuilt.
     """
 
     path: str | None = None
@@ -22,14 +23,14 @@ class StorageSettings(Body):
 
 
 class OldStorageConfig(Body):
-    """The form that other servers take: type and settings in one object."""
+    """Type and settings in one object, as clients of other servers send them."""
 
     type: str = "Local"
     settings: StorageSettings = field(default_factory=StorageSettings)
 
 
 class NewStorage(Body):
-    """A storage to be; path may stand here or in settings."""
+    """A new storage. path may be given here or in settings."""
 
     name: Name
     type: Literal["Local", "local"] = "Local"
@@ -40,7 +41,7 @@ class NewStorage(Body):
 
 
 class StorageChange(Body):
-    """What may be changed of a storage; the path only while nothing is stored there, readable_layout at any time."""
+    """The fields of a storage that can be changed; path only while the storage is unused, the others at any time."""
 
     name: Name | UnsetType = UNSET
     active: bool | UnsetType = UNSET
@@ -49,7 +50,7 @@ class StorageChange(Body):
 
 
 class Usage(Record):
-    """What a storage holds, in bytes and blobs; free_bytes is null while it cannot be asked."""
+    """Size and number of the stored blobs, and the capacity of the disk; null while the disk cannot be read."""
 
     bytes: int
     blobs: int
@@ -58,7 +59,7 @@ class Usage(Record):
 
 
 class StorageRecord(Record):
-    """A place for bytes; the warnings are sentences about what its settings put at risk."""
+    """A storage. warnings are sentences about risks of its settings."""
 
     id: str
     name: str
@@ -74,7 +75,7 @@ class StorageRecord(Record):
 
 
 class StorageCheck(Record):
-    """The outcome of a probe: bytes were written durably, read back, compared and removed."""
+    """The result of a test: times in milliseconds, and the error if ok is false."""
 
     ok: bool
     error: str | None

@@ -37,10 +37,10 @@ LOGIN_DAYS = 90  # life of a refresh token
 CATALOG = "registry:catalog:*"
 
 QUERY = (
-    Parameter("service", "The name of this server; any is taken."),
-    Parameter("scope", "What is wanted, as repository:storage/name/image:pull,push; may be repeated."),
-    Parameter("account", "The user's name, for the log."),
-    Parameter("offline_token", "true also asks for a refresh token."),
+    Parameter("service", "The name of the service; it is ignored."),
+    Parameter("scope", "Requested actions, as repository:storage/name/image:pull,push; may be repeated."),
+    Parameter("account", "The user name; it is ignored."),
+    Parameter("offline_token", "true also requests a refresh token (GET only)."),
 )
 
 
@@ -60,7 +60,12 @@ class TokenService(Handlers):
         blank=True,
     )
     async def get(self, call: Call) -> BearerAnswer:
-        """For whoever the Authorization field names; for nobody, what everybody may read."""
+        """
+        Issues a token for the user in the Authorization field, or without credentials for anonymous reads.
+
+        Actions that the caller lacks are left out of the token. A token without a scope opens the rest of the server,
+        but no container repositories. A refresh token is issued only after a login with a password.
+        """
         offline = _values(call.request.args, b"offline_token") == ["true"]
         return await self._issue(call, call.identity, _values(call.request.args, b"scope"), offline=offline)
 
@@ -75,7 +80,11 @@ class TokenService(Handlers):
         blank=True,
     )
     async def post(self, call: Call) -> BearerAnswer:
-        """Credentials and scopes may also come as a form (OAuth 2.0, RFC 6749 sections 4.3 and 6)."""
+        """
+        Like GET; credentials and scopes may also be sent as a form (OAuth 2.0, RFC 6749 sections 4.3 and 6).
+
+        grant_type is password or refresh_token; access_type=offline in the form requests a refresh token.
+        """
         form = _form(await call.request.body.read_all(FORM_LIMIT))
         identity = call.identity
         grant = form.get("grant_type", [""])[0]

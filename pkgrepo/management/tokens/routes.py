@@ -24,7 +24,7 @@ from .schema import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange
 
 
 class Tokens(Handlers):
-    """The access tokens of the caller; the text of a token is shown once, when it is made."""
+    """The access tokens of the caller; the text of a token is returned only when it is created."""
 
     table = Table("tokens")
 
@@ -32,13 +32,13 @@ class Tokens(Handlers):
         "GET",
         "/user/token",
         access=ACCOUNT_HOLDERS,
-        summary="List one's own tokens",
+        summary="List the caller's tokens",
         answer=TokenRecord,
         paged=True,
         aliases=[("GET", "/user/token/list")],
     )
     async def list_page(self, call: Call) -> Page[TokenRecord]:
-        """The oldest first, revoked ones too."""
+        """Sorted from old to new, including revoked and expired tokens."""
         page_request, owner = call.page_request, _owner(call)
         found = await self._catalog.scan(
             tokens.list_tokens, owner, after=page_request.after(0), limit=page_request.limit + 1
@@ -51,7 +51,7 @@ class Tokens(Handlers):
         "POST",
         "/user/token",
         access=ACCOUNT_HOLDERS,
-        summary="Make a token",
+        summary="Create a token",
         body=NewToken,
         answer=NewTokenRecord,
         status=201,
@@ -59,7 +59,7 @@ class Tokens(Handlers):
         aliases=[("POST", "/user/token/create")],
     )
     async def create(self, call: Call, body: NewToken) -> Created:
-        """A token makes none that may do more than itself, and a bearer token none at all."""
+        """The new token cannot allow more than the token that the caller uses. Bearer tokens are refused (403)."""
         check_no_bearer(call.identity)
         owner = _owner(call)
         repositories = body.repositories if body.repositories is not None else body.repository_scopes
@@ -95,26 +95,26 @@ class Tokens(Handlers):
         "GET",
         "/user/token/<id>",
         access=ACCOUNT_HOLDERS,
-        summary="Show one of one's own tokens",
+        summary="Show one of the caller's tokens",
         answer=TokenRecord,
         aliases=[("GET", "/user/token/get/<id>")],
     )
     async def get(self, call: Call, id: str) -> TokenRecord:
-        """Everything but its text."""
+        """The text of the token is not returned."""
         return TokenRecord.of(await self._find(call, id), call.identity.username)
 
     @table.route(
         "PATCH",
         "/user/token/<id>",
         access=ACCOUNT_HOLDERS,
-        summary="Rename a token, or narrow its reach",
+        summary="Rename a token, or reduce its limits",
         body=TokenChange,
         answer=TokenRecord,
         audit="token.update",
         conditional=True,
     )
     async def change(self, call: Call, body: TokenChange, id: str) -> TokenRecord:
-        """Widening needs a new token, so that nobody's token grows behind their back."""
+        """Limits can only be reduced (403 otherwise); more rights need a new token."""
         token = await self._find(call, id)
         call.check_unchanged(TokenRecord.of(token, call.identity.username))
         changes = body.given("name", "description")
@@ -137,7 +137,7 @@ class Tokens(Handlers):
         aliases=[("DELETE", "/user/token/delete/<id>")],
     )
     async def revoke(self, call: Call, id: str) -> None:
-        """At once, and for good; it stays in the list."""
+        """Takes effect at once and cannot be undone. The token stays in the list."""
         token = await self._find(call, id)
         await call.write(call.entry(token.name), tokens.revoke_token, token.id, now_ms=call.now_ms)
 
@@ -145,14 +145,18 @@ class Tokens(Handlers):
         "POST",
         "/user/token/<id>/rotate",
         access=ACCOUNT_HOLDERS,
-        summary="Give a token a new text",
+        summary="Replace a token by one with a new text",
         body=Rotation,
         answer=NewTokenRecord,
         status=201,
         audit="token.rotate",
     )
     async def rotate(self, call: Call, body: Rotation, id: str) -> Created:
-        """A new token with the same name and reach that lives as long as the old one was to live."""
+        """
+        Creates a token with the same name, limits and lifetime, and revokes the old one, after grace_s if that is set.
+
+        The answer is 409 for tokens that are revoked or expired. Bearer tokens are refused (403).
+        """
         check_no_bearer(call.identity)
         token = await self._find(call, id)
         if token.revoked_at is not None:

@@ -20,9 +20,9 @@ Words = Annotated[list[str], Meta(max_length=50)]
 
 class ScopeGiven(Body):
     """
-    A token's reach: repositories by id, by storage/name, or by a pattern of it; actions, and package patterns.
+    Repositories that a token opens (an id, storage/name, or a pattern of it), actions, and package patterns.
 
-    repository_id and scopes are older spellings.
+    repository_id and scopes are older names of repository and actions.
     """
 
     repository: str | None = None
@@ -34,11 +34,12 @@ class ScopeGiven(Body):
 
 class NewToken(Body):
     """
-    A token to be.
+    A new token.
 
-    scopes are those of the server (see /api/info/scopes), and actions for every repository; a token that is given
-    neither scopes nor repositories may do in repositories what its owner may, and nothing else. Without an expiry it
-    lives 90 days (or as long as the server allows, if that is less).
+    scopes contains server scopes (see /api/info/scopes), and actions for every repository. A token with neither scopes
+    nor repositories has the rights of its owner in repositories, and no server scope. It expires after 90 days, or the
+    maximum of the server if that is less, unless expires_in_days or expires_at is set. repository_scopes is an older
+    name of repositories.
     """
 
     name: Word
@@ -54,7 +55,7 @@ class NewToken(Body):
 
 
 class TokenChange(Body):
-    """What may be changed of a token; its reach may only become narrower."""
+    """The fields of a token that can be changed; limits can only be reduced."""
 
     name: Word | UnsetType = UNSET
     description: Text | UnsetType = UNSET
@@ -66,13 +67,13 @@ class TokenChange(Body):
 
 
 class Rotation(Body):
-    """How long the old text still works, in seconds."""
+    """How long the old token remains valid, in seconds."""
 
     grace_s: Annotated[int, Meta(ge=0, le=7 * 86400)] = 0
 
 
 class ScopeRecord(Record):
-    """A token's reach."""
+    """Repositories (a pattern of storage/name) that a token opens, with actions and package patterns."""
 
     repository: str
     actions: list[str]
@@ -80,7 +81,7 @@ class ScopeRecord(Record):
 
 
 class AskedRecord(Record):
-    """What a token was asked for with: null where the request did not say, actions as they were written."""
+    """The scopes and repositories as the request for the token gave them; null for fields that it did not have."""
 
     scopes: list[str] | None
     repositories: list[ScopeGiven] | None
@@ -88,10 +89,10 @@ class AskedRecord(Record):
 
 class TokenRecord(Record):
     """
-    What is known of an access token; shown is enough of its text to tell it from others.
+    An access token without its text; shown is the beginning and the end of the text.
 
-    repository_access says what repositories means: owner (none are listed, and it may do in every repository what its
-    owner may), listed, or none. asked is null for tokens that were not made through this API.
+    repository_access is owner (all repositories, with the rights of the owner), listed (those in repositories) or none.
+    asked is null for tokens that were not created through this API.
     """
 
     id: str
@@ -143,13 +144,13 @@ class TokenRecord(Record):
 
 
 class NewTokenRecord(TokenRecord):
-    """A new token with its text, which is never shown again."""
+    """A new token with its text, which is not returned again."""
 
     token: str
 
 
 class BearerAnswer(Record):
-    """A short-lived bearer token, in the form that container clients want; the same text twice, for old ones."""
+    """A short-lived bearer token; expires_in is in seconds. access_token repeats token for older clients."""
 
     token: str
     access_token: str

@@ -19,30 +19,30 @@ class Account(Handlers):
 
     table = Table("account")
 
-    @table.route("GET", "/user/whoami", access=PUBLIC, summary="Who the server takes the caller for", answer=Whoami)
+    @table.route("GET", "/user/whoami", access=PUBLIC, summary="Show the identity of the caller", answer=Whoami)
     async def whoami(self, call: Call) -> Whoami:
-        """Works for everybody, also without credentials, and for every token."""
+        """Works without credentials and with every token; via is the kind of the credentials."""
         found = call.identity
         scopes = None if found.limits is None else sorted(found.limits.scopes)
         return Whoami.from_attributes(found, authenticated=not found.anonymous, scopes=scopes)
 
-    @table.route("GET", "/user/me", access=ACCOUNT_HOLDERS, summary="Show one's own account", answer=UserRecord)
+    @table.route("GET", "/user/me", access=ACCOUNT_HOLDERS, summary="Show the caller's account", answer=UserRecord)
     async def me(self, call: Call) -> UserRecord:
-        """The record that user managers see."""
+        """Returns the same record as the operations for user managers."""
         return UserRecord.of(await self._user(call))
 
     @table.route(
         "PATCH",
         "/user/me",
         access=ACCOUNT_HOLDERS,
-        summary="Change one's own account",
+        summary="Change the caller's account",
         body=OwnChange,
         answer=UserRecord,
         audit="account.update",
         conditional=True,
     )
     async def change(self, call: Call, body: OwnChange) -> UserRecord:
-        """Name and email."""
+        """Only name and email can be changed."""
         user = await self._user(call)
         call.check_unchanged(UserRecord.of(user))
         changes = body.given("name", "email")
@@ -50,10 +50,14 @@ class Account(Handlers):
         return UserRecord.of(await call.write(entry, users.update_user, user.id, now_ms=call.now_ms, **changes))
 
     @table.route(
-        "GET", "/user/me/permissions", access=ACCOUNT_HOLDERS, summary="Show what one was given", answer=Permissions
+        "GET",
+        "/user/me/permissions",
+        access=ACCOUNT_HOLDERS,
+        summary="Show the caller's permissions",
+        answer=Permissions,
     )
     async def permissions(self, call: Call) -> Permissions:
-        """Flags, default actions, and grants in repositories."""
+        """Flags, default actions, and grants in repositories, including those of groups."""
         user = await self._user(call)
         found = await self._catalog.look(grants.permissions_of_user, user.id)
         return Permissions.of(user, found, self._registry.all())
@@ -62,13 +66,17 @@ class Account(Handlers):
         "POST",
         "/user/change-password",
         access=ACCOUNT_HOLDERS,
-        summary="Change one's own password",
+        summary="Change the caller's password",
         body=PasswordChange,
         status=204,
         audit="account.password",
     )
     async def change_password(self, call: Call, body: PasswordChange) -> None:
-        """The old one must come with it, however the caller has logged in: a borrowed token must not take over."""
+        """
+        Needs the old password. Requests that authenticate with a token are refused (403).
+
+        Bearer tokens and login tokens are revoked, other access tokens stay valid.
+        """
         user = await self._user(call)
         check_no_bearer(call.identity)
         if call.identity.token_id is not None:

@@ -29,19 +29,19 @@ class UserPermissions(Handlers):
         "GET",
         "/users/<id>/permissions",
         access=USER_MANAGERS,
-        summary="Show what a user was given",
+        summary="Show the permissions of a user",
         answer=Permissions,
         aliases=[("GET", "/user-management/get/<id>/permissions")],
     )
     async def permissions(self, _call: Call, id: str) -> Permissions:
-        """Flags, default actions, and grants in repositories."""
+        """Flags, default actions, and grants in repositories, including those of groups."""
         return await self._permissions(await find_user(self._catalog, id))
 
     @table.route(
         "PUT",
         "/users/<id>/permissions",
         access=USER_MANAGERS,
-        summary="Set what a user is given",
+        summary="Replace the permissions of a user",
         body=PermissionsSet,
         answer=Permissions,
         audit="user.permissions",
@@ -49,7 +49,12 @@ class UserPermissions(Handlers):
         aliases=[("PUT", "/user-management/update/<id>/permissions")],
     )
     async def set_permissions(self, call: Call, body: PermissionsSet, id: str) -> Permissions:
-        """The list of grants is taken as a whole; only admins give rights that they do not hold themselves."""
+        """
+        The list of repositories replaces all grants of the user; fields that are absent do not change.
+
+        Only admins may change flags, or change admins and system managers. Other callers may give only rights that they
+        hold themselves.
+        """
         user = await find_manageable(self._catalog, call, id)
         call.check_unchanged(await self._permissions(user))
         changes = body.given(*FLAGS)

@@ -47,11 +47,11 @@ class Users(Handlers):
         summary="List users",
         answer=UserRecord,
         paged=True,
-        query=[Parameter("q", "Only with this text in user name, name or email.")],
+        query=[Parameter("q", "Only users whose user name, name or email contains this text.")],
         aliases=[("GET", "/user-management/list")],
     )
     async def list_page(self, call: Call) -> Page[UserRecord]:
-        """By user name."""
+        """Sorted by user name."""
         page_request = call.page_request
         found = await self._catalog.scan(
             users.list_users, after=page_request.after(""), limit=page_request.limit + 1, search=call.query("q")
@@ -71,7 +71,7 @@ class Users(Handlers):
         aliases=[("POST", "/user-management/create")],
     )
     async def create(self, call: Call, body: NewUser) -> Created:
-        """A person or a service."""
+        """Only admins may set flags. Other callers may give only default actions that they hold themselves."""
         username = check_username(body.username)
         flags = {flag: getattr(body, flag) for flag in FLAGS}
         if any(flags.values()):
@@ -105,7 +105,7 @@ class Users(Handlers):
         aliases=[("GET", "/user-management/get/<id>")],
     )
     async def get(self, _call: Call, id: str) -> UserRecord:
-        """By id or user name."""
+        """The user is found by id or user name."""
         return UserRecord.of(await find_user(self._catalog, id))
 
     @table.route(
@@ -120,7 +120,11 @@ class Users(Handlers):
         aliases=[("PUT", "/user-management/update/<id>")],
     )
     async def change(self, call: Call, body: UserChange, id: str) -> UserRecord:
-        """Lowering somebody ends what was issued to them."""
+        """
+        Only admins may change flags, or change admins and system managers.
+
+        A change of active or of a flag revokes the bearer tokens of the user. One active admin must remain (409).
+        """
         user = await find_manageable(self._catalog, call, id)
         call.check_unchanged(UserRecord.of(user))
         changes = body.given("username", "name", "email", "active", *FLAGS)
@@ -141,7 +145,11 @@ class Users(Handlers):
         aliases=[("DELETE", "/user-management/delete/<id>")],
     )
     async def delete(self, call: Call, id: str) -> None:
-        """With tokens, grants and memberships; what they did keeps their name."""
+        """
+        Also removes the tokens, grants and memberships of the user. Events and audit rows keep the user name.
+
+        Only admins may remove admins and system managers. One's own account and the last active admin stay (409).
+        """
         user = await find_manageable(self._catalog, call, id)
         call.check_unchanged(UserRecord.of(user))
         if user.id == call.identity.user_id:
@@ -152,14 +160,18 @@ class Users(Handlers):
         "PUT",
         "/users/<id>/password",
         access=USER_MANAGERS,
-        summary="Set somebody's password",
+        summary="Set the password of a user",
         body=PasswordSet,
         status=204,
         audit="user.password",
         aliases=[("PUT", "/user-management/update/<id>/password")],
     )
     async def set_password(self, call: Call, body: PasswordSet, id: str) -> None:
-        """What was issued for the old one ends; access tokens live on."""
+        """
+        A null password removes it. Bearer tokens and login tokens are revoked, other access tokens stay valid.
+
+        Only admins may do this for admins and system managers. Bearer tokens are refused (403).
+        """
         check_no_bearer(call.identity)
         user = await find_manageable(self._catalog, call, id)
         if user.kind is UserKind.SERVICE and body.password is not None:
@@ -171,14 +183,14 @@ class Users(Handlers):
         "PUT",
         "/users/<id>/status",
         access=USER_MANAGERS,
-        summary="Switch a user on or off",
+        summary="Activate or deactivate a user",
         body=StatusChange,
         answer=UserRecord,
         audit="user.status",
         aliases=[("PUT", "/user-management/update/<id>/status")],
     )
     async def set_status(self, call: Call, body: StatusChange, id: str) -> UserRecord:
-        """Whoever is switched off can do nothing, with tokens neither."""
+        """An inactive user cannot log in, and the user's tokens are refused. The caller cannot be deactivated (409)."""
         user = await find_manageable(self._catalog, call, id)
         if user.id == call.identity.user_id and not body.active:
             raise Conflict("nobody switches off their own account")
@@ -188,12 +200,12 @@ class Users(Handlers):
         "POST",
         "/users/<id>/unlock",
         access=USER_MANAGERS,
-        summary="Lift what blocks somebody's logins",
+        summary="Unblock the logins of a user",
         status=204,
         audit="user.unlock",
     )
     async def unlock(self, call: Call, id: str) -> None:
-        """After too many wrong passwords; blocks of addresses stay, see the command admin unlock."""
+        """Ends the delay after too many wrong passwords. For blocked addresses use the command pkgrepo admin unlock."""
         user = await find_manageable(self._catalog, call, id)
         await call.write(
             call.entry(user.username), login_unlocks.add_unlock, username=user.username, now_ms=call.now_ms
@@ -203,12 +215,12 @@ class Users(Handlers):
         "GET",
         "/user-management/is-taken",
         access=USER_MANAGERS,
-        summary="Whether a user name is taken",
+        summary="Check whether a user name is taken",
         answer=NameTaken,
-        query=[Parameter("username", "The name.")],
+        query=[Parameter("username", "The user name to check.")],
     )
     async def is_taken(self, call: Call) -> NameTaken:
-        """In whatever case."""
+        """The comparison ignores case."""
         username = call.query("username")
         return NameTaken(
             username=username, taken=await self._catalog.look(users.find_user_by_name, username) is not None

@@ -1,4 +1,4 @@
-"""Users, their permissions, and one's own account."""
+"""Users, their permissions, and the caller's account."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Password = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 class NewUser(Body):
     """
-    A user to be; a person without a password cannot log in until one is set, a service never has one.
+    A new user. A person without a password cannot log in until one is set; a service never has a password.
 
-    Only admins make admins, user managers and system managers.
+    Only admins may create admins, user managers and system managers.
     """
 
     username: Word
@@ -36,7 +36,7 @@ class NewUser(Body):
 
 
 class UserChange(Body):
-    """What may be changed of a user; only admins change the flags."""
+    """The fields of a user that can be changed; only admins may change admin, user_manager and system_manager."""
 
     username: Word | UnsetType = UNSET
     name: Line | UnsetType = UNSET
@@ -49,14 +49,14 @@ class UserChange(Body):
 
 
 class OwnChange(Body):
-    """What people may change of their own account."""
+    """The fields of the caller's account that can be changed."""
 
     name: Line | UnsetType = UNSET
     email: Email | UnsetType = UNSET
 
 
 class UserRecord(Record):
-    """Somebody who can be named; never with a password or its hash."""
+    """A user, without the password and its hash."""
 
     id: str
     username: str
@@ -90,26 +90,26 @@ class NameTaken(Record):
 
 
 class StatusChange(Body):
-    """Whether the user may do anything at all."""
+    """Whether the user can log in and use tokens."""
 
     active: bool
 
 
 class PasswordSet(Body):
-    """A new password for somebody; null takes the password away."""
+    """The new password of a user; null removes the password."""
 
     password: Password | None
 
 
 class PasswordChange(Body):
-    """A new password for oneself, with the old one."""
+    """The old and the new password of the caller."""
 
     old_password: Password
     new_password: Password
 
 
 class GrantSet(Body):
-    """What a user may do in a repository (an id, or storage/name); no actions are an explicit refusal."""
+    """A grant: the actions of a user in a repository (id or storage/name). An empty list denies all actions."""
 
     repository: str
     actions: list[str]
@@ -117,9 +117,9 @@ class GrantSet(Body):
 
 class PermissionsSet(Body):
     """
-    Every grant of a user, and what holds where there is none.
+    The permissions of a user. The default actions apply in repositories where the user has no grant.
 
-    Grants that are not listed are taken back, but for those of the user's groups, which are not changed here.
+    repositories replaces all grants of the user; grants of groups do not change.
     """
 
     repositories: list[GrantSet] | UnsetType = UNSET
@@ -130,7 +130,7 @@ class PermissionsSet(Body):
 
 
 class GrantRecord(Record):
-    """What somebody may do in a repository, and whence: the user's own grant, or a group's name."""
+    """The actions of a user in a repository; via is user for an own grant, or group and the name of the group."""
 
     repository_id: str
     repository: str
@@ -139,7 +139,7 @@ class GrantRecord(Record):
 
 
 class Permissions(Record):
-    """What a user was given."""
+    """The flags, default actions and grants of a user."""
 
     admin: bool
     user_manager: bool
@@ -168,7 +168,7 @@ class Permissions(Record):
 
 
 class Whoami(Record):
-    """Who the server takes the caller for; via is anonymous, password, token or bearer."""
+    """The identity of the caller. via is anonymous, password, token or bearer; scopes are those of the token."""
 
     authenticated: bool
     username: str

@@ -16,7 +16,7 @@ from pkgrepo.management.repositories.schema import ConfigKey, RepositoryType, Sn
 from .parts import DESCRIPTIONS, is_whole, part_name, parts, validated
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-FORMAT = Parameter("format", "The format that is meant, where several have the key.")
+FORMAT = Parameter("format", "The format, for a key that several formats have; by default the first of them.")
 
 
 class ConfigurationKeys(Handlers):
@@ -28,11 +28,11 @@ class ConfigurationKeys(Handlers):
         "GET",
         "/repository/types",
         access=PUBLIC,
-        summary="List the formats that repositories may have",
+        summary="List the package formats",
         answer=list[RepositoryType],
     )
     async def types(self, _call: Call) -> list[RepositoryType]:
-        """Names, configuration keys and defaults."""
+        """Each with its aliases, configuration keys and default configuration."""
         return [
             RepositoryType(
                 name=name,
@@ -47,12 +47,12 @@ class ConfigurationKeys(Handlers):
         "GET",
         "/repository/config/<key>/schema",
         access=PUBLIC,
-        summary="JSON Schema (2020-12) of a configuration key",
+        summary="Get the JSON Schema (2020-12) of a configuration key",
         answer=dict[str, Any],
         query=[FORMAT],
     )
     async def schema(self, call: Call, key: str) -> dict[str, Any]:
-        """Of the whole configuration for a format's name, else of one part."""
+        """The name of a format is the key of its whole configuration; other keys name one part."""
         format_, part = self._find(call, key)
         schema = format_.schema() if part is None else parts(format_)[part]
         return {"$schema": DIALECT, **schema}
@@ -61,12 +61,12 @@ class ConfigurationKeys(Handlers):
         "GET",
         "/repository/config/<key>/default",
         access=PUBLIC,
-        summary="Default of a configuration key",
+        summary="Get the default of a configuration key",
         answer=Any,
         query=[FORMAT],
     )
     async def default(self, call: Call, key: str) -> Value:
-        """What a repository has when nothing is said."""
+        """The value that applies where a configuration does not have the key."""
         format_, part = self._find(call, key)
         return Value(_default(format_) if part is None else parts(format_)[part].get("default"))
 
@@ -74,12 +74,12 @@ class ConfigurationKeys(Handlers):
         "GET",
         "/repository/config/<key>/description",
         access=PUBLIC,
-        summary="What a configuration key is for",
+        summary="Get the description of a configuration key",
         answer=ConfigKey,
         query=[FORMAT],
     )
     async def description(self, call: Call, key: str) -> ConfigKey:
-        """In one sentence."""
+        """Returns the key with one sentence."""
         format_, part = self._find(call, key)
         text = f"The configuration of repositories of format {format_.name}."
         return ConfigKey(key=key, description=text if part is None else DESCRIPTIONS.get(part, ""))
@@ -88,14 +88,14 @@ class ConfigurationKeys(Handlers):
         "POST",
         "/repository/config/<key>/validate",
         access=ACCOUNT_HOLDERS,
-        summary="Check a configuration without keeping it",
+        summary="Validate a configuration without storing it",
         body=Any,
         answer=Validation,
         query=[FORMAT],
         audit="repository.validate",
     )
     async def validate(self, call: Call, body: Any, key: str) -> Validation:
-        """An answer of 200 either way: valid says how it went."""
+        """The status is 200 also for an invalid configuration; valid and errors tell the result."""
         call.audited = True  # nothing is changed
         format_, part = self._find(call, key)
         try:
@@ -111,12 +111,12 @@ class ConfigurationKeys(Handlers):
         "GET",
         "/repository/<repository>/setup",
         access=READERS,
-        summary="How to set up clients for the repository",
+        summary="Get client configuration for the repository",
         answer=list[Snippet],
-        query=[Parameter("client", "Only for this client, such as pip or uv.")],
+        query=[Parameter("client", "Only snippets for this client, such as pip or uv.")],
     )
     async def setup(self, call: Call) -> list[Snippet]:
-        """Snippets with the caller's own address of the server."""
+        """Snippets for each client; they use the address under which the caller reached the server."""
         client = call.query("client").lower()
         format_ = self._services.formats[call.repository.format]
         return [

@@ -17,17 +17,17 @@ _PART_ALIASES = {
 }
 
 DESCRIPTIONS = {
-    "auth": "Whether even public packages are only for people with an account.",
-    "cache": "How long answers of upstreams are kept.",
-    "config": "Where packages come from.",
-    "default": "Whether images whose name begins with no storage and repository are in this one.",
-    "page": "A text for people, in Markdown.",
-    "policy": "What uploads may do, and which packages may pass.",
-    "proxy": "Where packages come from, the route with the highest priority first.",
-    "push_rules": "What publishers may do.",
-    "quota": "How much may be kept.",
-    "retention": "Which versions are removed after a while.",
-    "trust": "Whose signatures count, and how long an image waits for one.",
+    "auth": "Whether reads of a public repository need credentials.",
+    "cache": "How long responses of upstream servers are cached.",
+    "config": "The upstream servers of the repository.",
+    "default": "Whether image names without storage and repository refer to this repository.",
+    "page": "A description of the repository, in Markdown.",
+    "policy": "Rules for uploads and for the packages that are served.",
+    "proxy": "The upstream routes of the repository; the one with the highest priority is tried first.",
+    "push_rules": "Rules for pushes.",
+    "quota": "The maximum size of the repository.",
+    "retention": "Which versions are removed automatically.",
+    "trust": "The public keys that are trusted, and how long an unsigned image is kept.",
 }
 
 

@@ -36,7 +36,7 @@ class Configuration(Handlers):
         answer=dict[str, Any],
     )
     async def get(self, call: Call) -> dict[str, Any]:
-        """The whole object, defaults filled in."""
+        """The whole configuration, including defaults."""
         return whole(await self._fresh(call))
 
     @table.route(
@@ -50,7 +50,7 @@ class Configuration(Handlers):
         conditional=True,
     )
     async def put(self, call: Call, body: dict[str, Any]) -> dict[str, Any]:
-        """What is left out takes its default. The answer has C{warnings} if there are any; they may be sent back."""
+        """Parts that are absent get their defaults. warnings in the body, as in answers, are ignored."""
         repository = await self._fresh(call)
         call.check_unchanged(whole(repository))
         changed = await self._replace(call, repository, _without_warnings(body), "")
@@ -65,7 +65,7 @@ class Configuration(Handlers):
         answer=list[ConfigKey],
     )
     async def keys(self, call: Call) -> list[ConfigKey]:
-        """The format's own key first, then the parts that can be set."""
+        """The first key is the name of the format; the others are the parts that can be set."""
         format_ = self._format(call.repository)
         return [
             ConfigKey(key=format_.name, description="The configuration as a whole."),
@@ -80,7 +80,7 @@ class Configuration(Handlers):
         answer=Any,
     )
     async def get_part(self, call: Call, key: str) -> Value:
-        """A part that is not set is null; the format's own key gives the fixed object."""
+        """A part that is not set is null. The name of the format as key gives the fixed part."""
         return Value(self._part(await self._fresh(call), key))
 
     @table.route(
@@ -94,7 +94,7 @@ class Configuration(Handlers):
         conditional=True,
     )
     async def put_part(self, call: Call, body: Any, key: str) -> Value:
-        """Null takes the part back to its default; the format's own key replaces the fixed object."""
+        """A null body resets the part to its default. The name of the format as key replaces the fixed part."""
         repository = await self._fresh(call)
         call.check_unchanged(self._part(repository, key))
         if is_whole(self._format(repository), key):
