@@ -50,8 +50,10 @@ class LazyGroup(click.Group):
 @click.option(
     "--config", "-c", "file", type=click.Path(path_type=Path), envvar="PKGREPO_CONFIG", help="TOML file with settings."
 )
-@click.option("--set", "-s", "assignments", multiple=True, metavar="KEY=VALUE", help="One setting; may be repeated.")
+@click.option(
+    "--set", "-s", "assignments", multiple=True, metavar="KEY=VALUE", help="Override one setting; may be repeated."
+)
 @click.pass_context
 def main(context: click.Context, file: Path | None, assignments: tuple[str, ...]) -> None:
-    """Administer a pkgrepo server from its own machine."""
+    """Administer a pkgrepo server on the machine where its data is."""
     context.obj = Sources(file, assignments)

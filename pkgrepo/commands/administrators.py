@@ -20,16 +20,16 @@ from .settings import Sources
 
 @click.group()
 def admin() -> None:
-    """Administrators."""
+    """Create administrators, reset passwords, unblock logins."""
 
 
 @admin.command("create")
 @click.argument("username")
-@click.option("--password-file", type=click.File(), help="Read the password from a file (- is standard input).")
-@click.option("--generate", is_flag=True, help="Make a password and print it.")
+@click.option("--password-file", type=click.File(), help="Read the password from a file (- means standard input).")
+@click.option("--generate", is_flag=True, help="Generate a password and print it.")
 @click.pass_obj
 def create_admin(sources: Sources, username: str, password_file: IO[str] | None, *, generate: bool) -> None:
-    """Add an administrator."""
+    """Create an administrator."""
     config = sources.read()
     try:
         check_username(username)
@@ -50,11 +50,11 @@ def create_admin(sources: Sources, username: str, password_file: IO[str] | None,
 
 @admin.command("reset-password")
 @click.argument("username")
-@click.option("--password-file", type=click.File(), help="Read the password from a file (- is standard input).")
-@click.option("--generate", is_flag=True, help="Make a password and print it.")
+@click.option("--password-file", type=click.File(), help="Read the password from a file (- means standard input).")
+@click.option("--generate", is_flag=True, help="Generate a password and print it.")
 @click.pass_obj
 def reset_password(sources: Sources, username: str, password_file: IO[str] | None, *, generate: bool) -> None:
-    """Give a user a new password; what was issued with the old one ends, access tokens live on."""
+    """Set a new password of a user; this revokes bearer and login tokens, but no other access tokens."""
     config = sources.read()
     check_catalog(config)
     password = _password(password_file, generate=generate)
@@ -73,10 +73,10 @@ def reset_password(sources: Sources, username: str, password_file: IO[str] | Non
 
 @admin.command("unlock")
 @click.argument("username", required=False, default="")
-@click.option("--address", default="", help="Also, or only, lift what blocks an IP address and its network.")
+@click.option("--address", default="", help="Unblock an IP address and its network, with or without a user name.")
 @click.pass_obj
 def unlock(sources: Sources, username: str, address: str) -> None:
-    """Lift what blocks logins after too many wrong passwords; a server that runs heeds it at the next login."""
+    """Unblock logins after too many wrong passwords; a running server applies this at the next login."""
     config = sources.read()
     check_catalog(config)
     if not username and not address:

@@ -1,4 +1,4 @@
-"""Check the settings, and what a start would find, without starting."""
+"""Check the settings and the environment of the server without starting it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .settings import Sources
 @click.option("--explain", "explained", is_flag=True, help="Print every setting with its value and origin.")
 @click.pass_obj
 def check_config(sources: Sources, *, explained: bool) -> None:
-    """Check the settings and what a start would find, and tell every problem at once."""
+    """Check the settings and the environment of the server, and print all problems."""
     config = sources.read()
     problems = _start_problems(config)
     for problem in problems:

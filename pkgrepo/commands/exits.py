@@ -1,4 +1,4 @@
-"""How a command ends that cannot do its work."""
+"""Exit codes of commands that fail, by error."""
 
 from __future__ import annotations
 

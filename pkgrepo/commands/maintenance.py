@@ -27,7 +27,7 @@ from .settings import Sources, parse_assignment
 @click.command()
 @click.pass_obj
 def migrate(sources: Sources) -> None:
-    """Bring the catalog to this version's schema; a start does the same."""
+    """Migrate the catalog to the schema of this version; the start of a server does the same."""
 
     async def nothing_more(_core: Core) -> None:
         click.echo("the catalog is up to date")
@@ -36,10 +36,10 @@ def migrate(sources: Sources) -> None:
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Mend the readable layout and remove forgotten copies.")
+@click.option("--repair", is_flag=True, help="Repair the readable layout and remove orphaned copies.")
 @click.pass_obj
 def verify(sources: Sources, *, repair: bool) -> None:
-    """Read every stored byte again, and hold the readable layout against the catalog."""
+    """Read and check all stored blobs, and compare the readable layout with the catalog."""
 
     async def work(core: Core) -> None:
         await core.open_storages()
@@ -63,11 +63,11 @@ def verify(sources: Sources, *, repair: bool) -> None:
     "named",
     multiple=True,
     metavar="NAME=PATH",
-    help="A storage that is elsewhere than it was, or that storages.json in the data folder does not name.",
+    help="Folder of a storage that was moved, or that storages.json in the data folder does not list.",
 )
 @click.pass_obj
 def reindex(sources: Sources, named: tuple[str, ...]) -> None:
-    """Build the catalog again from the readable layout, when the database is gone."""
+    """Rebuild a lost catalog from the readable layout of the storages."""
     folders = {name: Path(path).absolute() for name, path in (parse_assignment(each, "--storage") for each in named)}
     config = sources.read()
     _say_where(config, folders)
@@ -92,7 +92,7 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
 
 
 @click.command("gc")
-@click.option("--dry-run", is_flag=True, help="Remove nothing, and tell what would go.")
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @click.option(
     "--grace",
     "grace_s",
@@ -100,12 +100,12 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
     default=900,
     show_default=True,
     metavar="SECONDS",
-    help="Keep what somebody used so recently; what pushes under way need stays in any case.",
+    help="Keep what was used within this time; content of unfinished pushes is always kept.",
 )
-@click.option("--delete-untagged", is_flag=True, help="Also remove images that no tag stands for.")
+@click.option("--delete-untagged", is_flag=True, help="Also remove manifests without a tag.")
 @click.pass_obj
 def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_untagged: bool) -> None:
-    """Remove stored bytes that nothing needs any more, whether a server runs or not."""
+    """Remove stored bytes that nothing refers to; a server may run at the same time."""
 
     async def work(core: Core) -> None:
         await core.open_storages()
@@ -129,7 +129,7 @@ def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_unt
                     f"{found['untagged']} manifests without a tag for want of --delete-untagged"
                 )
         if not dry_run:
-            await core.follower.catch_up()  # or a reindex would bring back what went
+            await core.follower.catch_up()  # otherwise a reindex would restore what was removed
         for problem in problems:
             click.echo(problem, err=True)
         if problems:
@@ -139,7 +139,7 @@ def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_unt
 
 
 def _say_where(config: Config, named: dict[str, Path]) -> None:
-    """Tell which folders a reindex looks in; it ends here when there is no storage in any and no catalog either."""
+    """Print the folders that a reindex reads; exit if no storage is in them and there is no catalog."""
     check_owner(config.data.dir)
     try:
         known = {each.name: config.data.dir / each.path for each in StoragesFile(config.data.dir).list()}

@@ -1,4 +1,4 @@
-"""Showing long work: a bar on a terminal, plain lines elsewhere."""
+"""Progress output of long commands: a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Bar:
         self._bar: Any = None
 
     def begin(self, label: str, total: int) -> None:
-        """A part begins."""
+        """Start a part with ``total`` steps (0: unknown)."""
         self._bar = click.progressbar(length=total or None, label=label, file=sys.stderr)
         self._bar.__enter__()
 
     def step(self, count: int = 1) -> None:
-        """So many steps are done."""
+        """Add ``count`` finished steps."""
         self._bar.update(count)
 
     def end(self) -> None:
-        """The part is over."""
+        """End the part."""
         self._bar.__exit__(None, None, None)
         self._bar = None
 
 
 class Lines:
-    """A line now and then, for logs."""
+    """A line every ``LINE_EVERY_S`` seconds, for logs."""
 
     def __init__(self) -> None:
         self._label = ""
@@ -43,19 +43,19 @@ class Lines:
         self._told_at = 0.0
 
     def begin(self, label: str, total: int) -> None:
-        """A part begins."""
+        """Start a part with ``total`` steps (0: unknown)."""
         self._label, self._total, self._done = label, total, 0
         self._told_at = time.monotonic()
 
     def step(self, count: int = 1) -> None:
-        """So many steps are done."""
+        """Add ``count`` finished steps."""
         self._done += count
         if time.monotonic() - self._told_at >= LINE_EVERY_S:
             self._told_at = time.monotonic()
             self._tell()
 
     def end(self) -> None:
-        """The part is over."""
+        """End the part."""
         self._tell()
 
     def _tell(self) -> None:
@@ -64,5 +64,5 @@ class Lines:
 
 
 def make_progress() -> Progress:
-    """What suits standard error."""
+    """A bar if standard error is a terminal, otherwise lines."""
     return Bar() if sys.stderr.isatty() else Lines()

@@ -20,7 +20,7 @@ TWISTD = "from twisted.scripts.twistd import run; run()"
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path("pkgrepo.toml"))
-@click.option("--systemd", is_flag=True, help="Write nothing; print the units for systemd.")
+@click.option("--systemd", is_flag=True, help="Print the systemd units instead of writing a file.")
 def init(path: Path, *, systemd: bool) -> None:
     """Write a configuration file with every setting, its default and its meaning."""
     if systemd:
@@ -41,7 +41,7 @@ def init(path: Path, *, systemd: bool) -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def serve(sources: Sources, arguments: tuple[str, ...]) -> None:
-    """Serve in the foreground: what twistd --nodaemon pkgrepo does."""
+    """Run the server in the foreground, like twistd --nodaemon pkgrepo."""
     options = [f"--config={sources.file}"] if sources.file else []
     options += [f"--set={each}" for each in sources.assignments]
     command = [sys.executable, "-c", TWISTD, "--nodaemon", "--pidfile=", "pkgrepo", *options, *arguments]

@@ -1,4 +1,4 @@
-"""Storages whose folder moved or belonged to another catalog."""
+"""Commands for storages that were moved or belong to another catalog."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .settings import Sources
 
 @click.group()
 def storage() -> None:
-    """Storages whose folder is elsewhere now, or was another catalog's; for while no server works in them."""
+    """Storages that were moved or belong to another catalog; no server may use them meanwhile."""
 
 
 @storage.command("adopt")
 @click.argument("name")
 @click.pass_obj
 def adopt_storage(sources: Sources, name: str) -> None:
-    """Take a storage over from the catalog that it belongs to."""
+    """Assign a storage that belongs to another catalog to this one."""
 
     async def take(core: Core) -> None:
         declared = provisioning.declared_storages(core.config).get(name)
@@ -36,10 +36,10 @@ def adopt_storage(sources: Sources, name: str) -> None:
 @storage.command("move")
 @click.argument("name")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--empty", is_flag=True, help="Begin an empty storage there: all that it held is lost.")
+@click.option("--empty", is_flag=True, help="Start with an empty storage in the folder: all its content is lost.")
 @click.pass_obj
 def move_storage(sources: Sources, name: str, path: Path, *, empty: bool) -> None:
-    """Tell where a storage is now; its folder is moved or copied before."""
+    """Set the folder of a storage, after it was moved or copied there."""
 
     async def move(core: Core) -> None:
         await core.catalog.write(

@@ -33,7 +33,7 @@ _HOLDERS = {
 @frozen
 class AccessRule:
     """
-    The callers that a route admits; ``label`` names them in the OpenAPI document.
+    The callers that a route admits; ``label`` is the required permission in the OpenAPI document.
 
     ``action``: the route is about a repository, and the caller needs this action there. ``scope``: the route is about a
     part of the server (``api``: the caller's own account). With neither, the route admits everybody. ``content``: the
@@ -141,19 +141,17 @@ def check_no_bearer(identity: Identity) -> None:
         raise Forbidden("a bearer token makes no tokens and sets no passwords: send a password or an access token")
 
 
-PUBLIC = AccessRule("everyone, also without credentials", public=True)
-VIEWERS = AccessRule("everyone; the answer contains only what the caller may see")
-PROJECT_VIEWERS = AccessRule("everyone; the answer contains only what the caller may see", extra_scope="api:read")
-PROJECT_FINDERS = AccessRule(
-    "callers with the action read in the repository", action=Action.READ, extra_scope="api:read"
-)
-ACCOUNT_HOLDERS = AccessRule("every active user", scope="api")
-USER_MANAGERS = AccessRule("user managers and admins", scope="users")
-SYSTEM_MANAGERS = AccessRule("system managers and admins", scope="system")
-AUDITORS = AccessRule("admins", scope="audit")
-METRICS_READERS = AccessRule("system managers and admins", scope="metrics")
-READERS = AccessRule("callers with the action read in the repository", action=Action.READ)
-EDITORS = AccessRule("callers with the action edit in the repository", action=Action.EDIT)
-CONTENT_READERS = AccessRule("callers with the action read in the repository", action=Action.READ, content=True)
-CONTENT_DELETERS = AccessRule("callers with the action delete in the repository", action=Action.DELETE, content=True)
-ADMINS = AccessRule("callers with the action admin in the repository", action=Action.ADMIN, container_scoped=True)
+PUBLIC = AccessRule("none, credentials are optional", public=True)
+VIEWERS = AccessRule("none; the answer contains only what the caller may see")
+PROJECT_VIEWERS = AccessRule("none; the answer contains only what the caller may see", extra_scope="api:read")
+PROJECT_FINDERS = AccessRule("the action read in the repository", action=Action.READ, extra_scope="api:read")
+ACCOUNT_HOLDERS = AccessRule("an active user", scope="api")
+USER_MANAGERS = AccessRule("user manager or admin", scope="users")
+SYSTEM_MANAGERS = AccessRule("system manager or admin", scope="system")
+AUDITORS = AccessRule("admin", scope="audit")
+METRICS_READERS = AccessRule("system manager or admin", scope="metrics")
+READERS = AccessRule("the action read in the repository", action=Action.READ)
+EDITORS = AccessRule("the action edit in the repository", action=Action.EDIT)
+CONTENT_READERS = AccessRule("the action read in the repository", action=Action.READ, content=True)
+CONTENT_DELETERS = AccessRule("the action delete in the repository", action=Action.DELETE, content=True)
+ADMINS = AccessRule("the action admin in the repository", action=Action.ADMIN, container_scoped=True)

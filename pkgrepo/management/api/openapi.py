@@ -134,7 +134,7 @@ def _operation(table: Table, route: Route, path: str, schemas: Mapping[str, Any]
     operation: dict[str, Any] = {
         "tags": [table.name],
         "summary": route.summary,
-        "description": f"{text}\n\nAllowed callers: {route.access.label}.".strip(),
+        "description": f"{text}\n\nRequired permission: {route.access.label}.".strip(),
         "parameters": [
             *({"name": name, "in": "path", "required": True, **_described(name)} for name in names),
             *(_query(parameter) for parameter in route.parameters),

@@ -64,7 +64,7 @@ class Lines:
     page: Page[Any]
 
 
-DRY_RUN = Parameter("dry_run", "Return what the operation would do, without doing it.", "boolean")
+DRY_RUN = Parameter("dry_run", "Check the request and return what it would do; nothing is changed.", "boolean")
 PAGING = (
     Parameter("limit", "Maximum number of items on the page, 1 to 1000; 50 by default.", "integer"),
     Parameter("cursor", "The value of next of the previous page; absent for the first page."),

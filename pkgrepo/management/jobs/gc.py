@@ -20,7 +20,7 @@ WAIT_S = 25  # seconds; proxies give up after 30 or 60
 MOST_WAIT_S = 300
 WAIT = Parameter(
     "wait",
-    "Seconds to wait for the result, 0 to 300; 25 by default. true is 300, false is 0. After that the answer is 202.",
+    "Seconds to wait for the result (0 to 300, 25 by default; true is 300, false is 0). A job that still runs: 202.",
 )
 UNTAGGED = Parameter("untagged", "The same as delete_untagged in the body.", "boolean")
 
@@ -48,7 +48,7 @@ class GarbageCollection(Handlers):
     )
     async def collect(self, call: Call, body: CollectionWish) -> Collection | Answer:
         """
-        Removes images and stored bytes that nothing refers to. Other requests are served meanwhile.
+        Removes stored bytes that nothing refers to, and with delete_untagged also manifests without a tag.
 
         One collection runs at a time on each storage: while another one runs, the answer is 409 with its Location. The
         field kept lists what was not removed, with the reason.

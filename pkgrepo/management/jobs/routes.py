@@ -13,7 +13,7 @@ from pkgrepo.model import Action
 from .records import job_record
 from .schema import JobRecord
 
-JOB_READERS = AccessRule("callers with the action admin in the repository of the job", container_scoped=True)
+JOB_READERS = AccessRule("the action admin in the repository of the job", container_scoped=True)
 
 
 class BackgroundJobs(Handlers):
@@ -23,7 +23,7 @@ class BackgroundJobs(Handlers):
 
     @table.route("GET", "/job/<id>", access=JOB_READERS, summary="Show a job", answer=JobRecord)
     async def get(self, call: Call, id: str) -> JobRecord:
-        """A job that ended is shown for seven days. Other callers are answered with 404."""
+        """A job that ended is shown for seven days. Callers without the permission are answered with 404."""
         if call.identity.anonymous:
             raise AuthenticationRequired
         job = await self._services.jobs.find(id)

@@ -91,14 +91,14 @@ def _render(families: Sequence[Families]) -> bytes:
 
 
 def _build() -> Iterator[Metric]:
-    build = GaugeMetricFamily("pkgrepo_build_info", "What runs here.", labels=["version"])
+    build = GaugeMetricFamily("pkgrepo_build_info", "Version of the running server.", labels=["version"])
     build.add_metric([__version__], 1)
     yield build
 
 
 def _repositories(repositories: Iterable[Repository]) -> Iterator[Metric]:
-    size = GaugeMetricFamily("pkgrepo_repository_bytes", "Bytes of published files.", labels=["repo"])
-    packages = GaugeMetricFamily("pkgrepo_repository_packages", "Packages.", labels=["repo"])
+    size = GaugeMetricFamily("pkgrepo_repository_bytes", "Total size of published files.", labels=["repo"])
+    packages = GaugeMetricFamily("pkgrepo_repository_packages", "Number of packages.", labels=["repo"])
     for repository in repositories:
         size.add_metric([repository.path], repository.bytes_used)
         packages.add_metric([repository.path], repository.package_count)
@@ -107,8 +107,8 @@ def _repositories(repositories: Iterable[Repository]) -> Iterator[Metric]:
 
 def _storages(stores: Iterable[tuple[Storage, IBlobStore | None]]) -> Iterator[Metric]:
     labels = ["storage"]
-    active = GaugeMetricFamily("pkgrepo_storage_active", "1 for a storage that is switched on.", labels=labels)
-    free = GaugeMetricFamily("pkgrepo_disk_free_bytes", "Room left for a storage.", labels=labels)
+    active = GaugeMetricFamily("pkgrepo_storage_active", "1 if the storage is active, else 0.", labels=labels)
+    free = GaugeMetricFamily("pkgrepo_disk_free_bytes", "Free space on the file system of a storage.", labels=labels)
     total = GaugeMetricFamily("pkgrepo_disk_bytes", "Size of the file system of a storage.", labels=labels)
     for storage, store in stores:
         active.add_metric([storage.name], int(storage.active))
@@ -124,10 +124,12 @@ def _storages(stores: Iterable[tuple[Storage, IBlobStore | None]]) -> Iterator[M
 
 def _layout(storages: Iterable[Storage], found: Backlog) -> Iterator[Metric]:
     yield GaugeMetricFamily(
-        "pkgrepo_layout_backlog", "Changes that the readable layout does not show yet.", value=found.behind
+        "pkgrepo_layout_backlog", "Changes not yet written to the readable layout.", value=found.behind
     )
     failed = GaugeMetricFamily(
-        "pkgrepo_layout_failed", "Entries that the readable layout could not show, and tries again.", labels=["storage"]
+        "pkgrepo_layout_failed",
+        "Entries that could not be written to the readable layout and are retried.",
+        labels=["storage"],
     )
     for storage in storages:
         failed.add_metric([storage.name], found.failed.get(storage.id, 0))

@@ -103,14 +103,14 @@ class RequestMetrics:
 
 def _families(counted: list[tuple[_Key, _Counters]], refused: int, failures: int) -> Iterator[Metric]:
     labels = ["method", "area", "code", "format"]
-    total = CounterMetricFamily("pkgrepo_http_requests", "Requests answered.", labels=labels)
+    total = CounterMetricFamily("pkgrepo_http_requests", "Finished requests.", labels=labels)
     seconds = HistogramMetricFamily(
-        "pkgrepo_http_request_seconds", "From the head of a request to the end of its answer.", labels=labels
+        "pkgrepo_http_request_seconds", "Time from the head of a request to the end of its response.", labels=labels
     )
-    sent = CounterMetricFamily("pkgrepo_sent_bytes", "Bytes of bodies sent.", labels=["area", "format"])
-    received = CounterMetricFamily("pkgrepo_received_bytes", "Bytes of bodies received.", labels=["area", "format"])
+    sent = CounterMetricFamily("pkgrepo_sent_bytes", "Bytes of response bodies.", labels=["area", "format"])
+    received = CounterMetricFamily("pkgrepo_received_bytes", "Bytes of request bodies.", labels=["area", "format"])
     cache = CounterMetricFamily(
-        "pkgrepo_cache_requests", "Reads of repositories, by whether memory answered.", labels=["format", "result"]
+        "pkgrepo_cache_requests", "Reads of repositories; hit: from the response cache.", labels=["format", "result"]
     )
     volumes: dict[tuple[str, str], list[int]] = {}
     verdicts: dict[str, list[int]] = {}
@@ -132,8 +132,8 @@ def _families(counted: list[tuple[_Key, _Counters]], refused: int, failures: int
         cache.add_metric([format_, "hit"], hits)
         cache.add_metric([format_, "miss"], misses)
     yield from (total, seconds, sent, received, cache)
-    yield CounterMetricFamily("pkgrepo_http_refused_heads", "Requests whose head could not be read.", value=refused)
-    yield CounterMetricFamily("pkgrepo_login_failures", "Requests with credentials that were wrong.", value=failures)
+    yield CounterMetricFamily("pkgrepo_http_refused_heads", "Requests refused because of their head.", value=refused)
+    yield CounterMetricFamily("pkgrepo_login_failures", "Requests with wrong credentials.", value=failures)
 
 
 def _method(request: Request) -> str:

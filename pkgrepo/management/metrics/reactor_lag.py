@@ -51,7 +51,7 @@ class ReactorLag(Service):
         buckets, total_s = list(self._buckets), self._sum
 
         def families() -> Iterator[Metric]:
-            family = HistogramMetricFamily("pkgrepo_reactor_lag_seconds", "How late calls of the reactor are.")
+            family = HistogramMetricFamily("pkgrepo_reactor_lag_seconds", "Delay of scheduled calls of the reactor.")
             family.add_metric([], cumulative(BOUNDS, buckets), total_s)
             yield family
 

@@ -48,19 +48,17 @@ class ServerMetrics:
         def families() -> Iterator[Metric]:
             yield GaugeMetricFamily("pkgrepo_connections", "Open connections.", value=connections)
             yield GaugeMetricFamily(
-                "pkgrepo_http_requests_in_flight", "Requests being received or answered.", value=active
+                "pkgrepo_http_requests_in_flight", "Requests that are being received or answered.", value=active
             )
             certificate = GaugeMetricFamily(
-                "pkgrepo_certificate_expiry_timestamp_seconds", "When the certificate in use ends."
+                "pkgrepo_certificate_expiry_timestamp_seconds", "Expiry of the certificate in use (Unix time)."
             )
             if expires_at is not None:
                 certificate.add_metric([], expires_at.timestamp())
             yield certificate
-            lookups = CounterMetricFamily(
-                "pkgrepo_cache_lookups", "Look-ups in a cache in memory.", labels=["cache", "result"]
-            )
-            size = GaugeMetricFamily("pkgrepo_cache_bytes", "Memory that a cache takes.", labels=["cache"])
-            entries = GaugeMetricFamily("pkgrepo_cache_entries", "Entries of a cache.", labels=["cache"])
+            lookups = CounterMetricFamily("pkgrepo_cache_lookups", "Look-ups in a cache.", labels=["cache", "result"])
+            size = GaugeMetricFamily("pkgrepo_cache_bytes", "Memory used by a cache.", labels=["cache"])
+            entries = GaugeMetricFamily("pkgrepo_cache_entries", "Entries in a cache.", labels=["cache"])
             for name, hits, misses, bytes_, count in caches:
                 lookups.add_metric([name, "hit"], hits)
                 lookups.add_metric([name, "miss"], misses)
@@ -79,7 +77,7 @@ class ServerMetrics:
                 if path is not None:
                     sizes.add_metric([name], path.stat().st_size)
         yield sizes
-        free = GaugeMetricFamily("pkgrepo_database_free_bytes", "Room left on the file system of the database.")
+        free = GaugeMetricFamily("pkgrepo_database_free_bytes", "Free space on the file system of the database.")
         with suppress(OSError):
             free.add_metric([], free_and_total(self._database.parent)[0])
         yield free

@@ -155,7 +155,7 @@ class VersionState(Record):
 
 
 class TreeEntry(Record):
-    """A folder or a file of a repository; kind is folder or file. The other fields after kind are null for folders."""
+    """A folder or a file of a repository; kind is folder or file. For folders the optional fields are null."""
 
     name: str
     path: str

@@ -41,7 +41,7 @@ class ProjectMembers(Handlers):
         answer=list[MemberRecord],
     )
     async def members(self, call: Call, key: str) -> list[MemberRecord]:
-        """Only for members of the project and system managers (403 otherwise). Users come before groups."""
+        """Also needs membership in the project, unless the caller is a system manager. Users come before groups."""
         project = await self._access.find(call, key)
         await self._access.check_may_list_members(call, project)
         return await self._access.members(project)
@@ -57,7 +57,7 @@ class ProjectMembers(Handlers):
         aliases=[("PUT", "/project/<key>/members")],
     )
     async def set_member(self, call: Call, body: MemberGiven, key: str) -> ProjectRecord:
-        """Needs the role owner in the project, or system manager. An earlier role is replaced."""
+        """Also needs the role owner, unless the caller is a system manager. A role held before is replaced."""
         project = await self._access.find(call, key, ProjectRole.OWNER)
         kind, subject_id, name = await self._subject(body.user, body.group)
         entry = call.entry(project.key, {kind: name, "role": body.role})
@@ -74,7 +74,7 @@ class ProjectMembers(Handlers):
         audit="project.member",
     )
     async def remove_member(self, call: Call, key: str) -> None:
-        """Needs the role owner in the project, or system manager. Either user or group must be given."""
+        """Also needs the role owner, unless the caller is a system manager. Either user or group must be given."""
         project = await self._access.find(call, key, ProjectRole.OWNER)
         kind, subject_id, name = await self._subject(call.query("user") or None, call.query("group") or None)
         entry = call.entry(project.key, {kind: name, "role": None})

@@ -110,7 +110,7 @@ class Projects(Handlers):
         conditional=True,
     )
     async def change(self, call: Call, body: ProjectChange, key: str) -> ProjectRecord:
-        """Needs the role maintainer or owner in the project, or system manager. The key cannot be changed."""
+        """Also needs the role maintainer or owner, unless the caller is a system manager. The key cannot be changed."""
         project = await self._access.find(call, key, ProjectRole.MAINTAINER)
         call.check_unchanged(await self._access.record(call, project))
         changes = body.given("name", "description", "quota")
@@ -131,7 +131,7 @@ class Projects(Handlers):
         conditional=True,
     )
     async def delete(self, call: Call, key: str) -> None:
-        """Needs the role owner in the project, or system manager. Its packages stay, without an owning project."""
+        """Also needs the role owner, unless the caller is a system manager. Its packages stay, without an owner."""
         project = await self._access.find(call, key, ProjectRole.OWNER)
         call.check_unchanged(await self._access.record(call, project))
         await call.write(call.entry(project.key), projects.remove_project, project.id)

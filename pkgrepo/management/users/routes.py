@@ -148,7 +148,7 @@ class Users(Handlers):
         """
         Also removes the tokens, grants and memberships of the user. Events and audit rows keep the user name.
 
-        Only admins may remove admins and system managers. One's own account and the last active admin stay (409).
+        Only admins may remove admins and system managers. The caller and the last active admin cannot be removed (409).
         """
         user = await find_manageable(self._catalog, call, id)
         call.check_unchanged(UserRecord.of(user))

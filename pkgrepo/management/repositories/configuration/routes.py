@@ -50,7 +50,7 @@ class Configuration(Handlers):
         conditional=True,
     )
     async def put(self, call: Call, body: dict[str, Any]) -> dict[str, Any]:
-        """Parts that are absent get their defaults. warnings in the body, as in answers, are ignored."""
+        """Parts that are absent get their defaults. A field warnings, as in answers, is ignored in the body."""
         repository = await self._fresh(call)
         call.check_unchanged(whole(repository))
         changed = await self._replace(call, repository, _without_warnings(body), "")
