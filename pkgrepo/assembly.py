@@ -8,6 +8,7 @@ from twisted.application.service import MultiService
 from twisted.internet.interfaces import IProtocolFactory
 
 from pkgrepo.composition.background import flushers, maintenance
+from pkgrepo.composition.core import Core
 from pkgrepo.composition.formats import background_services, caches, ping_answers, root_branches
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
@@ -26,8 +27,6 @@ from pkgrepo.management.metrics.reactor_lag import ReactorLag
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.repositories.search.index_cache import SearchIndexCache
 from pkgrepo.startup import provisioning
-
-from .core import Core
 
 HOT_BYTES = 256 * 1024 * 1024  # bytes of responses cached in memory
 

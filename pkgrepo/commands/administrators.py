@@ -9,7 +9,7 @@ from typing import IO
 import click
 
 from pkgrepo.auth.login.usernames import check_username
-from pkgrepo.core import Core
+from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.storage.catalog.people import login_unlocks, users
 

@@ -7,8 +7,8 @@ import sys
 import click
 from twisted.internet import reactor
 
+from pkgrepo.composition.core import Core
 from pkgrepo.config import Config, explain
-from pkgrepo.core import Core
 from pkgrepo.startup.announcements import sentence_of
 from pkgrepo.startup.checks import start_problems
 

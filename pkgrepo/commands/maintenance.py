@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from pkgrepo.composition.core import Core
 from pkgrepo.config import Config
-from pkgrepo.core import Core
 from pkgrepo.repositories.upkeep import adopt
 from pkgrepo.repositories.upkeep.gc import KIND, GcOptions
 from pkgrepo.repositories.upkeep.reindex import Reindexer

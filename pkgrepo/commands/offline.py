@@ -15,8 +15,8 @@ from typing import NoReturn
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
+from pkgrepo.composition.core import Core
 from pkgrepo.config import Config
-from pkgrepo.core import Core
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.startup.announcements import sentence_of
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pkgrepo.core import Core
+from pkgrepo.composition.core import Core
 from pkgrepo.repositories.upkeep import adopt
 from pkgrepo.startup import provisioning
 

@@ -12,8 +12,8 @@ from typing import Any
 import apsw
 from twisted.internet.endpoints import serverFromString
 
+from pkgrepo.composition.core import Core
 from pkgrepo.config import Config
-from pkgrepo.core import Core
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from pkgrepo.interfaces import Reader

@@ -15,8 +15,8 @@ from typing import Any
 from twisted.logger import Logger
 
 from pkgrepo.auth.login.bootstrap import ensure_admin
+from pkgrepo.composition.core import Core
 from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
-from pkgrepo.core import Core
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.interfaces import IFormat, Transaction

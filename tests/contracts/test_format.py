@@ -12,7 +12,7 @@ from twisted.web.resource import IResource
 from zope.interface import providedBy
 from zope.interface.verify import verifyObject
 
-from pkgrepo.core import Core
+from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat
 from pkgrepo.storage.layout_folder import LayoutFolder

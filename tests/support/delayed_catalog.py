@@ -93,7 +93,7 @@ class DelayedCatalog:
 
 def delay_catalogs(delay_s: float) -> None:
     """Patch this process so that every server made from now on uses a `DelayedCatalog`."""
-    from pkgrepo import core
+    from pkgrepo.composition import core
 
     sqlite = core.SqliteCatalog
 

@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.internet.threads import deferToThread
 
-from pkgrepo import core
+from pkgrepo.composition import core
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.server import settings
 from tests.support.delayed_catalog import DelayedCatalog

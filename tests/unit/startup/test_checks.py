@@ -6,8 +6,8 @@ import pytest
 import pytest_twisted
 from twisted.internet import reactor
 
+from pkgrepo.composition.core import Core
 from pkgrepo.config import read_config
-from pkgrepo.core import Core
 from pkgrepo.startup.checks import start_problems
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.people import users

@@ -53,7 +53,7 @@ async def registry(make_registry: Make) -> Any:
 
 @pytest_twisted.async_yield_fixture
 async def world(make_registry: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from pkgrepo import core
+    from pkgrepo.composition import core
 
     inner = core.SystemClock
     monkeypatch.setattr(core, "SystemClock", lambda: SettableClock(inner()))

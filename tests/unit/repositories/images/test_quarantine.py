@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from pkgrepo import core
+from pkgrepo.composition import core
 from pkgrepo.errors import PkgrepoError, StorageFull
 from pkgrepo.model import Repository
 from pkgrepo.repositories.images import quarantine

@@ -10,10 +10,10 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from pkgrepo.auth.login.passwords import Passwords
-from pkgrepo.composition.formats import check_settings, make_formats
 from pkgrepo.config import Config
 from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.gateway.image_addresses import ImageAddresses
+from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.context import MaintenanceContext
@@ -32,7 +32,7 @@ from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import ProcessLock
 
-from .interfaces import IBlobStore
+from .formats import check_settings, make_formats
 
 log = Logger()
 
