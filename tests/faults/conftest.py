@@ -1,4 +1,4 @@
-"""Servers in processes of their own that go and come again on one data folder."""
+"""Server processes that are started and stopped on one data folder."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.support.server_process import ServerProcess, restarts
 
 @pytest.fixture
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
-    """Starts servers on one data folder, with the module's ``REPOSITORIES``; see ``restarts``."""
+    """Start servers on one data folder, with the module's ``REPOSITORIES``; see ``restarts``."""
     with restarts(tmp_path, getattr(request.module, "REPOSITORIES", "")) as start:
         yield start
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> DataFolder:
-    """What those servers keep."""
+    """The data folder of those servers."""
     return DataFolder(tmp_path / "data")

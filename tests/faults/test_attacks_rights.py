@@ -1,4 +1,4 @@
-"""Attempts to gain more rights than one was given, through the token service and the management API."""
+"""Attempts to gain more permissions than were granted, through the token service and the management API."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_a_page_of_another_site_cannot_publish_or_yank(stack: Stack, origi
 
 
 DIGEST = "sha256:" + 64 * "0"
-# Method, path below a repository (its name in place of NAME), and the body.
+# Method, path below a repository (NAME stands for its name), and the body.
 PROBES = [
     *(
         (method, f"/repositories/main/{name}{rest}", b"")
@@ -294,7 +294,7 @@ async def test_a_bearer_token_without_a_scope_opens_no_image_and_no_cached_respo
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_user_manager_gives_no_right_that_they_do_not_hold(stack: Stack) -> None:
+async def test_a_user_manager_cannot_grant_a_permission_that_they_lack(stack: Stack) -> None:
     await stack.add_repository("secret", visibility="private")
     await stack.add_user("boss", user_manager=True)
     await stack.add_user("ada")
@@ -355,7 +355,7 @@ async def test_a_request_counts_as_one_use_of_its_token(tmp_path: Path, visibili
     made = await stack.ok("POST", "/user/token", {"name": "x"})
     for _ in range(3):
         assert (await stack.call("GET", "/repositories/main/py/simple/none/", who=made["token"])).status == 404
-    await stack.stop()  # writes the uses of tokens
+    await stack.stop()  # flushes the recorded uses of tokens
     again = Stack(tmp_path)
     await again.start()
     assert (await again.ok("GET", f"/user/token/{made['id']}"))["uses"] == 3
@@ -364,7 +364,7 @@ async def test_a_request_counts_as_one_use_of_its_token(tmp_path: Path, visibili
 
 @pytest.mark.parametrize("scope", ["", "repository:main/node:pull,push"])
 @pytest_twisted.ensureDeferred
-async def test_a_scoped_bearer_token_opens_no_account_through_npm(stack: Stack, scope: str) -> None:
+async def test_a_scoped_bearer_token_gives_no_access_to_the_account_through_npm(stack: Stack, scope: str) -> None:
     await stack.add_repository("node", format="npm", visibility="private")
     made = await stack.ok("POST", "/user/token", {"name": "x"})
     token = await stack.bearer("admin", scope)

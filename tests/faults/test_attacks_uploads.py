@@ -1,4 +1,4 @@
-"""What changes under an upload while its body is on the way."""
+"""Changes of permissions, repositories and storages while the body of an upload is received."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KINDS = ("python", "form", "npm", "blob", "manifest")
 
 @pytest_twisted.async_yield_fixture
 async def stack(tmp_path: Path) -> Any:
-    """A server without ports with the repository ``main/py``, to which alice may publish; nothing may fail."""
+    """A server without ports; alice may publish to its repository ``main/py``. A logged failure fails the test."""
     running = Stack(tmp_path)
     await running.start()
     with no_failures():
@@ -62,7 +62,7 @@ def upload(kind: str) -> tuple[str, str, str, bytes]:
 
 
 async def upload_around(stack: Stack, change: Change, *, who: str, kind: str) -> int:
-    """The status of an upload in the middle of whose body something is changed."""
+    """Send an upload, make a change after half of its body, and return the status of the upload."""
     method, path, media_type, data = upload(kind)
     transport = ClosingTransport()
     channel = stack.assembly.site.buildProtocol(None)
@@ -120,7 +120,7 @@ def copies(stack: Stack) -> int:
     [(switch_off, {503}), (delete, {404}), (purge, {404}), (switch_user_off, {401, 403}), (take_grant, {403})],
 )
 @pytest_twisted.ensureDeferred
-async def test_nothing_is_published_where_it_must_not_be_any_more(
+async def test_an_upload_that_is_no_longer_allowed_is_not_published(
     stack: Stack, change: Change, status: set[int], kind: str
 ) -> None:
     assert await upload_around(stack, change, who="alice", kind=kind) in status
@@ -129,7 +129,7 @@ async def test_nothing_is_published_where_it_must_not_be_any_more(
 
 @pytest.mark.parametrize("kind", ["python", "form", "npm"])
 @pytest_twisted.ensureDeferred
-async def test_nothing_is_published_with_a_token_that_was_revoked_meanwhile(stack: Stack, kind: str) -> None:
+async def test_an_upload_with_a_token_that_was_revoked_meanwhile_is_not_published(stack: Stack, kind: str) -> None:
     made = await stack.ok("POST", "/user/token", {"name": "ci"}, who="alice")
 
     async def revoke(_: Stack) -> None:
@@ -140,7 +140,7 @@ async def test_nothing_is_published_with_a_token_that_was_revoked_meanwhile(stac
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_storage_that_is_switched_off_takes_no_uploads(stack: Stack) -> None:
+async def test_a_disabled_storage_accepts_no_uploads(stack: Stack) -> None:
     await stack.ok("PATCH", "/storage/main", {"active": False})
     assert await upload_around(stack, nothing, who="alice", kind="python") == 503
     await stack.ok("PATCH", "/storage/main", {"active": True})
@@ -149,7 +149,7 @@ async def test_a_storage_that_is_switched_off_takes_no_uploads(stack: Stack) -> 
 
 @pytest.mark.parametrize("kind", ["blob", "manifest"])
 @pytest_twisted.ensureDeferred
-async def test_a_push_whose_bearer_token_ends_while_the_body_comes_is_taken(
+async def test_a_push_whose_bearer_token_expires_during_the_body_is_accepted(
     stack: Stack, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scope = "service=pkgrepo&scope=repository:main/images/app:pull,push"

@@ -1,4 +1,4 @@
-"""A disk that answers EIO or ENOSPC to single calls."""
+"""System calls of a blob store that fail with EIO or ENOSPC."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ async def store(case):
 
 
 class Failing:
-    """Stands for a function of ``os``: raises ``code`` from call number ``first`` on, until ``mend`` is called."""
+    """Replaces a function of ``os``: raises ``code`` from call number ``first`` on, until ``mend`` is called."""
 
     def __init__(self, monkeypatch, name: str, code: int, first: int = 1) -> None:
         self.real, self.code, self.first, self.calls = getattr(os, name), code, first, 0
@@ -88,7 +88,7 @@ async def test_one_failing_call_fails_all_that_are_committed_together(case, stor
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_failed_fsync_is_not_tried_again(case, store, monkeypatch):
+async def test_a_failed_fsync_is_not_retried(case, store, monkeypatch):
     failing = Failing(monkeypatch, "fdatasync", errno.EIO)
     upload = store.begin()
     upload.write(b"x")
@@ -174,7 +174,7 @@ async def test_concurrent_commits_that_share_a_failed_directory_fsync_all_fail(c
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_blob_that_cannot_be_read_is_a_failed_storage_and_not_a_missing_blob(case, store, monkeypatch):
+async def test_a_read_error_is_reported_as_a_failed_storage_not_as_a_missing_blob(case, store, monkeypatch):
     async with store.begin() as upload:
         upload.write(bytes(900_000))
         info = await upload.commit()
@@ -189,7 +189,7 @@ async def test_a_blob_that_cannot_be_read_is_a_failed_storage_and_not_a_missing_
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_blob_that_became_shorter_is_never_delivered_as_whole(case, store):
+async def test_a_truncated_blob_is_never_delivered_as_complete(case, store):
     async with store.begin() as upload:
         upload.write(bytes(900_000))
         info = await upload.commit()
@@ -247,7 +247,7 @@ def can_trace() -> bool:
     "fault", ["fdatasync:error=EIO:when=3+5", "pwrite64:error=ENOSPC:when=4+6", "linkat:error=EIO"]
 )
 @pytest_twisted.ensureDeferred
-async def test_with_faults_from_the_kernel_every_promise_is_kept(case, store, fault):
+async def test_system_call_failures_lose_no_acknowledged_blob(case, store, fault):
     call = fault.partition(":")[0]
     prefix = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", f"inject={fault}"]
     child = start_child(case.root, "unnamed" if case.unnamed else "named", "40", prefix=prefix)
@@ -255,7 +255,7 @@ async def test_with_faults_from_the_kernel_every_promise_is_kept(case, store, fa
     assert child.returncode == 0, err
     promises = read_promises(out.splitlines(keepends=True))
     promised = sum("error" not in promise for promise in promises) - 1
-    if call != "linkat":  # without linkat the store falls back to files with names, and nothing fails
+    if call != "linkat":  # when linkat fails, the store uses named files instead, and no upload fails
         assert sum("error" in promise for promise in promises) > 0
     assert len(files_below(case.root / "blobs")) + len(files_below(case.root / "uploads")) == promised
     await assert_promises_kept(store, promises)

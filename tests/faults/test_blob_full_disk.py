@@ -1,4 +1,4 @@
-"""File systems that are full, and one that loses power."""
+"""Blob stores on full file systems, and on one whose power is cut."""
 
 import fcntl
 import os
@@ -18,8 +18,8 @@ from tests.support.blob_stores import FilesystemCase
 pytestmark = pytest.mark.faults
 
 MIB = 1024 * 1024
-FS_IOC_SHUTDOWN = 0x8004587D  # of linux/fs.h
-NO_LOG_FLUSH = 2  # what was not synced is gone, as after a power cut
+FS_IOC_SHUTDOWN = 0x8004587D  # the number in linux/fs.h
+NO_LOG_FLUSH = 2  # discards everything that was not synced, as a power cut does
 
 
 def mount(*arguments: str) -> None:
@@ -55,7 +55,7 @@ async def put(store, body: bytes, **how):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_body_that_does_not_fit_is_refused_and_its_space_freed(case, store):
+async def test_a_body_that_does_not_fit_is_refused_and_its_space_is_freed(case, store):
     with pytest.raises(StorageFull):
         await put(store, bytes(6 * MIB))
     assert files_below(case.root / "uploads") == files_below(case.root / "blobs") == []
@@ -77,7 +77,7 @@ async def test_a_body_announced_too_big_is_refused_before_its_first_byte(store):
 async def test_announced_space_is_reserved_so_that_the_second_upload_fails_early(case, store):
     first = store.begin(expect_size=3 * MIB)
     first.write(bytes(300_000))
-    await first._queue.run(int)  # its file is made, with the room it was promised
+    await first._queue.run(int)  # its file exists, with the announced space reserved
     second = store.begin(expect_size=3 * MIB)
     second.write(bytes(300_000))
     with pytest.raises(StorageFull):
@@ -87,7 +87,7 @@ async def test_announced_space_is_reserved_so_that_the_second_upload_fails_early
 
 
 @pytest_twisted.ensureDeferred
-async def test_under_the_low_water_mark_nothing_begins_and_reading_goes_on(case, store):
+async def test_below_the_low_water_mark_uploads_are_refused_and_reads_work(case, store):
     info = await put(store, b"hello")
     low = FilesystemBlobStore(case.root, name="main", pools=case.pools, low_water=5 * MIB)
     await low.start()
@@ -98,7 +98,7 @@ async def test_under_the_low_water_mark_nothing_begins_and_reading_goes_on(case,
 
 @pytest.fixture
 def disk(tmp_path):
-    """An ext4 file system whose power can be cut: ``cut()`` returns with it mounted again."""
+    """An ext4 file system; ``cut()`` simulates a power cut, and mounts it again."""
     if shutil.which("mkfs.ext4") is None:
         pytest.skip("mkfs.ext4 is not installed")
     image, place = tmp_path / "image", tmp_path / "disk"
@@ -121,7 +121,7 @@ def disk(tmp_path):
 
 @pytest.mark.parametrize("kind", ["unnamed", "named"])
 @pytest_twisted.ensureDeferred
-async def test_after_a_power_cut_every_promise_is_kept(disk, kind):
+async def test_a_power_cut_loses_no_acknowledged_blob(disk, kind):
     place, cut = disk
     case = FilesystemCase(Path(place) / "store", unnamed=kind == "unnamed")
     store = await case.start()
@@ -151,7 +151,7 @@ async def test_after_a_power_cut_every_promise_is_kept(disk, kind):
 
 @pytest_twisted.ensureDeferred
 async def test_without_fsync_a_power_cut_loses_blobs(disk):
-    """The control: what makes the test above pass is the fsync, not the file system."""
+    """The control experiment: the test above passes because of fsync, not because of the file system."""
     place, cut = disk
     case = FilesystemCase(Path(place) / "store")
     await case.start()

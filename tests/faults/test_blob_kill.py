@@ -33,7 +33,9 @@ async def store(case):
 @pytest.mark.parametrize("kind", ["unnamed", "named"])
 @pytest.mark.parametrize("acknowledged", [1, 23, 60])
 @pytest_twisted.ensureDeferred
-async def test_a_killed_process_keeps_its_promises_and_leaves_no_temporary(case, store, kind, acknowledged):
+async def test_a_killed_process_loses_no_acknowledged_blob_and_leaves_no_temporary_file(
+    case, store, kind, acknowledged
+):
     child = start_child(case.root, kind)
     lines = [child.stdout.readline() for _ in range(1 + acknowledged)]
     os.kill(child.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Processes that are killed while they write: what they were promised is there, and nothing is half there."""
+"""Processes that are killed while they write: acknowledged transactions are complete, and none is partial."""
 
 import json
 import os
@@ -39,11 +39,11 @@ def fail(call, when):
 
 
 class Child:
-    """A publishing process, and what it said until it ended."""
+    """A publishing process and its output."""
 
     def __init__(self, root, name, wrapper=(), *how):
         command = [*wrapper, sys.executable, "-m", "tests.support.catalog_child", str(root), name, *how]
-        self.errors = root / f"{name}.stderr"  # in a pipe that nobody reads there is no room for many tracebacks
+        self.errors = root / f"{name}.stderr"  # a file, because many tracebacks would fill a pipe that is not read
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors)
         self.lines = []
@@ -57,9 +57,9 @@ class Child:
 
     def kill(self):
         os.kill(self.lines[0]["started"], signal.SIGKILL)
-        with self.process:  # not communicate(): that would pass over what readline() has read ahead
+        with self.process:  # not communicate(), which loses what readline() has buffered
             rest = self.process.stdout.readlines()
-        # Only whole lines are promises: the last one may have been cut by the signal.
+        # Only complete lines are acknowledgements; the kill may have truncated the last one.
         self.lines += [json.loads(line) for line in rest if line.endswith(b"\n")]
 
     @property
@@ -91,7 +91,7 @@ def assert_whole(found):
 
 @pytest.mark.parametrize("acknowledged", [1, 7, 150, 900])
 @pytest_twisted.ensureDeferred
-async def test_a_killed_process_keeps_its_promises(tmp_path, acknowledged):
+async def test_a_killed_process_loses_no_acknowledged_write(tmp_path, acknowledged):
     child = Child(tmp_path, "a")
     child.read(1 + acknowledged)
     child.kill()
@@ -105,7 +105,7 @@ async def test_a_killed_process_keeps_its_promises(tmp_path, acknowledged):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_killed_process_does_not_hold_up_its_neighbours(tmp_path):
+async def test_a_killed_process_does_not_block_other_processes(tmp_path):
     first, second = Child(tmp_path, "a"), Child(tmp_path, "b")
     first.read(101)
     second.read(101)
@@ -123,7 +123,7 @@ async def test_a_killed_process_does_not_hold_up_its_neighbours(tmp_path):
 @strace
 @pytest.mark.parametrize(("call", "when"), [("fdatasync", "40+23"), ("pwrite64", "400+997")])
 @pytest_twisted.ensureDeferred
-async def test_calls_that_fail_now_and_then_fail_their_commits_alone(tmp_path, call, when):
+async def test_occasional_system_call_failures_fail_only_their_own_commits(tmp_path, call, when):
     child = Child(tmp_path, "a", fail(call, when))
     child.read(400)
     child.kill()
@@ -140,9 +140,9 @@ async def test_calls_that_fail_now_and_then_fail_their_commits_alone(tmp_path, c
 
 @strace
 @pytest_twisted.ensureDeferred
-async def test_what_was_said_to_have_failed_does_not_come_back_after_a_crash(tmp_path):
-    # From some moment on every flush fails but the next: each publisher meets one failure and ends there, and the
-    # process dies with the log as its last failing commit left it.
+async def test_a_write_that_was_reported_as_failed_does_not_appear_after_a_crash(tmp_path):
+    # From the 40th fdatasync on, every second one fails. Each publisher gets one failure and ends, and then the
+    # process is killed, with the write-ahead log as its last failed commit left it.
     child = Child(tmp_path, "a", fail("fdatasync", "40+2"), "end")
     while "ended" not in child.read(1):
         pass

@@ -1,4 +1,4 @@
-"""A server without file descriptors: each client is told so with 503 in its own shape, and it goes on afterwards."""
+"""A server without free file descriptors answers 503 in each client's error format, and works again afterwards."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.faults
 
 REPOSITORIES = hosted("python", "py") + hosted("npm", "node") + hosted("docker", images=MOVING)
 
-FREE = range(5)  # descriptors left: each request fails at another of the files that it opens
-PAD = 200_000  # bytes: too many to be answered from memory
+FREE = range(5)  # numbers of free descriptors, so that requests fail at their first, second, ... file
+PAD = 200_000  # bytes; too large for the caches in memory
 BIG, COLD = make_wheel("big", "1.0", pad=PAD), make_wheel("cold", "1.0", pad=PAD)
 SMALL = make_wheel("small", "1.0")
 IMAGE = make_image("first")
@@ -33,17 +33,17 @@ IMAGE = make_image("first")
 
 @frozen
 class Probe:
-    """A request that opens files, or could; ``told`` is where its clients look for the sentence of a refusal."""
+    """A request that may open files; ``message`` is the path of the message in a JSON body, if there is one."""
 
     method: str
     path: str
-    told: tuple[str | int, ...] = ()
+    message: tuple[str | int, ...] = ()
     body: bytes = b""
     media_type: str = "application/octet-stream"
 
 
 def probes(round_: int) -> list[Probe]:
-    """Reads of what is there, and writes of what is not: new names in each round."""
+    """Return reads of published files, and writes of new ones, whose names differ in each round."""
     py, node, image = "/repositories/main/py", "/repositories/main/node", "/v2/main/images/app"
     errors, error = ("errors", 0, "message"), ("error",)
     wheels = [make_wheel(f"new{round_}-{size}", "1.0", pad=size) for size in (0, PAD)]
@@ -70,8 +70,8 @@ def probes(round_: int) -> list[Probe]:
     ]
 
 
-class Starving:
-    """A server whose descriptors are all in use, by connections that nobody uses; ``ask`` has others, open already."""
+class DescriptorLimit:
+    """Limits a server's free descriptors by idle connections; ``ask`` uses connections that were opened before."""
 
     def __init__(self, process: ServerProcess, wire: HttpClient, connections: int) -> None:
         self._pid, self._wire = process.pid, wire
@@ -80,10 +80,10 @@ class Starving:
         self._used: list[socket.socket] = []
 
     def leave(self, free: int) -> None:
-        """Leave the server so many descriptors."""
+        """Leave the server this number of free descriptors."""
         resource.prlimit(self._pid, resource.RLIMIT_NOFILE, self._limits)
         self._limit(max(map(int, os.listdir(f"/proc/{self._pid}/fd"))) + 1)
-        with suppress(OSError):  # the gaps below the highest number
+        with suppress(OSError):  # connections take the unused numbers below the highest one
             while True:
                 self._used.append(self._connect())
         self._limit(max(map(int, os.listdir(f"/proc/{self._pid}/fd"))) + 1 + free)
@@ -119,30 +119,30 @@ def server(run: Callable[[], ServerProcess]) -> ServerProcess:
     return run()
 
 
-def test_who_needs_a_descriptor_is_told_to_come_again_and_the_server_recovers(server: ServerProcess) -> None:
+def test_requests_without_a_free_descriptor_get_503_and_the_server_recovers(server: ServerProcess) -> None:
     wire = HttpClient(server.url, ADMIN)
     for name, data in (BIG, COLD, SMALL):
         ok(wire.put(f"/repositories/main/py/{name.partition('-')[0]}/1.0/{name}", data))
     demo = make_publish("demo", "1.0.0", tarball=make_tarball("demo", "1.0.0", pad=PAD))
     ok(wire.put("/repositories/main/node/demo", demo, Content_Type="application/json"))
     push_image(wire, "main/images/app", IMAGE, "v1")
-    starving = Starving(server, wire, sum(len(probes(each)) for each in FREE))
+    limit = DescriptorLimit(server, wire, sum(len(probes(each)) for each in FREE))
     refused = 0
     try:
         for free in FREE:
-            starving.leave(free)
+            limit.leave(free)
             for probe in probes(free):
-                reply = starving.ask(probe)
+                reply = limit.ask(probe)
                 if reply.status < 300:
                     continue
                 assert (reply.status, reply.headers.get("retry-after")) == (503, "5"), (free, probe, reply)
-                told = reply.json if probe.told else reply.reason
-                for each in probe.told:
-                    told = told[each]
-                assert "too many files open" in told, (free, probe, reply)
+                message = reply.json if probe.message else reply.reason
+                for each in probe.message:
+                    message = message[each]
+                assert "too many files open" in message, (free, probe, reply)
                 refused += 1
     finally:
-        starving.end()
+        limit.end()
     assert refused > len(FREE)
     for each in FREE:
         for probe in probes(each):

@@ -1,7 +1,7 @@
 """
-Garbage collection beside clients that push, delete and pull without a pause.
+Garbage collection while clients push, delete and pull continuously.
 
-``PKGREPO_GC_RACES_S`` lets them go on for so many seconds, rather than for the few rounds that every run can afford.
+Set ``PKGREPO_GC_RACES_S`` to run for that many seconds instead of a fixed small number of rounds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.server
 
 AUTH = ("admin", "correct horse battery")
 CLIENTS = 8
-ROUNDS = 50  # of each client
+ROUNDS = 50  # per client
 SECONDS = float(os.environ.get("PKGREPO_GC_RACES_S", "0"))
 GC = "/api/repository/main%2Fimages/gc?wait=true"
 
@@ -47,7 +47,7 @@ def collect(wire: HttpClient, **options: Any) -> Any:
 
 
 def collect_until(wire: HttpClient, over: threading.Event, totals: Counter[str]) -> None:
-    """Collect again and again, without any grace time; no push may fail by it, nor be repeated."""
+    """Collect repeatedly, with no grace time. Pushes must succeed at the first attempt all the same."""
     while not over.is_set():
         found = collect(wire, grace_seconds=0, delete_untagged=totals["runs"] % 2 == 1)
         totals["runs"] += 1
@@ -67,7 +67,7 @@ def copies(folder: Path) -> list[Path]:
     return [path for path in (folder / "data/storages/main/blobs").rglob("*") if path.is_file()]
 
 
-def test_no_acknowledged_image_loses_anything_and_nothing_else_stays(server: ServerProcess, tmp_path: Path) -> None:
+def test_acknowledged_images_stay_complete_and_all_garbage_is_removed(server: ServerProcess, tmp_path: Path) -> None:
     wire, over, totals = HttpClient(server.url, AUTH), threading.Event(), Counter[str]()
     pool = make_pool(7)
     clients = [RandomClient(server.url, AUTH, number, pool=pool, repository="main/images") for number in range(CLIENTS)]

@@ -19,7 +19,7 @@ COUNTS = "SELECT (SELECT COUNT(*) FROM version), (SELECT COUNT(*) FROM manifest)
 
 
 def sender(url):
-    """Sends requests of the administrator to a server."""
+    """Return a function that sends requests to a server as the admin."""
     session = requests.Session()
     session.auth = (USER, PASSWORD)
 
@@ -38,7 +38,7 @@ def push_blobs(send, image):
 
 
 def publish(url):
-    """Python and npm versions and tags of an image, as fast as it goes, so that the layout falls behind."""
+    """Publish Python and npm versions and image tags without a pause, so that the layout falls behind."""
     send = sender(url)
     image = make_image()
     push_blobs(send, image)
@@ -52,7 +52,7 @@ def publish(url):
         send("PUT", f"/v2/main/images/app/manifests/t{number}", data=image.manifest, headers=headers)
 
 
-def test_a_clean_stop_loses_nothing_with_the_catalog(run, tmp_path):
+def test_after_a_clean_stop_reindex_restores_everything(run, tmp_path):
     data = DataFolder(tmp_path / "data")
     server = run()
     publish(server.url)
@@ -68,7 +68,7 @@ def test_a_clean_stop_loses_nothing_with_the_catalog(run, tmp_path):
     assert checked.returncode == 0, checked.stderr
 
 
-def test_after_a_kill_reindex_says_what_may_be_missing(run, tmp_path):
+def test_after_a_kill_reindex_reports_what_may_be_missing(run, tmp_path):
     data = DataFolder(tmp_path / "data")
     server = run()
     publish(server.url)

@@ -1,4 +1,4 @@
-"""A server that is killed while versions are published: each is there whole, or not at all."""
+"""A server that is killed while npm versions are published: each version is complete or absent."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.faults
 
 REPOSITORIES = hosted("npm", "js")
 NAMES = ("left", "@some/right", "middle")
-VERSIONS = 80  # of each
+VERSIONS = 80  # versions of each package
 KILLS = 3
 
 
@@ -25,7 +25,7 @@ def integrity_of(body):
     return f"sha512-{base64.b64encode(hashlib.sha512(body).digest()).decode()}"
 
 
-def test_a_version_is_there_whole_or_not_at_all(run, tmp_path):
+def test_each_version_is_complete_or_absent(run, tmp_path):
     data = DataFolder(tmp_path / "data")
     seed = random.randrange(2**32)
     rng = random.Random(seed)
@@ -47,7 +47,7 @@ def test_a_version_is_there_whole_or_not_at_all(run, tmp_path):
             yield name, json.loads(reply.body) if reply.status == 200 else {"versions": {}, "dist-tags": {}, "time": {}}
 
     def check(server):
-        """Whatever a document lists can be installed, and what was acknowledged is listed."""
+        """Check that every listed version can be downloaded, and that every acknowledged version is listed."""
         registry = HttpClient(f"{server.url}/repositories/main/js")
         listed = set()
         for name, document in documents(server):

@@ -1,4 +1,4 @@
-"""A rebuilt catalog has the storages that were made by the API, wherever they are."""
+"""A rebuilt catalog has the storages that were made through the API, inside and outside the data folder."""
 
 import shutil
 
@@ -44,7 +44,7 @@ def test_storages_are_found_again(run, tmp_path):
     assert (done.returncode, "took in 1 repositories, 1 versions" in done.stdout) == (0, True), done.stderr
     assert data.rows("SELECT name FROM storage ORDER BY name") == [("main",), ("remote",)]
 
-    data.delete_catalog()  # and now it is elsewhere
+    data.delete_catalog()  # and now the storage has another path
     moved = shutil.move(far, tmp_path / "moved")
     missed = pkgrepo(data, "reindex")
     assert (missed.returncode, "tell with --storage remote=PATH" in missed.stderr) == (1, True)
@@ -82,5 +82,5 @@ def test_reindex_reports_a_storage_without_a_readable_layout(tmp_path):
     assert f"1 blobs of {len(FILE[1])} bytes in storage plain belong to nothing" in done.stderr
     assert data.rows("SELECT json_extract(settings, '$.readable_layout') FROM storage WHERE name = 'plain'") == [(0,)]
     with restarts(tmp_path, declared) as start:
-        start().stop()  # whose housekeeping looks for copies that no row names
+        start().stop()  # its housekeeping looks for copies without a catalog row
     assert [each.read_bytes() for each in (store / "blobs").rglob("*") if each.is_file()] == [FILE[1]]

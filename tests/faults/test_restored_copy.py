@@ -1,4 +1,4 @@
-"""A backup that is restored elsewhere with README's own steps works in its own folders, never in the original's."""
+"""A backup that is restored to another folder by README's steps does not change the original's files."""
 
 import shutil
 import sqlite3
@@ -21,7 +21,7 @@ STORAGES = ("main", "second", "far")
 
 
 def refused_start(home):
-    """What a server says that does not start on the data there."""
+    """Start a server that must refuse to start, and return its output."""
     process = twistd_process(home)
     try:
         with pytest.raises(AssertionError, match="announced no address"):
@@ -33,7 +33,7 @@ def refused_start(home):
 
 
 def publish(server, name):
-    """A project into each storage; what readers get for it."""
+    """Publish a project in each storage, and check that it can be downloaded."""
     filename, body = make_sdist(name, "1.0")
     for storage in STORAGES:
         wire = HttpClient(f"{server.url}/repositories/{storage}/py", (USER, PASSWORD))
@@ -43,7 +43,7 @@ def publish(server, name):
 
 @pytest.fixture
 def original(tmp_path):
-    """A running server with a storage in its data folder beside the first one, and one elsewhere; and its data."""
+    """A running server and its data folder; two of its storages are in that folder, one is outside."""
     home = tmp_path / "original"
     home.mkdir()
     with restarts(home, "") as start:
@@ -74,7 +74,7 @@ def back_up(data, target):
 
 
 def restore(backup, home):
-    """README's restore of the data folder; what lies outside of it is not restored yet."""
+    """README's restore of the data folder, without the storage outside of it."""
     data = DataFolder(home / "data")
     data.folder.mkdir(parents=True)
     shutil.copy(backup / "db", data.folder / "pkgrepo.db")
@@ -88,7 +88,7 @@ def copy(original, tmp_path):
     return restore(tmp_path / "backup", tmp_path / "copy")
 
 
-def test_a_restored_copy_leaves_its_original_alone(original, copy, tmp_path):
+def test_a_restored_copy_does_not_change_its_original(original, copy, tmp_path):
     server, data = original
     far = data.folder.parent / "far"
     before = tree(data.folder / "storages", far)
@@ -120,7 +120,7 @@ def test_a_restored_copy_leaves_its_original_alone(original, copy, tmp_path):
     assert tree(data.folder / "storages", far) == before
     assert not list(tmp_path.joinpath("original").rglob("other*"))
 
-    publish(server, "later")  # and the original goes on as before, with its own
+    publish(server, "later")  # the original still works, with its own storage
     stop_in_step(server, data)
     assert pkgrepo(data, "verify").returncode == 0
 

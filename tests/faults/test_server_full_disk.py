@@ -1,8 +1,8 @@
 """
-Disks that are full: what needs room is refused in a sentence, and everything else goes on.
+A server on a full disk: requests that need disk space get 507 with a message, everything else works.
 
-Reading, logins, bearer tokens and a new start need none; the log says once that the disk is full, and once that it is
-not any more.
+Downloads, logins, bearer tokens and a start need no space. The log has one event when the disk becomes full, and one
+when it no longer is.
 """
 
 import os
@@ -36,7 +36,7 @@ format = "python"
 
 @contextmanager
 def file_system(place, size):
-    """A file system of its own for a folder."""
+    """Mount a tmpfs on a folder."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount file systems")
     place.mkdir()
@@ -58,7 +58,7 @@ def small(tmp_path):
 
 @pytest.fixture
 def data(tmp_path):
-    """A file system of 16 MiB that holds all that the server keeps."""
+    """A file system of 16 MiB for the data folder."""
     with file_system(tmp_path / "data", "16m") as place:
         yield place
 
@@ -82,7 +82,7 @@ def test_an_upload_that_does_not_fit_is_refused_and_the_server_goes_on(server, s
     blobs = small / "store" / "blobs"
     before = sum(each.is_file() for each in blobs.rglob("*"))
     assert_full(py.put(f"/second/1.0/{second}", more))
-    assert_full(py.ask("PUT", f"/second/1.0/{second}", iter([more])))  # says nothing of its size beforehand
+    assert_full(py.ask("PUT", f"/second/1.0/{second}", iter([more])))  # chunked, without a size
     assert_full(py.post_form("/legacy/", uv("second", "1.0", second, more)))
     assert sum(each.is_file() for each in blobs.rglob("*")) == before
     assert list((small / "store" / "uploads").iterdir()) == []
@@ -93,7 +93,7 @@ def test_an_upload_that_does_not_fit_is_refused_and_the_server_goes_on(server, s
     assert py.get("/simple/third/").status == 200
 
 
-def test_a_refusal_for_want_of_room_comes_before_the_body(server):
+def test_an_upload_without_disk_space_is_refused_before_its_body(server):
     py = HttpClient(f"{server.url}/repositories/small/py", (USER, PASSWORD))
     with py.connect() as connection:
         head = py.head_lines("PUT", "/big/1.0/big-1.0.tar.gz", Content_Length=str(64 * MIB), Expect="100-continue")
@@ -127,7 +127,7 @@ TARBALL = make_tarball("demo", "1.0.0")
 
 @contextmanager
 def filled(folder):
-    """Takes every byte that is left; and again, when what it gives is called."""
+    """Fill the file system; yields a function that fills it again."""
     name = folder / "filler"
     with name.open("wb", buffering=0) as file:
 
@@ -159,7 +159,7 @@ def publish_all(server):
 
 
 def assert_readable(server):
-    """Every format is read, as its clients do, with a name and a password that were not verified lately."""
+    """Check downloads of every format and logins, with credentials that are in no cache."""
     wire = HttpClient(server.url, (USER, PASSWORD))
     for _ in range(3):
         query = "/token?service=pkgrepo&scope=repository:main/images/app:pull&offline_token=true"
@@ -183,8 +183,8 @@ def health(server):
     return reply.status, reply.json["status"], reply.json["checks"]
 
 
-def poor(found):
-    """What has no room, by an answer about the server's health."""
+def without_space(found):
+    """Return the names of the health checks that report too little space."""
     return {name for name, said in found[2].items() if "bytes are free" in said}
 
 
@@ -197,7 +197,10 @@ def test_a_full_disk_stops_neither_reading_nor_logins_nor_a_start(tmp_path, data
         with filled(data) as fill:
             server = start()
             assert_readable(server)
-            while poor(checks := health(server)) != {"database", "storage main"}:  # storages look once a second
+            while without_space(checks := health(server)) != {
+                "database",
+                "storage main",
+            }:  # storages look once a second
                 pass
             assert checks[:2] == (200, "degraded")
             refused = HttpClient(server.url, (USER, PASSWORD)).post_json("/api/user/token", {"name": "ci"})

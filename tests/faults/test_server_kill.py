@@ -20,7 +20,7 @@ UPLOADS = 300
 KILLS = 3
 
 
-def test_kills_lose_nothing_that_was_acknowledged_and_show_nothing_that_is_not_whole(run, data):
+def test_kills_lose_no_acknowledged_upload_and_publish_no_incomplete_file(run, data):
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     uploads, digests = [], {}
@@ -56,36 +56,36 @@ def test_kills_lose_nothing_that_was_acknowledged_and_show_nothing_that_is_not_w
     assert (checked.returncode, checked.stderr.count("differs")) == (0, 0), (seed, checked.stderr)
 
 
-def test_leftovers_of_a_killed_process_go_at_the_next_start_and_those_of_a_living_one_stay(run, data):
+def test_a_start_removes_temporary_files_of_killed_processes_but_not_of_running_ones(run, data):
     first = run()
     upload = data.uploads / ("a" * 32)
     orphan = data.blobs / "ab" / ("ab" + "0" * 62 + "." + "0" * 16)
     temporary = data.layout / ".tmp" / "0123"
 
-    def leave():
+    def make_leftovers():
         upload.mkdir()
         (upload / "data").write_bytes(b"half an upload")
         orphan.write_bytes(b"published by nobody")
         temporary.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_bytes(b"half a link")
 
-    def left():
+    def leftovers_exist():
         return [path.exists() for path in (upload, orphan, temporary)]
 
-    leave()
-    second = run()  # beside the first, whose work this might be
+    make_leftovers()
+    second = run()  # while the first still runs, which may own the files
     second.stop()
-    assert left() == [True] * 3
+    assert leftovers_exist() == [True] * 3
     first.kill()
     third = run()
-    wait_for(lambda: not any(left()), third)
-    leave()
+    wait_for(lambda: not any(leftovers_exist()), third)
+    make_leftovers()
     third.stop()
-    assert left() == [True] * 3  # only a start sweeps
+    assert leftovers_exist() == [True] * 3  # they are removed only at a start
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9])
-def test_a_client_cut_off_midway_leaves_nothing(run, data, share):
+def test_an_interrupted_upload_leaves_no_files(run, data, share):
     server = run()
     py = HttpClient(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     filename, body = make_wheel("cut", "1.0", pad=3_000_000)

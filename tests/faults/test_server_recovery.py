@@ -1,4 +1,4 @@
-"""What the administrator's commands find and mend: a lost database, damaged and lost bytes, a damaged layout."""
+"""What the administrator's commands detect and repair: a lost database, damaged or missing blobs, a damaged layout."""
 
 import os
 import re
@@ -24,7 +24,7 @@ REPOSITORIES = hosted(
 
 @pytest.fixture
 def filled(run, data):
-    """A stopped server's data with some projects in every state, and the readable layout of them."""
+    """The data of a stopped server with a project in every state, with an up-to-date readable layout."""
     server = run()
     py = HttpClient(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     for version in ("1.0", "1.1", "2.0rc1", "1.0+local"):
@@ -43,7 +43,7 @@ def filled(run, data):
 
 
 def pages(url):
-    """What readers see of everything, without the serials that count changes."""
+    """Return the responses of all pages and files, without the serials."""
     found = {}
     for repository, projects in (("py", ("", "demo-pkg/", "other/", "gone/")), ("closed", ("", "secret/"))):
         wire = HttpClient(f"{url}/repositories/main/{repository}", (USER, PASSWORD))
@@ -61,7 +61,7 @@ def first_large_copy(data):
     return max(data.copies().values(), key=lambda path: path.stat().st_size)
 
 
-def test_a_sound_server_is_found_sound(filled):
+def test_undamaged_data_passes_the_checks(filled):
     for options in ((), ("--repair",)):
         done = pkgrepo(filled, "verify", *options)
         assert done.returncode == 0, done.stderr
@@ -71,13 +71,15 @@ def test_a_sound_server_is_found_sound(filled):
 
 
 @pytest.mark.parametrize("served_between", [False, True])
-def test_a_lost_database_is_built_again_with_the_same_pages(run, filled, served_between):
+def test_a_rebuilt_database_gives_the_same_pages(run, filled, served_between):
     server = run()
     before = pages(server.url)
     server.stop()
-    needed = {name for name, path in filled.copies().items() if path.stat().st_nlink > 1}  # not those of what is gone
+    needed = {
+        name for name, path in filled.copies().items() if path.stat().st_nlink > 1
+    }  # without the blobs of deleted files
     filled.delete_catalog()
-    if served_between:  # somebody starts the server first, which must keep everything
+    if served_between:  # the server is started before the reindex, and must keep everything
         with pytest.raises(AssertionError, match="pkgrepo reindex"):
             run("")
         assert set(filled.copies()) >= needed
@@ -91,22 +93,22 @@ def test_a_lost_database_is_built_again_with_the_same_pages(run, filled, served_
     server = run("")
     assert pages(server.url) == before
     anonymous = requests.get(f"{server.url}/repositories/main/closed/simple/", timeout=TIMEOUT_S)
-    assert anonymous.status_code == 401  # it is as private as it was
+    assert anonymous.status_code == 401  # visibility is restored
     py = HttpClient(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     assert py.get("/", Accept="application/json").json["description"] == "our own"
-    assert py.put("/x/1.0/X-1.0.tar.gz", make_sdist("x", "1.0")[1]).status == 400  # its policy is back, too
-    assert py.put("/gone/1.0/gone-1.0.tar.gz", make_sdist("gone", "1.0")[1]).status == 400  # a burned name
+    assert py.put("/x/1.0/X-1.0.tar.gz", make_sdist("x", "1.0")[1]).status == 400  # the policy is restored
+    assert py.put("/gone/1.0/gone-1.0.tar.gz", make_sdist("gone", "1.0")[1]).status == 400  # the name of a deleted file
     stop_in_step(server, filled)
     checked = pkgrepo(filled, "verify")
     assert checked.returncode == 0, checked.stderr
 
 
-def test_a_repair_of_a_lost_database_throws_nothing_away(filled):
+def test_verify_with_repair_deletes_nothing_when_the_database_is_lost(filled):
     needed = {name for name, path in filled.copies().items() if path.stat().st_nlink > 1}
     filled.delete_catalog()
     pkgrepo(filled, "migrate")
     for path in filled.copies().values():
-        os.utime(path, (time.time() - 10**7,) * 2)  # older than any upload takes
+        os.utime(path, (time.time() - 10**7,) * 2)  # older than the longest upload
     pkgrepo(filled, "verify", "--repair")
     assert set(filled.copies()) >= needed
 
@@ -128,14 +130,14 @@ def test_a_flipped_byte_is_found_and_not_served(run, filled):
     assert py.get("/packages/other/1.0/other-1.0.tar.gz").status == 500
     assert py.get("/simple/other/").status == 200
     data = make_sdist("other", "1.0", pad=500_000)[1]
-    assert py.put("/other/1.0/other-1.0.tar.gz", data).status == 200  # uploading it again heals it
+    assert py.put("/other/1.0/other-1.0.tar.gz", data).status == 200  # uploading it again repairs it
     assert py.get("/packages/other/1.0/other-1.0.tar.gz").body == data
     stop_in_step(server, filled)
     healed = pkgrepo(filled, "verify")
     assert "0 missing, 0 damaged" in healed.stdout
 
 
-def test_a_missing_copy_is_found_and_does_not_hurt_the_rest(run, filled):
+def test_a_missing_copy_is_found_and_affects_no_other_file(run, filled):
     path = first_large_copy(filled)
     path.unlink()
     done = pkgrepo(filled, "verify")
@@ -147,12 +149,12 @@ def test_a_missing_copy_is_found_and_does_not_hurt_the_rest(run, filled):
     py = HttpClient(f"{server.url}/repositories/main/py", (USER, PASSWORD))
     assert py.get("/packages/other/1.0/other-1.0.tar.gz").status == 500
     assert py.get("/packages/demo_pkg-1.0.tar.gz").status == 200
-    mended = pkgrepo(filled, "verify", "--repair")  # beside the server
+    mended = pkgrepo(filled, "verify", "--repair")  # while the server runs
     assert (mended.returncode, "1 missing" in mended.stdout) == (0, True), mended.stderr
     assert py.get("/packages/other/1.0/other-1.0.tar.gz").body == make_sdist("other", "1.0", pad=500_000)[1]
 
 
-def test_a_damaged_layout_is_found_and_mended(filled):
+def test_a_damaged_layout_is_found_and_repaired(filled):
     demo = filled.layout / "py" / "demo-pkg"
     before = filled.shown()
     (demo / "1.0" / "demo_pkg-1.0.tar.gz").unlink()
@@ -171,10 +173,10 @@ def test_a_damaged_layout_is_found_and_mended(filled):
     assert pkgrepo(filled, "verify").returncode == 0
 
 
-def test_a_copy_that_nothing_names_is_found_when_it_is_old_and_removed_on_request(filled):
+def test_an_old_unreferenced_copy_is_found_and_removed_on_request(filled):
     stray = filled.blobs / "00" / ("0" * 64 + "." + "1" * 16)
     stray.write_bytes(b"stray")
-    assert pkgrepo(filled, "verify").returncode == 0  # it may be an upload's
+    assert pkgrepo(filled, "verify").returncode == 0  # a new copy may belong to a running upload
     os.utime(stray, (time.time() - 10**6,) * 2)
     found = pkgrepo(filled, "verify")
     assert (found.returncode, "1 forgotten copies" in found.stdout) == (1, True)
@@ -183,7 +185,7 @@ def test_a_copy_that_nothing_names_is_found_when_it_is_old_and_removed_on_reques
     assert not stray.exists()
 
 
-def test_a_sidecar_that_cannot_be_read_is_told_and_the_rest_is_taken_in(filled):
+def test_an_unreadable_sidecar_is_reported_and_everything_else_is_restored(filled):
     (filled.layout / "py" / "other" / "1.0" / "other-1.0.json").write_text('{"broken"')
     filled.delete_catalog()
     done = pkgrepo(filled, "reindex")

@@ -1,4 +1,4 @@
-"""Starts that cannot succeed: a sentence for a person, exit status 1, and no lines of the program."""
+"""Starts that fail: a message for the operator, exit status 1, and no traceback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Run = Callable[..., ServerProcess]
 
 
 def refused(server: ServerProcess) -> str:
-    """The sentence of a start that failed as it should."""
+    """Start a server that must fail, and return its error message."""
     assert server.wait() == 1, server.output
     assert "Traceback" not in server.output
     (sentence, *_) = [line for line in server.output.splitlines() if "pkgrepo could not start: " in line]

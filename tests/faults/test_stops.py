@@ -1,4 +1,4 @@
-"""Stops that come while something is under way for clients that have left already."""
+"""A server that is stopped while it still handles requests of clients that have disconnected."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.support.python_packages import make_wheel
 
 pytestmark = pytest.mark.faults
 
-TURNS = (0, 1, 3, 8, 20)  # of the reactor, so that the stop meets different steps
+TURNS = (0, 1, 3, 8, 20)  # reactor iterations before the disconnect, so that the stop happens at different steps
 GC = "/api/repository/main%2Fimages/gc?wait=0"
 
 
 @pytest_twisted.async_yield_fixture
 async def make_stack(tmp_path: Path) -> Any:
-    """Starts servers on one folder, with the repositories ``main/py`` and ``main/images``; nothing may fail."""
+    """Start servers on one folder, with the repositories ``main/py`` and ``main/images``; logs no failure."""
 
     async def make() -> Stack:
         stack = Stack(tmp_path)
@@ -41,7 +41,7 @@ async def make_stack(tmp_path: Path) -> Any:
 
 
 def begin(stack: Stack, method: str, path: str, data: bytes, sent: int) -> Any:
-    """Send a request with a part of its body; the server's end of the connection."""
+    """Send a request with a part of its body. Returns the server's end of the connection."""
     channel = stack.assembly.site.buildProtocol(None)
     channel.makeConnection(ClosingTransport())
     head = (
@@ -54,8 +54,8 @@ def begin(stack: Stack, method: str, path: str, data: bytes, sent: int) -> Any:
     return channel
 
 
-async def ask_and_leave(stack: Stack, method: str, path: str, data: bytes, sent: int, turns: int) -> None:
-    """The same, and leave after some turns of the reactor."""
+async def send_and_disconnect(stack: Stack, method: str, path: str, data: bytes, sent: int, turns: int) -> None:
+    """Send a request with a part of its body, and disconnect after some reactor iterations."""
     channel = begin(stack, method, path, data, sent)
     for _ in range(turns):
         await turn()
@@ -71,7 +71,7 @@ async def test_an_upload_is_published_or_leaves_nothing(
     stack = await make_stack()
     filename, data = make_wheel("demo", "1.0", pad=600_000)
     path = f"/repositories/main/py/demo/1.0/{filename}"
-    await ask_and_leave(stack, "PUT", path, data, int(len(data) * part), turns)
+    await send_and_disconnect(stack, "PUT", path, data, int(len(data) * part), turns)
     await stack.stop()
     store = tmp_path / "data" / "storages" / "main"
     assert list((store / "uploads").iterdir()) == []
@@ -84,10 +84,10 @@ async def test_an_upload_is_published_or_leaves_nothing(
 
 @pytest.mark.parametrize("turns", TURNS)
 @pytest_twisted.ensureDeferred
-async def test_what_arrived_of_a_layer_is_kept(make_stack: Any, turns: int) -> None:
+async def test_received_bytes_of_a_layer_are_kept(make_stack: Any, turns: int) -> None:
     stack = await make_stack()
     started = await Registry(stack).start()
-    await ask_and_leave(stack, "PATCH", started.headers["location"], bytes(600_000), 300_000, turns)
+    await send_and_disconnect(stack, "PATCH", started.headers["location"], bytes(600_000), 300_000, turns)
     await stack.stop()
     stack = await make_stack()
     status = await Registry(stack).continue_upload(started, "GET")
@@ -98,10 +98,10 @@ async def test_what_arrived_of_a_layer_is_kept(make_stack: Any, turns: int) -> N
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_waited_for_an_upload_of_somebody_else_has_left_it_alone(
+async def test_a_disconnected_client_that_waited_for_a_lease_does_not_touch_the_upload(
     make_stack: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting: list[Deferred[None]] = []  # for the upload to be free, until it is asked again
+    waiting: list[Deferred[None]] = []  # the delay before the lease is tried again
 
     def wait(*_: object) -> Deferred[None]:
         waiting.append(Deferred())
@@ -132,10 +132,10 @@ async def test_who_waited_for_an_upload_of_somebody_else_has_left_it_alone(
 
 @pytest.mark.parametrize("turns", TURNS)
 @pytest_twisted.ensureDeferred
-async def test_a_job_that_was_begun_has_an_end(make_stack: Any, turns: int) -> None:
+async def test_a_started_job_does_not_stay_running(make_stack: Any, turns: int) -> None:
     stack = await make_stack()
-    await ask_and_leave(stack, "POST", GC, b"{}", 2, turns)
+    await send_and_disconnect(stack, "POST", GC, b"{}", 2, turns)
     await stack.stop()
     stack = await make_stack()
-    assert (await stack.call("POST", GC)).status == 202  # none is said to run still
+    assert (await stack.call("POST", GC)).status == 202  # the interrupted job is not listed as running
     await stack.stop()
