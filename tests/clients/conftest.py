@@ -1,4 +1,4 @@
-"""A server in its own process for the client programs of one module."""
+"""A server process for the client programs of one module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.server_process import ServerProcess, running
 
 @pytest.fixture(scope="module")
 def configuration(request: pytest.FixtureRequest) -> str:
-    """The configuration of the module's server: its ``CONFIG``, unless a nearer fixture of this name gives another."""
+    """The configuration of the module's server: the module's ``CONFIG``; fixtures of the same name override it."""
     config: str = request.module.CONFIG
     return config
 
@@ -27,11 +27,11 @@ def server(tmp_path_factory: pytest.TempPathFactory, configuration: str) -> Iter
 
 @pytest.fixture
 def wire(server: ServerProcess) -> HttpClient:
-    """The server, as its admin."""
+    """An HTTP client of the server, with the admin's credentials."""
     return HttpClient(server.url, ADMIN)
 
 
 @pytest.fixture
 def host(server: ServerProcess) -> str:
-    """The server as names of images begin."""
+    """The server's host and port, as in image names."""
     return host_of(server)

@@ -1,4 +1,4 @@
-"""oras and helm: what is kept like an image but is none."""
+"""oras and helm: artifacts and charts in a container repository."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Artifacts(ContainerClients):
     def helm(self, *arguments: str | Path, status: int | None = 0) -> str:
         return self.run("helm", *arguments, status=status)
 
-    def file(self, name: str, content: str) -> Path:
+    def write_file(self, name: str, content: str) -> Path:
         (self.folder / name).write_text(content)
         return self.folder / name
 
     def package(self, version: str) -> Path:
-        """A packed chart called "app"."""
+        """Make a packed chart named "app"."""
         self.helm("create", "app")
         self.helm("package", "app", "--version", version)
         return self.folder / f"app-{version}.tgz"
@@ -51,8 +51,8 @@ def clients(tmp_path: Path, server: ServerProcess) -> Artifacts:
 
 
 def test_oras_pushes_files_and_pulls_them(clients: Artifacts, wire: HttpClient) -> None:
-    clients.file("one.txt", "first")
-    clients.file("two.json", "{}")
+    clients.write_file("one.txt", "first")
+    clients.write_file("two.json", "{}")
     name = f"{clients.name}/files:v1"
     kinds = ["one.txt:text/plain", "two.json:application/json"]
     clients.oras("push", "--plain-http", "--artifact-type", REPORT, name, *kinds)
@@ -70,12 +70,12 @@ def test_oras_pushes_files_and_pulls_them(clients: Artifacts, wire: HttpClient) 
 def test_oras_attaches_to_an_image_and_finds_it_again(clients: Artifacts, wire: HttpClient) -> None:
     image, name = make_image("subject"), f"{clients.name}/subject"
     push_image(wire, "main/images/subject", image, "v1")
-    clients.file("report.json", '{"found": 0}')
+    clients.write_file("report.json", '{"found": 0}')
     clients.oras("attach", "--plain-http", "--artifact-type", REPORT, f"{name}:v1", "report.json:application/json")
     clients.oras("attach", "--plain-http", "--artifact-type", "text/note", f"{name}:v1", "-a", "by=ada")
 
     def discover(*arguments: str) -> dict[str, str]:
-        """Type and digest of what is attached."""
+        """Return type and digest of each attached artifact."""
         shown = clients.oras("discover", "--plain-http", "--format", "json", *arguments, f"{name}:v1")
         return {each["artifactType"]: each["digest"] for each in json.loads(shown)["referrers"]}
 
@@ -90,10 +90,10 @@ def test_oras_attaches_to_an_image_and_finds_it_again(clients: Artifacts, wire: 
     assert list(discover()) == [REPORT]
 
 
-def test_oras_copies_an_image_with_all_that_is_attached(clients: Artifacts, wire: HttpClient) -> None:
+def test_oras_copies_an_image_with_its_attached_artifacts(clients: Artifacts, wire: HttpClient) -> None:
     image = make_image("with friends")
     push_image(wire, "main/images/from", image, "v1")
-    clients.file("report.json", "{}")
+    clients.write_file("report.json", "{}")
     source, target = f"{clients.name}/from:v1", f"{clients.host}/main/copies/to:v1"
     clients.oras("attach", "--plain-http", "--artifact-type", REPORT, source, "report.json")
     clients.oras("copy", "-r", "--from-plain-http", "--to-plain-http", source, target)
@@ -105,8 +105,8 @@ def test_oras_copies_an_image_with_all_that_is_attached(clients: Artifacts, wire
     assert wire.get("/v2/main/images/layout/manifests/v1").body == make_image("from a layout").manifest
 
 
-def test_oras_sees_only_what_is_public_without_logging_in(clients: Artifacts) -> None:
-    clients.file("one.txt", "first")
+def test_oras_without_a_login_reads_only_public_repositories(clients: Artifacts) -> None:
+    clients.write_file("one.txt", "first")
     clients.oras("push", "--plain-http", f"{clients.name}/public:v1", "one.txt")
     clients.log_out()
     clients.oras("pull", "--plain-http", "-o", clients.folder / "pulled", f"{clients.name}/public:v1")
@@ -134,7 +134,7 @@ def test_helm_pushes_a_chart_and_pulls_it(clients: Artifacts, wire: HttpClient) 
         (pulled / chart.name).unlink()
 
 
-def test_helm_pulls_the_newest_chart_that_fits(clients: Artifacts) -> None:
+def test_helm_pulls_the_newest_matching_version(clients: Artifacts) -> None:
     charts = f"oci://{clients.name}/several"
     for version in ("1.0.0", "1.10.0", "2.0.0-beta.1"):
         clients.helm("push", "--plain-http", clients.package(version), charts)

@@ -1,8 +1,8 @@
 """
-The conformance suite of the OCI distribution specification, where this machine has it.
+The conformance suite of the OCI distribution specification.
 
-bin/test builds it when Go's module proxy gives it; the variable ``PKGREPO_OCI_CONFORMANCE`` names one built otherwise.
-Neither is a thing that a machine can be told to have, so without both the tests are skipped wherever they run.
+bin/test builds it if Go's module proxy has it; ``PKGREPO_OCI_CONFORMANCE`` may be the path of another build.
+Without either the tests are skipped, even if ``PKGREPO_REQUIRE_CLIENTS`` is 1, because nothing can install it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tests.support.http_client import HttpClient
 from tests.support.images import Image, digest_of, make_artifact, make_image, make_index
 from tests.support.server_process import ServerProcess, running
 
-SUITE_S = 300  # a bound for a suite that hangs
+SUITE_S = 300  # seconds; a timeout for a suite that hangs
 CONFIG = '[container]\nping = "open"\n' + hosted(
     "docker", images=config(push_rules="allow_tag_overwrite = true", policy="allow_sparse = true")
 )
-# What the suite leaves out unless it is told.
+# Tests that the suite skips by default.
 SWITCHES = (
     "OCI_API_BLOBS_DIGEST_HEADER",
     "OCI_API_MANIFESTS_DIGEST_HEADER",
@@ -35,7 +35,7 @@ SWITCHES = (
     "OCI_API_MANIFESTS_TAG_PARAM",
     "OCI_DATA_SPARSE",
 )
-# What nobody may do; and the suite looks for the digest's header only in answers whose content it knows beforehand.
+# Tests that need write permission, and the two of the digest header, which need content that the suite pushed.
 NOT_FOR_NOBODY = (
     "OCI_API_BLOBS_DIGEST_HEADER",
     "OCI_API_MANIFESTS_DIGEST_HEADER",
@@ -48,13 +48,13 @@ NOT_FOR_NOBODY = (
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    """A server of its own for each run of the suite."""
+    """A new server for each run of the suite."""
     with running(tmp_path, CONFIG) as process:
         yield process
 
 
 def suite() -> str:
-    """The program."""
+    """Return the path of the suite's program, or skip the test."""
     built = CLIENTS / "conformance"
     if named := os.environ.get("PKGREPO_OCI_CONFORMANCE"):
         return named
@@ -62,7 +62,7 @@ def suite() -> str:
         return str(built / "bin" / "conformance")
     log = built / "build.log"
     reason = log.read_text().strip() if log.exists() else "bin/test did not build it"
-    pytest.skip(f"PKGREPO_OCI_CONFORMANCE names no program, and {reason}")
+    pytest.skip(f"PKGREPO_OCI_CONFORMANCE is not set, and {reason}")
 
 
 def counts_of(server: ServerProcess, folder: Path, **variables: str) -> Counter[str]:
@@ -90,17 +90,17 @@ def counts_of(server: ServerProcess, folder: Path, **variables: str) -> Counter[
     found = re.findall(r"^ *(\w+)\.{3,}: +(\d+)$", result.stdout, re.MULTILINE)
     counts = Counter({name: int(count) for name, count in found})
     assert counts["FAIL"] == counts["Error"] == counts["Skip"] == 0, result.stdout
-    assert result.returncode != 1, result.stderr  # 2 is its own crash, over the file with the results of disabled tests
+    assert result.returncode != 1, result.stderr  # 2: the suite crashes when it writes the results of disabled tests
     return counts
 
 
-def test_the_suite_passes_whole(server: ServerProcess, tmp_path: Path) -> None:
+def test_the_whole_suite_passes_with_credentials(server: ServerProcess, tmp_path: Path) -> None:
     counts = counts_of(server, tmp_path, OCI_USERNAME=ADMIN[0], OCI_PASSWORD=ADMIN[1])
     assert counts["Disabled"] == 0
     assert counts["Pass"] > 1000
 
 
-def test_the_suite_passes_for_nobody_as_far_as_nobody_may_go(server: ServerProcess, tmp_path: Path) -> None:
+def test_the_read_tests_of_the_suite_pass_without_credentials(server: ServerProcess, tmp_path: Path) -> None:
     wire, image = HttpClient(server.url, ADMIN), make_image()
     children: list[Image] = [make_image(each, architecture=each) for each in ("amd64", "arm64")]
     index, artifact = make_index(children), make_artifact(image, "application/vnd.example.report")

@@ -1,4 +1,4 @@
-"""containerd by ctr: push, fetch and pull, also by a host that mirrors another."""
+"""containerd through ctr: push, fetch and pull, also with the server as a mirror of another host."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def daemon() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def server(server: ServerProcess) -> ServerProcess:
-    """The same, where bob may write."""
+    """The server with the user bob, who may write."""
     add_bob(HttpClient(server.url, ADMIN), "main/images")
     return server
 
@@ -50,12 +50,12 @@ class Ctr(ContainerClients):
         return self.call(program("ctr"), "--address", self.socket, *arguments, status=status)
 
     def images(self) -> dict[str, str]:
-        """Names and digests of what containerd has."""
+        """Return the names and digests of containerd's images."""
         rows = [line.split() for line in self("image", "list").splitlines()[1:]]
         return {row[0]: row[2] for row in rows}
 
     def content(self) -> set[str]:
-        """The digests of what containerd keeps."""
+        """Return the digests of containerd's content."""
         return set(self("content", "list", "-q").split())
 
 
@@ -68,7 +68,9 @@ def fetch(ctr: Ctr, image: str, *options: str | Path, status: int | None = 0) ->
     return ctr("content", "fetch", "--plain-http", *options, f"{ctr.host}/{image}", status=status)
 
 
-def test_ctr_fetches_an_image_and_pushes_it_elsewhere(ctr: Ctr, wire: HttpClient, server: ServerProcess) -> None:
+def test_ctr_fetches_an_image_and_pushes_it_under_another_name(
+    ctr: Ctr, wire: HttpClient, server: ServerProcess
+) -> None:
     image = make_image("moved by ctr")
     push_image(wire, "main/images/seed", image, "v1")
     fetch(ctr, "main/images/seed:v1", "--platform=linux/amd64")
@@ -82,7 +84,7 @@ def test_ctr_fetches_an_image_and_pushes_it_elsewhere(ctr: Ctr, wire: HttpClient
     assert server.output.count("PUT /v2/main/images/pushed/manifests/") == 1, "the second push finds it there"
 
 
-def test_ctr_shows_why_a_push_is_refused(ctr: Ctr, wire: HttpClient) -> None:
+def test_ctr_prints_why_a_push_is_refused(ctr: Ctr, wire: HttpClient) -> None:
     for content, tag in (("first", "v1"), ("second", "v2")):
         push_image(wire, "main/images/refused", make_image(content), tag)
         fetch(ctr, f"main/images/refused:{tag}")
@@ -96,7 +98,7 @@ def test_ctr_shows_why_a_push_is_refused(ctr: Ctr, wire: HttpClient) -> None:
     assert wire.head("/v2/main/images/other/manifests/v1").status == 404
 
 
-def test_ctr_logs_in_to_fetch_what_is_private(ctr: Ctr, wire: HttpClient) -> None:
+def test_ctr_fetches_private_images_with_credentials(ctr: Ctr, wire: HttpClient) -> None:
     image = make_image("private to ctr")
     push_image(wire, "main/private/app", image, "v1")
     fetch(ctr, "main/private/app:v1", status=1)
@@ -105,7 +107,7 @@ def test_ctr_logs_in_to_fetch_what_is_private(ctr: Ctr, wire: HttpClient) -> Non
     fetch(ctr, f"main/private/app@{image.digest}", "-u", ":".join(ADMIN))
 
 
-def test_ctr_takes_one_platform_of_an_index_or_all(ctr: Ctr, wire: HttpClient) -> None:
+def test_ctr_fetches_one_or_all_platforms_of_an_index(ctr: Ctr, wire: HttpClient) -> None:
     images = {each: make_image(f"{each} by ctr", architecture=each) for each in ("amd64", "arm64")}
     index = make_index(list(images.values()))
     for image in images.values():

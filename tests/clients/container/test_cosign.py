@@ -1,4 +1,4 @@
-"""cosign with keys of its own: what it signs is seen where content must be trusted, in both of its forms."""
+"""cosign with keys: images that it signs, in both formats, can be pulled from a repository that requires signatures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNTRUSTED = "not signed by a trusted key"
 
 
 class Cosign(ContainerClients):
-    """cosign, and the folder where its keys are."""
+    """Runs cosign with the keys in a folder."""
 
     def __init__(self, folder: Path, host: str, keys: Path) -> None:
         super().__init__(folder, host)
@@ -49,7 +49,7 @@ class Cosign(ContainerClients):
         )
 
     def verify(self, key: str, reference: str, form: str, status: int | None = 0) -> str:
-        # Without a root of trust at hand cosign fetches one, although a key needs none.
+        # Without a local root of trust cosign downloads one, even to verify with a key.
         (self.folder / "root.json").write_text(ROOT_OF_TRUST)
         new = str(form == "bundle").lower()
         options = (
@@ -74,7 +74,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def configuration(keys: Path) -> str:
-    """A repository that trusts one of the keys, and one for everybody."""
+    """A repository that trusts one of the keys, and a public one."""
     return hosted("docker", "open", signed=trusting((keys / "ours.pub").read_text()))
 
 
@@ -86,8 +86,8 @@ def cosign(tmp_path: Path, server: ServerProcess, keys: Path) -> Cosign:
     return made
 
 
-def seen(wire: HttpClient, name: str, image: Image, tag: str) -> bool:
-    """Whether everybody gets the image, by its digest and by its tag alike."""
+def is_served(wire: HttpClient, name: str, image: Image, tag: str) -> bool:
+    """Whether anonymous clients can pull the image, both by its digest and by its tag."""
     replies = [wire.as_user().get(f"/v2/{name}/manifests/{reference}") for reference in (image.digest, tag)]
     for reply in replies:
         assert reply.status == 200 or (reply.status == 404 and UNTRUSTED in reply.text)
@@ -96,14 +96,14 @@ def seen(wire: HttpClient, name: str, image: Image, tag: str) -> bool:
 
 
 @FORMS
-def test_what_cosign_signs_is_seen(cosign: Cosign, wire: HttpClient, form: str) -> None:
+def test_an_image_signed_by_cosign_is_served(cosign: Cosign, wire: HttpClient, form: str) -> None:
     name, image = f"main/signed/{form}", make_image(form)
     push_image(wire, name, image, "v1")
-    assert not seen(wire, name, image, "v1")
+    assert not is_served(wire, name, image, "v1")
     cosign.sign("theirs", f"{name}@{image.digest}", form)
-    assert not seen(wire, name, image, "v1")
+    assert not is_served(wire, name, image, "v1")
     cosign.sign("ours", f"{name}@{image.digest}", form)
-    assert seen(wire, name, image, "v1")
+    assert is_served(wire, name, image, "v1")
     cosign.log_out()
     shown = cosign.verify("ours", f"{name}:v1", form)
     assert image.digest in shown
@@ -111,7 +111,7 @@ def test_what_cosign_signs_is_seen(cosign: Cosign, wire: HttpClient, form: str) 
 
 
 @FORMS
-def test_a_signature_is_verified_by_its_key_alone(cosign: Cosign, wire: HttpClient, form: str) -> None:
+def test_only_the_signing_key_verifies_a_signature(cosign: Cosign, wire: HttpClient, form: str) -> None:
     name, image = f"main/open/{form}", make_image(form)
     push_image(wire, name, image, "v1")
     missing = {"simple": "no signatures found", "bundle": "no valid bundles exist"}
@@ -137,9 +137,9 @@ def test_signing_an_index_covers_its_images(cosign: Cosign, wire: HttpClient, fo
     for child in children:
         push_image(wire, name, child)
     push_image(wire, name, index, "all")
-    assert not seen(wire, name, index, "all")
+    assert not is_served(wire, name, index, "all")
     cosign.sign("ours", f"{name}@{index.digest}", form)
-    assert seen(wire, name, index, "all")
+    assert is_served(wire, name, index, "all")
     for child in children:
         assert wire.as_user().get(f"/v2/{name}/manifests/{child.digest}").status == 200
 
@@ -154,7 +154,7 @@ def test_several_keys_sign_the_same_image(cosign: Cosign, wire: HttpClient) -> N
     assert len(wire.get(f"/v2/{name}/manifests/{signature_tag(image.digest)}").json["layers"]) == 2
 
 
-def test_what_is_said_of_an_image_is_found_and_copied(cosign: Cosign, wire: HttpClient) -> None:
+def test_attestations_of_an_image_are_found_and_copied(cosign: Cosign, wire: HttpClient) -> None:
     name, image = "main/open/said", make_image("said")
     push_image(wire, name, image, "v1")
     (cosign.folder / "predicate.json").write_text(json.dumps({"made": "here"}))
@@ -171,4 +171,4 @@ def test_what_is_said_of_an_image_is_found_and_copied(cosign: Cosign, wire: Http
     cosign(*verify, "--new-bundle-format=false", *HTTP, f"{cosign.host}/{name}:v1")
     cosign.sign("ours", f"{name}@{image.digest}", "simple")
     cosign("copy", *HTTP, f"{cosign.host}/{name}:v1", f"{cosign.host}/main/signed/said:v1")
-    assert seen(wire, "main/signed/said", image, "v1")
+    assert is_served(wire, "main/signed/said", image, "v1")

@@ -18,19 +18,19 @@ CONFIG = hosted("docker", "images", moving=MOVING, private=PRIVATE)
 
 @pytest.fixture(scope="module")
 def server(server: ServerProcess) -> ServerProcess:
-    """The same, where bob may write."""
+    """The server with the user bob, who may write."""
     add_bob(HttpClient(server.url, ADMIN), "main/images")
     return server
 
 
 class Crane(ContainerClients):
-    """crane, which takes images from layouts on disk."""
+    """Runs crane, which pushes images from layouts on disk."""
 
     def __call__(self, *arguments: str | Path, status: int | None = 0) -> str:
         return self.run("crane", *arguments, status=status).strip()
 
     def push(self, content: str, image: str, status: int | None = 0) -> str:
-        """Push an image with this content; its reference by digest is the last word of what crane says."""
+        """Push an image with this content. Returns its reference by digest, the last word of crane's output."""
         folder = self.folder / f"layout-{content}"
         if not folder.exists():
             write_layout(folder, make_image(content))
@@ -53,7 +53,7 @@ def test_crane_logs_in_and_out(crane: Crane) -> None:
     assert "UNAUTHORIZED" in crane.push("bobs", "main/images/bobs:2", status=1)
 
 
-def test_an_image_comes_back_as_it_was_pushed(crane: Crane) -> None:
+def test_a_pulled_image_equals_the_pushed_one(crane: Crane) -> None:
     image, name = make_image("pushed"), f"{crane.host}/main/images/pushed"
     assert crane.push("pushed", "main/images/pushed:1").endswith(f"{name}@{image.digest}")
     assert crane("digest", f"{name}:1") == image.digest
@@ -81,7 +81,7 @@ def test_a_copy_inside_the_server_sends_no_layer(crane: Crane, server: ServerPro
     assert all(" 201 " in line for line in starts), "each blob was mounted"
 
 
-def test_an_index_of_platforms_is_put_together(crane: Crane, wire: HttpClient) -> None:
+def test_crane_makes_an_index_of_platforms(crane: Crane, wire: HttpClient) -> None:
     name = f"{crane.host}/main/images/index"
     images = {each: make_image(each, architecture=each) for each in ("amd64", "arm64")}
     for tag, image in images.items():
@@ -95,7 +95,7 @@ def test_an_index_of_platforms_is_put_together(crane: Crane, wire: HttpClient) -
     assert [each["digest"] for each in listed] == [images["arm64"].digest]
 
 
-def test_a_refused_overwrite_is_shown(crane: Crane) -> None:
+def test_a_refused_overwrite_is_printed(crane: Crane) -> None:
     crane.push("one", "main/images/fixed:v1")
     crane.push("one", "main/images/fixed:v1")
     shown = crane.push("two", "main/images/fixed:v1", status=1)
@@ -105,7 +105,7 @@ def test_a_refused_overwrite_is_shown(crane: Crane) -> None:
     assert crane("digest", f"{crane.host}/main/moving/app:v1") == make_image("two").digest
 
 
-def test_what_is_deleted_is_gone(crane: Crane, wire: HttpClient) -> None:
+def test_deleted_images_are_gone(crane: Crane, wire: HttpClient) -> None:
     name, image = f"{crane.host}/main/images/deleted", make_image("deleted")
     crane.push("deleted", "main/images/deleted:1")
     crane("tag", f"{name}:1", "2")
@@ -116,7 +116,7 @@ def test_what_is_deleted_is_gone(crane: Crane, wire: HttpClient) -> None:
     assert wire.head(f"/v2/main/images/deleted/manifests/{image.digest}").status == 404
 
 
-def test_the_catalog_shows_what_one_may_see(crane: Crane) -> None:
+def test_the_catalog_lists_readable_images_only(crane: Crane) -> None:
     crane.push("seen", "main/images/seen:1")
     crane.push("hidden", "main/private/hidden:1")
     assert {"main/images/seen", "main/private/hidden"} <= set(crane("catalog", crane.host).splitlines())
@@ -128,7 +128,7 @@ def test_the_catalog_shows_what_one_may_see(crane: Crane) -> None:
     assert "NAME_UNKNOWN" in crane("manifest", f"{crane.host}/main/private/hidden:1", status=1)
 
 
-def test_files_are_laid_upon_an_image_without_a_daemon(crane: Crane) -> None:
+def test_crane_appends_a_layer_to_an_image(crane: Crane) -> None:
     archive = crane.folder / "more.tar"
     crane.push("base", "main/images/base:1")
     crane("export", f"{crane.host}/main/images/base:1", archive)

@@ -1,4 +1,4 @@
-"""The docker command line without a daemon: logging in, and reading manifests as the one who is logged in."""
+"""The docker command line without a daemon: login, and reading manifests with that login."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Docker = Callable[..., str]
 
 @pytest.fixture
 def docker(tmp_path: Path) -> Docker:
-    """Runs docker with a home of its own, where no daemon answers."""
+    """Run docker with its own home and without a daemon."""
     environ = client_environment(tmp_path / "home", DOCKER_HOST=f"unix://{tmp_path}/none.sock")
 
     def run(*arguments: str, status: int = 0) -> str:
@@ -33,7 +33,7 @@ def docker(tmp_path: Path) -> Docker:
     return run
 
 
-def test_docker_logs_in_keeps_a_token_and_reads_with_it(server: ServerProcess, docker: Docker, tmp_path: Path) -> None:
+def test_docker_logs_in_stores_a_token_and_reads_with_it(server: ServerProcess, docker: Docker, tmp_path: Path) -> None:
     host = urlsplit(server.url).netloc
     wire, image = HttpClient(server.url, (USER, PASSWORD)), make_image()
     for blob in image.blobs:

@@ -1,4 +1,4 @@
-"""docker with a daemon of its own: images pushed, removed and pulled, and what it shows of each refusal."""
+"""docker with its own daemon: push, remove and pull of images, and its output for each refusal."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def daemon() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def server(server: ServerProcess) -> ServerProcess:
-    """A repository for each rule, where bob may push as far as the rules go."""
+    """A server with a repository for each rule, and the user bob, who may write to them."""
     add_bob(HttpClient(server.url, ADMIN), *(f"main/{each}" for each in ("images", "moving", "members", "tokens")))
     return server
 
 
 class Docker(ContainerClients):
-    """docker at one daemon, with a configuration of its own."""
+    """Runs docker with one daemon and its own configuration."""
 
     def __init__(self, folder: Path, host: str, daemon: str) -> None:
         super().__init__(folder, host)
@@ -55,7 +55,7 @@ class Docker(ContainerClients):
         return self.call(program("docker"), *arguments, status=status)
 
     def make(self, image: str, content: str) -> str:
-        """An image in the daemon with one file of this content; its full name."""
+        """Make an image with one file in the daemon. Returns its full name."""
         archive = self.folder / f"{content}.tar"
         with tarfile.open(archive, "w") as tar:
             member = tarfile.TarInfo("content")
@@ -65,7 +65,7 @@ class Docker(ContainerClients):
         return f"{self.host}/{image}"
 
     def digest(self, image: str) -> str:
-        """The digest under which the daemon knows an image of the server."""
+        """Return the digest that the daemon has recorded for an image of the server."""
         return self("image", "inspect", "--format", "{{index .RepoDigests 0}}", image).strip().partition("@")[2]
 
     def identity(self, image: str) -> str:
@@ -80,7 +80,7 @@ def docker(tmp_path: Path, server: ServerProcess, daemon: str) -> Docker:
     return made
 
 
-def test_what_was_pushed_and_removed_comes_back_the_same(docker: Docker, wire: HttpClient) -> None:
+def test_a_pushed_image_is_pulled_unchanged_after_its_removal(docker: Docker, wire: HttpClient) -> None:
     image = docker.make("main/images/proj/app:1", "round")
     docker("push", image)
     before = docker.identity(image), docker.digest(image)
@@ -110,12 +110,12 @@ def test_layers_are_mounted_from_another_image(docker: Docker, server: ServerPro
     assert "Mounted from main/images/mount/from" in docker("push", other)
 
 
-def test_a_name_alone_goes_to_the_default_repository(docker: Docker, wire: HttpClient) -> None:
+def test_a_name_without_a_repository_means_the_default_repository(docker: Docker, wire: HttpClient) -> None:
     docker("push", docker.make("proj/img:1", "default"))
     assert wire.get("/v2/main/moving/proj/img/tags/list").json["tags"] == ["1"]
 
 
-def test_a_list_of_platforms_is_pushed_and_one_of_it_pulled(docker: Docker, wire: HttpClient) -> None:
+def test_a_manifest_list_is_pushed_and_one_platform_pulled(docker: Docker, wire: HttpClient) -> None:
     name = f"{docker.host}/main/images/platforms"
     images = {each: make_image(each, architecture=each) for each in ("amd64", "arm64")}
     for tag, image in images.items():
@@ -128,7 +128,7 @@ def test_a_list_of_platforms_is_pushed_and_one_of_it_pulled(docker: Docker, wire
     assert docker("image", "inspect", "--format", "{{.Architecture}}", f"{name}:1").strip() == "arm64"
 
 
-def test_a_tag_is_not_moved_unless_the_repository_lets_it(docker: Docker) -> None:
+def test_a_tag_is_moved_only_if_the_repository_allows_it(docker: Docker) -> None:
     image = docker.make("main/images/fixed:v1", "one")
     docker("push", image)
     docker("push", image)
@@ -141,7 +141,7 @@ def test_a_tag_is_not_moved_unless_the_repository_lets_it(docker: Docker) -> Non
     docker("push", moving)
 
 
-def test_logging_in_needs_the_right_password(docker: Docker) -> None:
+def test_a_login_requires_the_right_password(docker: Docker) -> None:
     docker.log_out()
     shown = docker("login", "-u", BOB[0], "-p", "wrong", docker.host, status=1)
     assert "unauthorized: incorrect username or password" in shown
@@ -151,7 +151,7 @@ def test_logging_in_needs_the_right_password(docker: Docker) -> None:
     assert json.loads((docker.home / ".docker" / "config.json").read_text()).get("auths", {}) == {}
 
 
-def test_nobody_pulls_what_is_public_and_nothing_else(docker: Docker) -> None:
+def test_anonymous_clients_pull_public_images_only(docker: Docker) -> None:
     public, private = docker.make("main/images/open:1", "open"), docker.make("main/private/app:1", "private")
     docker("push", public)
     docker("push", private)
@@ -180,7 +180,7 @@ def test_only_members_push_to_a_project(docker: Docker, server: ServerProcess, w
     docker("push", image)
 
 
-def test_pushes_can_need_an_access_token(docker: Docker, wire: HttpClient) -> None:
+def test_a_repository_can_require_access_tokens_for_pushes(docker: Docker, wire: HttpClient) -> None:
     image = docker.make("main/tokens/app:1", "tokens")
     docker("login", "-u", BOB[0], "-p", BOB[1], docker.host)
     shown = docker("push", image, status=1)
@@ -190,7 +190,7 @@ def test_pushes_can_need_an_access_token(docker: Docker, wire: HttpClient) -> No
     docker("push", image)
 
 
-def test_only_the_signed_are_pulled_where_content_must_be_trusted(docker: Docker, wire: HttpClient) -> None:
+def test_only_signed_images_are_pulled_where_trust_is_required(docker: Docker, wire: HttpClient) -> None:
     image = docker.make("main/signed/app:1", "signed")
     docker("push", image)
     digest = docker.digest(image)

@@ -1,7 +1,7 @@
 """
-Garbage collection under pushes of crane, and what crane then says of every image.
+Garbage collection while crane pushes; afterwards crane validates every image.
 
-``PKGREPO_GC_RACES_S`` lets them go on for so many seconds, rather than for the few rounds that every run can afford.
+Set ``PKGREPO_GC_RACES_S`` to run for that many seconds instead of a fixed small number of rounds.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tests.support.server_process import ServerProcess
 CONFIG = hosted("docker", "images")
 GC = "/api/repository/main%2Fimages/gc?wait=true"
 PUSHERS = 8
-ROUNDS = 5  # of each pusher
+ROUNDS = 5  # per pusher
 SECONDS = float(os.environ.get("PKGREPO_GC_RACES_S", "0"))
 
 
 class Pusher(ContainerClients):
     """
-    Pushes images by crane and deletes every other one again.
+    Pushes images by crane, and deletes every second one.
 
-    ``kept`` are those that were acknowledged and not deleted since. Layers are shared among all pushers, and come
-    again after they were garbage.
+    ``kept`` has the acknowledged images that were not deleted. All pushers share layers, and push them again
+    after they were collected.
     """
 
     def __init__(self, folder: Path, host: str, number: int) -> None:
@@ -54,7 +54,7 @@ class Pusher(ContainerClients):
 
 
 def collect_until(wire: HttpClient, over: threading.Event) -> int:
-    """Collect again and again, without any grace time; how many blobs went."""
+    """Collect repeatedly with no grace time. Returns the number of removed blobs."""
     removed = 0
     while not over.is_set():
         found = ok(wire.post_json(GC, {"grace_seconds": 0, "delete_untagged": True})).json
@@ -70,8 +70,8 @@ def work(pusher: Pusher, goes_on: Callable[[int], bool]) -> None:
         index += 1
 
 
-def test_every_acknowledged_image_is_whole_and_no_other_byte_stays(server: ServerProcess, tmp_path: Path) -> None:
-    client("crane")  # or skip at once
+def test_acknowledged_images_stay_complete_and_all_garbage_is_removed(server: ServerProcess, tmp_path: Path) -> None:
+    client("crane")  # skips the test if crane is missing
     wire, over = HttpClient(server.url, ADMIN), threading.Event()
     pushers = [Pusher(tmp_path / f"pusher-{number}", host_of(server), number) for number in range(PUSHERS)]
     until = time.monotonic() + SECONDS

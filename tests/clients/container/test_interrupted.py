@@ -1,4 +1,4 @@
-"""Downloads of layers that are cut off half way: docker and containerd go on where they were."""
+"""Interrupted downloads of layers: docker and containerd resume them with a range request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONFIG = hosted("docker", "images")
 
 @pytest.fixture(scope="module")
 def image(server: ServerProcess) -> Image:
-    """An image in the server whose layer does not compress."""
+    """An image with an incompressible layer, pushed to the server."""
     made = make_image(random.Random(1).randbytes(SIZE).hex())
     push_image(HttpClient(server.url, ADMIN), "main/images/big", made, "v1")
     return made
@@ -32,7 +32,7 @@ def image(server: ServerProcess) -> Image:
 
 @pytest.fixture
 def proxy(server: ServerProcess, image: Image) -> Iterator[TcpProxy]:
-    """The server behind a connection that breaks in the middle of the layer."""
+    """A proxy before the server, which closes the connection in the middle of the layer."""
     parts = urlsplit(server.url)
     layer = image.blobs[1]
     made = TcpProxy((parts.hostname or "", parts.port or 0), cut=f"/blobs/{digest_of(layer)}", after=len(layer) // 2)
@@ -40,8 +40,8 @@ def proxy(server: ServerProcess, image: Image) -> Iterator[TcpProxy]:
         yield made
 
 
-def assert_went_on(proxy: TcpProxy, image: Image) -> None:
-    """The layer was asked for again, from where the connection broke."""
+def assert_resumed(proxy: TcpProxy, image: Image) -> None:
+    """Check that the client requested the rest of the layer after the cut."""
     first, *others = proxy.requests(f"/blobs/{digest_of(image.blobs[1])}")
     assert proxy.was_cut
     assert "range" not in first.fields
@@ -50,7 +50,7 @@ def assert_went_on(proxy: TcpProxy, image: Image) -> None:
     assert 0 < begin <= len(image.blobs[1]) // 2
 
 
-def test_docker_goes_on_with_a_layer(proxy: TcpProxy, image: Image, tmp_path: Path) -> None:
+def test_docker_resumes_a_layer(proxy: TcpProxy, image: Image, tmp_path: Path) -> None:
     clients = ContainerClients(tmp_path, proxy.host)
     with dockerd() as address:
         docker = (program("docker"), "--host", address)
@@ -59,14 +59,14 @@ def test_docker_goes_on_with_a_layer(proxy: TcpProxy, image: Image, tmp_path: Pa
             *docker, "image", "inspect", "--format", "{{.RepoDigests}}", f"{proxy.host}/main/images/big:v1"
         )
     assert image.digest in shown
-    assert_went_on(proxy, image)
+    assert_resumed(proxy, image)
 
 
-def test_containerd_goes_on_with_a_layer(proxy: TcpProxy, image: Image, tmp_path: Path) -> None:
+def test_containerd_resumes_a_layer(proxy: TcpProxy, image: Image, tmp_path: Path) -> None:
     clients = ContainerClients(tmp_path, proxy.host)
     with containerd() as socket:
         ctr = (program("ctr"), "--address", socket)
         clients.call(*ctr, "content", "fetch", "--plain-http", f"{proxy.host}/main/images/big:v1")
         kept = clients.call(*ctr, "content", "list", "-q").split()
     assert digest_of(image.blobs[1]) in kept
-    assert_went_on(proxy, image)
+    assert_resumed(proxy, image)

@@ -1,4 +1,4 @@
-"""Images straight from the server's disk: skopeo reads their directories without a server."""
+"""Images in the readable layout: skopeo reads their directories without the server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AUTH = ("admin", "correct horse battery")
 
 @pytest.fixture
 def skopeo(tmp_path: Path) -> Callable[..., str]:
-    """Runs skopeo; what it wrote."""
+    """Run skopeo, and return its output."""
     environ = client_environment(tmp_path / "home", TMPDIR=str(tmp_path))
     found = program("skopeo")
     return lambda *arguments: (
@@ -32,7 +32,7 @@ def skopeo(tmp_path: Path) -> Callable[..., str]:
 
 @pytest.fixture
 def pkgrepo(tmp_path: Path) -> Callable[..., str]:
-    """Runs an administrator's command on the server's data; what it wrote."""
+    """Run an administrator's command on the server's data, and return its output."""
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
@@ -50,7 +50,7 @@ def pkgrepo(tmp_path: Path) -> Callable[..., str]:
 
 
 def start(folder: Path) -> tuple[ServerProcess, str]:
-    """A server, and how skopeo calls its image."""
+    """Start a server. Returns it and the name of its image for skopeo."""
     process = twistd_process(folder)
     return process, f"docker://{urlsplit(process.wait_ready()).netloc}/main/images/deep/app:v1"
 
@@ -67,7 +67,7 @@ def test_skopeo_reads_an_image_from_the_disk_and_from_a_rebuilt_catalog(
         skopeo("copy", f"--dest-creds={':'.join(AUTH)}", "--dest-tls-verify=false", f"oci:{source}:v1", address)
     finally:
         process.stop()
-    pkgrepo("verify", "--repair")  # whatever the server had not shown yet when it ended
+    pkgrepo("verify", "--repair")  # writes the part of the layout that was still missing when the server stopped
     assert " 0 differences" in pkgrepo("verify")
     layout = tmp_path / "data/storages/main/repositories/images/deep/app"
     skopeo("copy", f"oci:{layout}:v1", f"dir:{tmp_path / 'from-disk'}")
@@ -85,7 +85,7 @@ def test_skopeo_reads_an_image_from_the_disk_and_from_a_rebuilt_catalog(
     assert (tmp_path / "from-server/manifest.json").read_bytes() == image.manifest
 
 
-def test_garbage_goes_by_the_command_line_too(pkgrepo: Callable[..., str], tmp_path: Path) -> None:
+def test_the_gc_command_removes_garbage(pkgrepo: Callable[..., str], tmp_path: Path) -> None:
     process, _ = start(tmp_path)
     try:
         wire = HttpClient(process.url, AUTH)

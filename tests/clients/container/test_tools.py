@@ -1,4 +1,4 @@
-"""skopeo, podman and buildah, as Debian 12 has them, against a running server."""
+"""skopeo, podman and buildah of Debian 12 against a running server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONFIG = (
 
 
 class Tools:
-    """The programs with storage of their own below a folder, and no policy but "take anything"."""
+    """Runs the programs with their storage in a folder, and with a policy that accepts unsigned images."""
 
     def __init__(self, folder: Path, runroot: Path) -> None:
         self.folder = folder
@@ -54,7 +54,7 @@ class Tools:
         return run_client(command, environ=self.environ, folder=self.folder, status=status).stdout
 
     def layout(self, text: str = "hello") -> str:
-        """An OCI layout with one image, as skopeo names it."""
+        """Write an OCI layout with one image. Returns its name for skopeo."""
         folder = self.folder / f"layout-{text}"
         if not folder.exists():
             write_layout(folder, make_image(text))
@@ -69,7 +69,7 @@ class Tools:
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Iterator[Tools]:
-    with tempfile.TemporaryDirectory(prefix="p") as runroot:  # podman takes at most 50 characters
+    with tempfile.TemporaryDirectory(prefix="p") as runroot:  # podman accepts paths of at most 50 characters
         yield Tools(tmp_path, Path(runroot))
 
 
@@ -105,7 +105,7 @@ def test_skopeo_deletes(tools: Tools, host: str) -> None:
     assert "manifest unknown" in tools.skopeo("inspect", "--tls-verify=false", image, status=1)
 
 
-def test_a_refused_overwrite_is_shown_and_a_repeated_push_is_none(tools: Tools, host: str) -> None:
+def test_a_refused_overwrite_is_printed_and_an_identical_push_accepted(tools: Tools, host: str) -> None:
     image = f"{host}/main/images/fixed:v1"
     tools.push("one", image)
     tools.push("one", image)
@@ -116,12 +116,12 @@ def test_a_refused_overwrite_is_shown_and_a_repeated_push_is_none(tools: Tools, 
     tools.push("two", moving)
 
 
-def test_a_name_alone_goes_to_the_default_repository(tools: Tools, host: str, wire: HttpClient) -> None:
+def test_a_name_without_a_repository_means_the_default_repository(tools: Tools, host: str, wire: HttpClient) -> None:
     tools.push("default", f"{host}/proj/img:1")
     assert wire.get("/v2/main/moving/proj/img/tags/list").json["tags"] == ["1"]
 
 
-def test_nobody_pushes_without_credentials_or_reads_what_is_private(tools: Tools, host: str) -> None:
+def test_anonymous_clients_neither_push_nor_read_private_images(tools: Tools, host: str) -> None:
     assert "unauthorized" in tools.push("hello", f"{host}/main/images/anonymous:v1", creds="", status=1)
     assert "invalid username/password" in tools.push(
         "hello", f"{host}/main/images/wrong:v1", creds=f"{USER}:wrong", status=1
@@ -132,7 +132,7 @@ def test_nobody_pushes_without_credentials_or_reads_what_is_private(tools: Tools
     assert "unauthorized" in shown
 
 
-def test_a_rule_can_ask_for_access_tokens(tools: Tools, host: str, wire: HttpClient) -> None:
+def test_a_repository_can_require_access_tokens(tools: Tools, host: str, wire: HttpClient) -> None:
     image = f"{host}/main/tokens/app:v1"
     shown = tools.push("hello", image, status=1)
     assert "pushes to this repository need an access token, not a password" in shown
@@ -178,7 +178,7 @@ def test_podman_pushes_an_index_of_two_platforms_and_pulls_one(tools: Tools, hos
     assert "arm64" in tools.podman("inspect", "--format", "{{.Architecture}}", f"{name}:1")
 
 
-def test_buildah_pushes_what_it_built(tools: Tools, host: str, wire: HttpClient) -> None:
+def test_buildah_pushes_the_image_that_it_built(tools: Tools, host: str, wire: HttpClient) -> None:
     (tools.folder / "file").write_text("built")
 
     def buildah(*arguments: str | Path) -> str:

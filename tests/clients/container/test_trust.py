@@ -1,4 +1,4 @@
-"""skopeo before and after an image was signed, where content must be trusted."""
+"""skopeo pulls from a repository that requires signatures, before and after an image is signed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def signer() -> Signer:
 
 @pytest.fixture(scope="module")
 def configuration(signer: Signer) -> str:
-    """A repository that trusts the signer alone."""
+    """A repository that trusts only the signer."""
     return hosted("docker", images=trusting(signer.pem, "allow_tag_overwrite = true"))
 
 
 class Skopeo:
-    """The program with a home of its own, as a pusher or as nobody."""
+    """Runs skopeo with its own home, with the admin's credentials or anonymously."""
 
     def __init__(self, folder: Path, host: str) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ class Skopeo:
             self("copy", "--preserve-digests", *creds, f"oci:{layout}:v1", name)
 
     def pull(self, reference: str, *creds: str, status: int | None = 0) -> str:
-        """Pull as nobody, unless credentials are given."""
+        """Pull with these options for credentials, or anonymously."""
         who = creds or ("--src-no-creds",)
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             name = f"docker://{self.host}/main/images/app{reference}"

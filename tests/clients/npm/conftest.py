@@ -1,4 +1,4 @@
-"""A server with npm repositories in its own process, and a bench to run Node's clients on."""
+"""A server process with npm repositories, and folders to run Node's clients in."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def server(server: ServerProcess) -> ServerProcess:
-    """The same, with a user who has no rights."""
+    """The server, with the user bob, who has no permissions."""
     bob = {"username": "bob", "password": "bob keeps bees at home", "email": "bob@example.org"}
     ok(HttpClient(f"{server.url}/api", (USER, PASSWORD)).post_json("/users", bob))
     return server
@@ -51,7 +51,7 @@ def registry(server: ServerProcess) -> Registry:
 
 @pytest.fixture(scope="module")
 def module_bench(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., NodeBench]:
-    """A bench for a repository by its name, as its admin unless a token is named: ``("private", token=None)``."""
+    """Make a bench for a repository by name, with an admin's token or another: ``("private", token=None)``."""
 
     def bench(name: str = "npm", **options: str | None) -> NodeBench:
         registry = Registry(server.url, f"main/{name}")
@@ -63,11 +63,11 @@ def module_bench(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def open_bench(module_bench: Callable[..., NodeBench]) -> Callable[..., NodeBench]:
-    """The same for single tests."""
+    """`module_bench` for single tests."""
     return module_bench
 
 
 @pytest.fixture
 def bench(open_bench: Callable[..., NodeBench]) -> NodeBench:
-    """A bench for the public repository, as its admin."""
+    """A bench for the public repository, with an admin's token."""
     return open_bench()

@@ -1,4 +1,4 @@
-"""npm's commands that change published packages, and their effect as clients show it."""
+"""npm's commands that change published packages, and the resulting output of clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_tags_are_added_listed_and_removed(bench: NodeBench, client: str) -> Non
 
 
 @pytest.mark.parametrize("client", [*NPMS, *PNPMS])
-def test_a_deprecation_is_printed_until_it_is_taken_back(bench: NodeBench, registry: Registry, client: str) -> None:
+def test_a_deprecation_is_printed_until_it_is_removed(bench: NodeBench, registry: Registry, client: str) -> None:
     name = f"deprecated-{client}"
     for version in ("1.0.0", "1.1.0"):
         bench.publish("npm-11", bench.package(name, version))

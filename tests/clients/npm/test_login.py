@@ -1,4 +1,4 @@
-"""Login, tokens, private repositories, search and audits, with the clients' own commands."""
+"""Login, tokens, private repositories, search and audit with the clients' commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 
 class Terminal:
-    """A client on a pseudo-terminal, whose output is read and whose questions are answered."""
+    """Runs a client in a pseudo-terminal, reads its output, and answers its questions."""
 
     def __init__(self, bench: NodeBench, name: str, *command: str) -> None:
         self._master, end = pty.openpty()
@@ -32,7 +32,7 @@ class Terminal:
         self.output = ""
 
     def read_until(self, pattern: str) -> re.Match[str]:
-        """The match of a pattern, as soon as it is in the output."""
+        """Wait until the output matches a pattern, and return the match."""
         while (found := re.search(pattern, self.output)) is None:
             self.output += self._read()
         return found
@@ -44,7 +44,7 @@ class Terminal:
         os.write(self._master, text.encode() + b"\n")
 
     def wait(self) -> int:
-        """The exit status, after the client has ended."""
+        """Wait until the client exits, and return its exit status."""
         while self._process.poll() is None:
             try:
                 self.output += self._read()
@@ -56,7 +56,7 @@ class Terminal:
     def _read(self) -> str:
         try:
             data = os.read(self._master, 4096)
-        except OSError:  # the client has closed its end
+        except OSError:  # the client has closed the terminal
             data = b""
         assert data, f"it ended: {self.output}"
         return data.decode("utf-8", "replace")

@@ -25,7 +25,7 @@ def scoped(publisher: str) -> str:
 
 @pytest.fixture(scope="module")
 def published(module_bench: Callable[..., NodeBench]) -> Registry:
-    """A registry into which every client has published a plain package, and a scoped one under a tag."""
+    """A registry to which every client has published an unscoped package, and a scoped one with a tag."""
     bench = module_bench()
     for publisher in CLIENTS:
         bench.publish(publisher, bench.package(plain(publisher), keywords=["x"]))
@@ -95,7 +95,7 @@ def test_npm_views_what_was_published(bench: NodeBench, npm: str) -> None:
 
 
 @pytest.mark.parametrize("npm", NPMS)
-def test_a_lockfile_is_enough_to_install(bench: NodeBench, npm: str) -> None:
+def test_npm_installs_from_a_lockfile(bench: NodeBench, npm: str) -> None:
     name = f"locked-{npm}"
     bench.publish(npm, bench.package(name))
     project = bench.project(f"ci-{npm}")
@@ -105,7 +105,7 @@ def test_a_lockfile_is_enough_to_install(bench: NodeBench, npm: str) -> None:
     entry = document["packages"][f"node_modules/{name}"]
     assert entry["resolved"] == f"{bench.registry.url}{name}/-/{name}-1.0.0.tgz"
     public = bench.run(npm, "config", "get", "registry", "--userconfig=/dev/null").strip().splitlines()[-1]
-    # npm 9 requests the public registry's path at the root of our host, where there is no repository.
+    # npm 9 replaces only the host of a public registry's URL, so its requests miss the repository's path.
     others = [None] if npm == "npm-9" else [None, f"{public}{name}/-/{name}-1.0.0.tgz"]
     for number, resolved in enumerate([entry["resolved"], *others]):
         entry["resolved"] = resolved
@@ -118,7 +118,7 @@ def test_a_lockfile_is_enough_to_install(bench: NodeBench, npm: str) -> None:
 
 
 @pytest.mark.parametrize("pnpm", PNPMS)
-def test_pnpm_installs_what_its_lockfile_says(bench: NodeBench, pnpm: str) -> None:
+def test_pnpm_installs_from_its_lockfile(bench: NodeBench, pnpm: str) -> None:
     name = f"frozen-{pnpm}"
     bench.publish(pnpm, bench.package(name))
     project = bench.project(f"frozen-{pnpm}")
@@ -157,7 +157,7 @@ def test_a_version_with_build_metadata_is_installed(bench: NodeBench, registry: 
 
 
 @pytest.mark.parametrize("pnpm", PNPMS)
-def test_pnpm_finds_the_age_of_versions(bench: NodeBench, pnpm: str) -> None:
+def test_pnpm_reads_the_publish_times_of_versions(bench: NodeBench, pnpm: str) -> None:
     name = f"aged-{pnpm}"
     bench.publish("npm-11", bench.package(name))
     project = bench.project(name)

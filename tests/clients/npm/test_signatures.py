@@ -12,12 +12,12 @@ from tests.support.npm_packages import make_bundle
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
-# npm asks a public root of trust first, which no closed network reaches.
+# npm first contacts a public root of trust, which is not reachable without the internet.
 TRUSTING = f"--require={Path(__file__).with_name('no_root_of_trust.cjs')}"
 
 
-def test_signatures_are_verified_without_any_help(bench: NodeBench) -> None:
-    # With the last npm that verifies without a root of trust from the network.
+def test_signatures_are_verified_without_the_internet(bench: NodeBench) -> None:
+    # npm 8 is the last one that verifies without a root of trust from the internet.
     bench.publish("npm-11", bench.package("@signed/x"))
     project = bench.project("signed")
     bench.install("npm-8", project, "@signed/x")

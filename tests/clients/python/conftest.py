@@ -1,4 +1,4 @@
-"""Python repositories for pip, uv, twine and tools of projects, and a bench to run them on."""
+"""Python repositories for pip, uv, twine and project tools, and a folder to run them in."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def configuration() -> str:
 
 @pytest.fixture
 def index(server: ServerProcess) -> PythonIndex:
-    """The public repository, as its admin."""
+    """A client of the public repository, with the admin's credentials."""
     return PythonIndex(server.url, "main/py")
 
 
 @pytest.fixture
 def open_index(server: ServerProcess) -> Callable[[str], PythonIndex]:
-    """Any repository by its name."""
+    """Return a client of a repository by name."""
     return lambda name: PythonIndex(server.url, f"main/{name}")
 
 

@@ -12,7 +12,7 @@ from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
 from tests.support.server_process import ServerProcess
 
 
-def test_installs_whatever_spelling_of_the_name(index: PythonIndex, bench: PythonBench) -> None:
+def test_installs_by_any_spelling_of_the_name(index: PythonIndex, bench: PythonBench) -> None:
     index.publish("Pip.Spelt_name", "1.0")
     python = bench.venv()
     for spelling in ("pip-spelt-name", "Pip_Spelt.Name"):
@@ -20,7 +20,9 @@ def test_installs_whatever_spelling_of_the_name(index: PythonIndex, bench: Pytho
     assert "1.0" in bench.run(python, "-c", "import pip_spelt_name; print(pip_spelt_name.__version__)")
 
 
-def test_asks_for_page_metadata_and_wheel_only(server: ServerProcess, index: PythonIndex, bench: PythonBench) -> None:
+def test_requests_only_the_page_the_metadata_and_the_wheel(
+    server: ServerProcess, index: PythonIndex, bench: PythonBench
+) -> None:
     index.publish("pip-asks", "1.0")
     bench.pip(bench.venv(), "install", "-i", index.simple, "pip-asks")
     lines = [line for line in server.lines("pip-asks/", 4) if " GET " in line]
@@ -32,7 +34,7 @@ def test_asks_for_page_metadata_and_wheel_only(server: ServerProcess, index: Pyt
     ]
 
 
-def test_takes_the_source_distribution_when_told_to(index: PythonIndex, bench: PythonBench) -> None:
+def test_installs_the_source_distribution_on_request(index: PythonIndex, bench: PythonBench) -> None:
     sdist = bench.sdist("pip-source", "1.0")
     index.put(sdist.name, sdist.read_bytes(), "pip-source", "1.0")
     index.publish("pip-source", "1.0")
@@ -59,14 +61,16 @@ def test_lists_versions_newest_first(index: PythonIndex, bench: PythonBench) -> 
     assert "1.10, 1.9, 1.0" in printed
 
 
-def test_finds_the_version_that_suits_this_python(index: PythonIndex, bench: PythonBench) -> None:
+def test_finds_the_newest_version_for_this_python(index: PythonIndex, bench: PythonBench) -> None:
     index.publish("pip-suits", "1.0", requires_python=">=3.8")
     index.publish("pip-suits", "2.0", requires_python=">=4")
     printed = bench.pip(bench.venv(), "install", "-i", index.simple, "pip-suits")
     assert "pip-suits-1.0" in printed
 
 
-def test_a_yanked_version_is_only_installed_by_its_number_and_says_why(index: PythonIndex, bench: PythonBench) -> None:
+def test_a_yanked_version_is_installed_only_by_number_and_its_reason_printed(
+    index: PythonIndex, bench: PythonBench
+) -> None:
     for version in ("1.0", "1.1"):
         index.publish("pip-yanked", version)
     assert index.post("pypi/pip-yanked/1.1/yank", json={"reason": "breaks the moon"}).status_code == 200
@@ -77,7 +81,7 @@ def test_a_yanked_version_is_only_installed_by_its_number_and_says_why(index: Py
     assert "pip-yanked-1.1" in bench.pip(bench.venv("again"), "install", "-i", index.simple, "pip-yanked")
 
 
-def test_a_date_can_be_given_as_the_end_of_the_world(index: PythonIndex, bench: PythonBench) -> None:
+def test_uploads_after_a_given_date_are_ignored(index: PythonIndex, bench: PythonBench) -> None:
     index.publish("pip-dated", "1.0")
     python = bench.venv()
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -87,7 +91,7 @@ def test_a_date_can_be_given_as_the_end_of_the_world(index: PythonIndex, bench: 
     assert "No matching distribution" in printed
 
 
-def test_a_damaged_upload_never_reaches_an_install(index: PythonIndex, bench: PythonBench) -> None:
+def test_a_damaged_upload_is_refused_and_never_installed(index: PythonIndex, bench: PythonBench) -> None:
     wheel = bench.wheel("pip-damaged", "1.0")
     wheel.write_bytes(wheel.read_bytes()[:-30])
     printed = bench.run(
@@ -97,7 +101,9 @@ def test_a_damaged_upload_never_reaches_an_install(index: PythonIndex, bench: Py
     assert "No matching distribution" in bench.pip(bench.venv(), "install", "-i", index.simple, "pip-damaged", status=1)
 
 
-def test_a_private_repository_wants_credentials(open_index: Callable[[str], PythonIndex], bench: PythonBench) -> None:
+def test_a_private_repository_requires_credentials(
+    open_index: Callable[[str], PythonIndex], bench: PythonBench
+) -> None:
     index = open_index("private")
     index.publish("pip-private", "1.0")
     python = bench.venv()
@@ -105,7 +111,7 @@ def test_a_private_repository_wants_credentials(open_index: Callable[[str], Pyth
     bench.pip(python, "install", "-i", index.with_credentials(USER, PASSWORD), "pip-private")
 
 
-def test_credentials_may_come_from_netrc(open_index: Callable[[str], PythonIndex], bench: PythonBench) -> None:
+def test_credentials_are_read_from_netrc(open_index: Callable[[str], PythonIndex], bench: PythonBench) -> None:
     index = open_index("private")
     index.publish("pip-netrc", "1.0")
     netrc = bench.folder / "home" / ".netrc"
@@ -115,7 +121,7 @@ def test_credentials_may_come_from_netrc(open_index: Callable[[str], PythonIndex
 
 
 @pytest.mark.parametrize("option", [(), ("--use-feature=fast-deps",)])
-def test_dependencies_are_followed(index: PythonIndex, bench: PythonBench, option: tuple[str, ...]) -> None:
+def test_dependencies_are_installed(index: PythonIndex, bench: PythonBench, option: tuple[str, ...]) -> None:
     index.publish("pip-needed", "1.0")
     index.publish("pip-needs", "1.0", fields=[("Requires-Dist", "pip-needed>=1")])
     printed = bench.pip(bench.venv(), "install", *option, "-i", index.simple, "pip-needs")

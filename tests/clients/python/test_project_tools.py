@@ -1,4 +1,4 @@
-"""poetry, flit and hatch: tools that publish what they look after."""
+"""poetry, flit and hatch: project tools that build and publish."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_poetry_builds_publishes_and_locks(index: PythonIndex, bench: PythonBenc
     bench.run(poetry, "sync", "--no-root", cwd=user)
 
 
-def test_poetry_is_told_why_other_content_is_refused(index: PythonIndex, bench: PythonBench) -> None:
+def test_poetry_prints_why_other_content_is_refused(index: PythonIndex, bench: PythonBench) -> None:
     project = _poetry_project(bench.folder / "twice", "poetry-twice")
     poetry = client("poetry")
     bench.run(poetry, "config", "repositories.here", index.legacy)
@@ -54,7 +54,7 @@ def test_flit_publishes(index: PythonIndex, bench: PythonBench) -> None:
     assert index.files("flit-published") == ["flit_published-1.0-py2.py3-none-any.whl", "flit_published-1.0.tar.gz"]
 
 
-def test_hatch_publishes_and_finds_what_is_there(index: PythonIndex, bench: PythonBench) -> None:
+def test_hatch_publishes_and_skips_published_files(index: PythonIndex, bench: PythonBench) -> None:
     wheel = bench.wheel("hatch-published", "1.0")
     command = [client("hatch"), "publish", "--no-prompt", "-r", index.legacy, "-u", USER, "-a", PASSWORD, wheel]
     bench.run(*command)
@@ -62,7 +62,7 @@ def test_hatch_publishes_and_finds_what_is_there(index: PythonIndex, bench: Pyth
     assert "already exists" in bench.run(*command)
 
 
-def test_hatch_is_told_why_a_login_fails(index: PythonIndex, bench: PythonBench) -> None:
+def test_hatch_prints_why_a_login_fails(index: PythonIndex, bench: PythonBench) -> None:
     wheel = bench.wheel("hatch-refused", "1.0")
     printed = bench.run(
         client("hatch"), "publish", "--no-prompt", "-r", index.legacy, "-u", USER, "-a", "wrong", wheel, status=1

@@ -1,4 +1,4 @@
-"""twine, today's and the last one with ``--skip-existing`` for every index."""
+"""twine: the current version, and the last one whose ``--skip-existing`` works with every index."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_root_of_the_repository_takes_uploads_from_pypirc(
     assert len(index.files(project)) == 1
 
 
-def test_wrong_password_is_told_in_one_line(index: PythonIndex, bench: PythonBench) -> None:
+def test_a_wrong_password_is_printed_in_one_line(index: PythonIndex, bench: PythonBench) -> None:
     printed = bench.run(
         client("twine"),
         "upload",
@@ -69,7 +69,9 @@ def test_wrong_password_is_told_in_one_line(index: PythonIndex, bench: PythonBen
     assert "incorrect username or password" in " ".join(printed.split())
 
 
-def test_an_upload_to_the_simple_index_is_pointed_to_the_right_address(index: PythonIndex, bench: PythonBench) -> None:
+def test_an_upload_to_the_simple_index_is_refused_with_the_right_address(
+    index: PythonIndex, bench: PythonBench
+) -> None:
     printed = bench.run(
         client("twine"), "upload", "--repository-url", index.simple, *LOGIN, bench.wheel("t-s", "1"), status=1
     )
@@ -90,7 +92,7 @@ def test_a_signature_is_kept_and_served(index: PythonIndex, bench: PythonBench) 
     assert served.text == signature.read_text()
 
 
-def test_a_replacement_needs_the_repositorys_leave(
+def test_a_file_is_replaced_only_if_the_repository_allows_it(
     open_index: Callable[[str], PythonIndex], bench: PythonBench
 ) -> None:
     index = open_index("overwritable")

@@ -12,7 +12,7 @@ from tests.support.server_process import ServerProcess
 LOGIN = ("-u", USER, "-p", PASSWORD)
 
 
-def test_publishes_and_skips_what_is_there(index: PythonIndex, bench: PythonBench) -> None:
+def test_publishes_and_skips_published_files(index: PythonIndex, bench: PythonBench) -> None:
     files = [bench.wheel("uv-published", "1.0"), bench.sdist("uv-published", "1.0")]
     command = [client("uv"), "publish", "--publish-url", index.legacy, "--check-url", index.simple, *LOGIN, *files]
     bench.run(*command)
@@ -20,21 +20,21 @@ def test_publishes_and_skips_what_is_there(index: PythonIndex, bench: PythonBenc
     assert bench.run(*command).count("already exists, skipping") == 2
 
 
-def test_publishing_again_without_looking_first_changes_nothing(index: PythonIndex, bench: PythonBench) -> None:
+def test_publishing_again_without_a_check_changes_nothing(index: PythonIndex, bench: PythonBench) -> None:
     command = [client("uv"), "publish", "--publish-url", index.legacy, *LOGIN, bench.wheel("uv-again", "1.0")]
     bench.run(*command)
     bench.run(*command)
     assert len(index.files("uv-again")) == 1
 
 
-def test_other_content_is_refused_with_our_sentence(index: PythonIndex, bench: PythonBench) -> None:
+def test_other_content_is_refused_and_the_reason_printed(index: PythonIndex, bench: PythonBench) -> None:
     command = [client("uv"), "publish", "--publish-url", index.legacy, *LOGIN]
     bench.run(*command, bench.wheel("uv-twice", "1.0"))
     printed = bench.run(*command, bench.wheel("uv-twice", "1.0", summary="other"), status=2)
     assert "File already exists" in printed
 
 
-def test_wrong_password_is_told_with_our_sentence(index: PythonIndex, bench: PythonBench) -> None:
+def test_a_wrong_password_is_refused_and_the_reason_printed(index: PythonIndex, bench: PythonBench) -> None:
     printed = bench.run(
         client("uv"),
         "publish",
@@ -81,7 +81,7 @@ def test_locks_and_syncs_a_project_from_this_index_alone(index: PythonIndex, ben
     assert 'name = "uv-locked"' in (project / "uv.lock").read_text()
 
 
-def test_a_second_look_is_answered_not_modified(server: ServerProcess, index: PythonIndex, bench: PythonBench) -> None:
+def test_a_second_request_is_answered_with_304(server: ServerProcess, index: PythonIndex, bench: PythonBench) -> None:
     index.publish("uv-cached", "1.0")
     wanted = bench.folder / "in.txt"
     wanted.write_text("uv-cached\n")
@@ -92,7 +92,7 @@ def test_a_second_look_is_answered_not_modified(server: ServerProcess, index: Py
     assert [line.split(" GET ")[1].split()[1] for line in pages] == ["200", "304"]
 
 
-def test_a_private_index_takes_credentials_from_the_environment(
+def test_credentials_of_a_private_index_come_from_the_environment(
     open_index: Callable[[str], PythonIndex], bench: PythonBench
 ) -> None:
     index = open_index("private")
@@ -102,7 +102,7 @@ def test_a_private_index_takes_credentials_from_the_environment(
     bench.run(*command, "uv-private", UV_INDEX_HERE_USERNAME=USER, UV_INDEX_HERE_PASSWORD=PASSWORD)
 
 
-def test_a_yanked_version_is_passed_over(index: PythonIndex, bench: PythonBench) -> None:
+def test_a_yanked_version_is_skipped(index: PythonIndex, bench: PythonBench) -> None:
     for version in ("1.0", "1.1"):
         index.publish("uv-yanked", version)
     assert index.post("pypi/uv-yanked/1.1/yank", data={"reason": "broken"}).status_code == 200
