@@ -1,4 +1,4 @@
-"""Checks that names of archive members stay below the folder where they are unpacked, on every system."""
+"""Checks that the names of archive entries are safe: relative paths below the target folder, on every system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .source import Source
 
 _UNWANTED = re.compile(r"[\x00-\x1f\x7f\\]")
 _DRIVE = re.compile(r"[A-Za-z]:")
-# Components that are empty, "." or "..": the path is absolute, leads out, or is a second spelling of another one.
+# A component that is empty, "." or "..": the path is absolute, leaves the folder, or is another form of a simpler path.
 _BAD_PART = re.compile(r"(?:^|/)\.{0,2}(?:/|$)")
 
 
@@ -19,9 +19,9 @@ def is_portable(text: str) -> bool:
 
 def check_entry_name(source: Source, name: str) -> None:
     """
-    Check that a name is a plain relative path; the caller removes a slash at its end.
+    Check that a name is a plain relative path. The caller removes a trailing slash first.
 
-    :raises Invalid: it is absolute, leads out, or means something else on another system
+    :raises Invalid: the path is absolute, leaves the folder, or has another meaning on another system
     """
     if not is_portable(name):
         raise source.refuse(f"has an entry {name!a} with a backslash, a drive letter or control characters in its name")

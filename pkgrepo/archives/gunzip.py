@@ -1,4 +1,4 @@
-"""A reader of gzip files (RFC 1952) with a limit on the unpacked size."""
+"""Streaming decompression of gzip files (RFC 1952), with a limit on the decompressed size."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import zlib
 from .limits import unpacked_budget
 from .source import Source
 
-PIECE = 256 * 1024  # bytes read, and unpacked, at once
-MOST_STREAMS = 1000  # in one file; each costs time, even when it is empty
+PIECE = 256 * 1024  # bytes that are read at once, and at most decompressed at once
+MOST_STREAMS = 1000  # gzip streams in one file; even an empty one costs time
 
 
 class Gunzip:
     """
-    The unpacked bytes of a gzip file, in order.
+    Reads the decompressed bytes of a gzip file in order.
 
-    Several streams in one file count as one, as in gzip; zeros after the last one are padding.
+    The contents of several gzip streams in one file are concatenated, as gzip does. Zero bytes after the last stream
+    are padding.
     """
 
     def __init__(self, source: Source) -> None:
@@ -23,73 +24,73 @@ class Gunzip:
         self._budget = unpacked_budget(source)
         self._at = 0
         self._streams = 1
-        self._packed = b""
-        self._ready = memoryview(b"")
+        self._compressed = b""
+        self._decompressed = memoryview(b"")
         self._inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
 
     def read(self, count: int) -> bytes:
         """
-        ``count`` bytes, fewer only at the end.
+        The next ``count`` bytes; fewer at the end of the data.
 
-        :raises Invalid: the stream is damaged or truncated, or unpacks to more than it may
+        :raises Invalid: the file is damaged or truncated, or its decompressed size exceeds the limit
         """
         parts: list[memoryview] = []
-        while count > 0 and (self._ready or self._fill()):
-            part, self._ready = self._ready[:count], self._ready[count:]
+        while count > 0 and (self._decompressed or self._fill()):
+            part, self._decompressed = self._decompressed[:count], self._decompressed[count:]
             parts.append(part)
             count -= len(part)
         return b"".join(parts)
 
     def skip(self, count: int) -> int:
-        """Skip ``count`` bytes; returns how many there were."""
+        """Skip ``count`` bytes. Returns the number of bytes skipped, which is smaller at the end of the data."""
         left = count
-        while left > 0 and (self._ready or self._fill()):
-            taken = min(left, len(self._ready))
-            self._ready = self._ready[taken:]
+        while left > 0 and (self._decompressed or self._fill()):
+            taken = min(left, len(self._decompressed))
+            self._decompressed = self._decompressed[taken:]
             left -= taken
         return count - left
 
     def only_zeros_follow(self) -> bool:
-        """Whether the rest is zeros; reads to the end."""
-        while self._ready or self._fill():
-            if self._ready.tobytes().strip(b"\x00"):  # any() takes a thousand times as long
+        """Whether all remaining bytes are zero. Reads to the first other byte, or to the end."""
+        while self._decompressed or self._fill():
+            if self._decompressed.tobytes().strip(b"\x00"):  # any() takes 1000 times as long
                 return False
-            self._ready = memoryview(b"")
+            self._decompressed = memoryview(b"")
         return True
 
     def _fill(self) -> bool:
-        """Unpack the next piece; False at the end."""
+        """Decompress the next piece; False at the end."""
         while True:
             if self._inflater.eof and not self._next_stream():
                 return False
-            if not self._packed:
-                self._packed = self._more()
-                if not self._packed:
+            if not self._compressed:
+                self._compressed = self._read_more()
+                if not self._compressed:
                     raise self._source.refuse("is truncated")
             try:
-                piece = self._inflater.decompress(self._packed, PIECE)
+                piece = self._inflater.decompress(self._compressed, PIECE)
             except zlib.error:
                 raise self._source.refuse("is damaged, or not a gzip archive") from None
-            self._packed = self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
+            self._compressed = self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
             if piece:
                 self._budget -= len(piece)
                 if self._budget < 0:
                     raise self._source.refuse(
                         f"would unpack to more than {unpacked_budget(self._source)} bytes, far more than it is packed"
                     )
-                self._ready = memoryview(piece)
+                self._decompressed = memoryview(piece)
                 return True
 
     def _next_stream(self) -> bool:
-        """Begin the stream after the one that has ended; False if there is none."""
-        while not (rest := self._packed.lstrip(b"\x00")):
-            self._packed = self._more()
-            if not self._packed:
+        """Start the next gzip stream of the file; False if there is none."""
+        while not (rest := self._compressed.lstrip(b"\x00")):
+            self._compressed = self._read_more()
+            if not self._compressed:
                 return False
-        self._packed = rest
+        self._compressed = rest
         if len(rest) == 1:
-            self._packed += self._more()
-        if not self._packed.startswith(b"\x1f\x8b"):
+            self._compressed += self._read_more()
+        if not self._compressed.startswith(b"\x1f\x8b"):
             raise self._source.refuse("has data after the end of its gzip archive")
         self._streams += 1
         if self._streams > MOST_STREAMS:
@@ -97,7 +98,7 @@ class Gunzip:
         self._inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
         return True
 
-    def _more(self) -> bytes:
+    def _read_more(self) -> bytes:
         data = self._source.read(self._at, min(PIECE, self._source.size - self._at))
         self._at += len(data)
         return data

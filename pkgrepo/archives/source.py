@@ -1,4 +1,4 @@
-"""An uploaded file, which several threads can read at any offset at once."""
+"""An uploaded file that several threads can read at the same time, at any offset."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pkgrepo.errors import Invalid
 
 class Source:
     """
-    The bytes of a file descriptor, which the caller closes, or in memory.
+    The content of an uploaded file: a file descriptor, which the caller closes, or bytes in memory.
 
-    Reads do not move the descriptor's position. ``name`` stands in messages.
+    Reads do not change the file position of the descriptor. ``name`` is the file's name in error messages.
     """
 
     def __init__(self, content: int | bytes, name: str) -> None:
@@ -23,7 +23,7 @@ class Source:
         """
         Exactly ``count`` bytes from ``start``.
 
-        :raises Invalid: the file ends earlier
+        :raises Invalid: the file ends before
         """
         if isinstance(self._content, bytes):
             if not 0 <= start <= start + count <= self.size:
@@ -41,5 +41,5 @@ class Source:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def refuse(self, why: str) -> Invalid:
-        """An error about this file; ``why`` follows its name in the message."""
+        """The error that refuses this file. Its message is the name of the file followed by ``why``."""
         return Invalid(f"{self.name} {why}", "content")

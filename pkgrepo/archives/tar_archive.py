@@ -1,7 +1,7 @@
 """
-A streaming reader of tar archives (POSIX pax, GNU tar, and the formats before them).
+A streaming reader of tar archives (POSIX pax, GNU tar, and older formats).
 
-Files, folders and links are read, since package tools write nothing else. Members of any other type are refused.
+It accepts files, folders and links, since package tools write nothing else, and refuses members of other types.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .limits import HEADERS_OF_ENTRY, LONGEST_NAME, NAMES_SIZE, RECORDS_OF_ENTRY
 from .source import Source
 
 BLOCK: Final = 512  # bytes
-EXTENDED_SIZE: Final = 64 * 1024  # bytes of one extended header; a few hundred are usual
-EXTENDED_TOTAL: Final = 16 * 1024 * 1024  # bytes of all of them; some 160 for each of the most entries
+EXTENDED_SIZE: Final = 64 * 1024  # bytes of one extended header; usually a few hundred
+EXTENDED_TOTAL: Final = 16 * 1024 * 1024  # bytes of all extended headers; about 160 per entry at MOST_ENTRIES
 
 _FILES: Final = (b"0", b"\x00", b"7")
 _HARD_LINK, _SYMBOLIC_LINK, _FOLDER = b"1", b"2", b"5"
@@ -35,10 +35,10 @@ _REFUSED: Final = {
 @frozen
 class Member:
     """
-    One entry; names are as in the archive. ``size`` is the length of its content in bytes.
+    One entry of an archive, with its name as in the archive. ``size`` is the length of the content in bytes.
 
-    ``link`` is the target of a link, else empty: of a hard link a path in the archive, of a symbolic link a path
-    relative to its own folder.
+    ``link`` is the target of a link, and empty for other entries. The target of a hard link is a path in the archive,
+    the target of a symbolic link a path relative to the folder of the link.
     """
 
     name: str
@@ -49,13 +49,13 @@ class Member:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file, not a folder or link."""
+        """Whether the entry is a file, and not a folder or link."""
         return not self.is_folder and not self.link
 
 
 @frozen
 class _Override:
-    """Values of extended headers for the next entry."""
+    """Values of extended headers, which override the header of the next entry."""
 
     name: str | None = None
     link: str | None = None
@@ -63,12 +63,12 @@ class _Override:
 
 
 class Tar:
-    """Iterates over the members of a tar archive; ``read`` returns the content of the present one."""
+    """Iterates over the members of a tar archive. ``read`` returns the content of the current member."""
 
     def __init__(self, source: Source, stream: Gunzip) -> None:
         self._source = source
         self._stream = stream
-        self._left = 0  # bytes of the present member's content that were not read yet
+        self._left = 0  # unread bytes of the current member's content
         self._padding = 0
         self._extended = 0  # bytes of extended headers so far
         self._records = 0
@@ -77,37 +77,37 @@ class Tar:
 
     def read(self, limit: int) -> bytes:
         """
-        The content of the present member.
+        The content of the current member.
 
-        :raises Invalid: it is longer than ``limit`` bytes
+        :raises Invalid: the content is longer than ``limit`` bytes
         """
         if self._left > limit:
             raise self._source.refuse(f"has an entry of more than {limit} bytes where less is allowed")
-        return self._take(self._left)
+        return self._read_content(self._left)
 
     def __iter__(self) -> Iterator[Member]:
         """
-        Every member, in order.
+        Iterate over the members in order.
 
-        :raises Invalid: the archive is damaged, exceeds a limit (see ``limits``), or has an entry that is no file,
-            folder or link
+        :raises Invalid: the archive is damaged, exceeds a limit (see ``limits``), or has an entry that is not a
+            file, folder or link
         """
         override = _Override()
         entries = 0
         for _ in range(HEADERS_OF_ENTRY * self._most_entries):
-            self._finish_member()
+            self._skip_rest_of_member()
             header = self._stream.read(BLOCK)
             if len(header) != BLOCK or not any(header):
-                self._finish_archive(header)
+                self._check_end(header)
                 return
             kind = header[156:157]
-            self._check_sum(header)
-            self._begin_content(self._number(header[124:136], "size"))
+            self._check_checksum(header)
+            self._start_content(self._number(header[124:136], "size"))
             if kind in (_PAX, _PAX_GLOBAL, _GNU_NAME, _GNU_LINK):
                 override = self._extend(override, kind)
                 continue
             if override.size is not None:
-                self._begin_content(override.size)
+                self._start_content(override.size)
             entries += 1
             if entries > self._most_entries:
                 raise self._source.refuse(f"has more than {self._most_entries} entries")
@@ -121,37 +121,37 @@ class Tar:
             raise self._source.refuse(f"has names of more than {NAMES_SIZE} bytes together")
         return member
 
-    def _begin_content(self, size: int) -> None:
+    def _start_content(self, size: int) -> None:
         self._left = size
         self._padding = -size % BLOCK
 
-    def _finish_member(self) -> None:
+    def _skip_rest_of_member(self) -> None:
         wanted = self._left + self._padding
         if self._stream.skip(wanted) != wanted:
             raise self._source.refuse("is truncated")
         self._left = self._padding = 0
 
-    def _finish_archive(self, header: bytes) -> None:
+    def _check_end(self, header: bytes) -> None:
         if any(header):
             raise self._source.refuse("is truncated")
-        # Programs stop at the first empty block, or read on; data after it would make a difference between them.
+        # Some programs stop at the first empty block, others read on, so data after it would have two meanings.
         if not self._stream.only_zeros_follow():
             raise self._source.refuse("has data after the end of its tar archive")
 
-    def _take(self, count: int) -> bytes:
+    def _read_content(self, count: int) -> bytes:
         data = self._stream.read(count)
         if len(data) != count:
             raise self._source.refuse("is truncated")
         self._left -= count
         return data
 
-    def _check_sum(self, header: bytes) -> None:
+    def _check_checksum(self, header: bytes) -> None:
         given = self._number(header[148:156], "checksum")
         if given != sum(header) - sum(header[148:156]) + 8 * 0x20:
             raise self._source.refuse("is not a tar archive, or is damaged")
 
     def _number(self, field: bytes, what: str) -> int:
-        """Octal digits, or a big-endian number whose first byte is 80 hex (GNU)."""
+        """The number in a header field: octal digits, or big-endian binary after a byte 0x80 (GNU)."""
         if field[0] == 0x80:
             return int.from_bytes(field[1:], "big")
         digits = field.strip(b" \x00")
@@ -172,7 +172,7 @@ class Tar:
         is_folder = kind == _FOLDER or (kind in _FILES and name.endswith("/"))
         is_link = kind in (_HARD_LINK, _SYMBOLIC_LINK) and link != ""
         if (is_folder or is_link) and self._left:
-            # Some programs skip such content, others take it for the next header.
+            # Some programs skip such content, others read it as the next header.
             raise self._source.refuse(f"has a folder or link {name!a} with content")
         if is_link:
             return Member(name, 0, is_symbolic=kind == _SYMBOLIC_LINK, link=link)
@@ -186,9 +186,9 @@ class Tar:
         if self._extended > EXTENDED_TOTAL:
             raise self._source.refuse(f"has extended headers of more than {EXTENDED_TOTAL} bytes together")
         if kind == _GNU_NAME:
-            return self._add(override, name=self._text(data))
+            return self._set_once(override, name=self._text(data))
         if kind == _GNU_LINK:
-            return self._add(override, link=self._text(data))
+            return self._set_once(override, link=self._text(data))
         for key, value in self._pax_records(data):
             if kind == _PAX_GLOBAL and key in (b"path", b"linkpath", b"size"):
                 raise self._source.refuse(f"has a global header that says the {key.decode()} of every entry")
@@ -196,26 +196,26 @@ class Tar:
         return override
 
     def _apply(self, override: _Override, key: bytes, value: bytes) -> _Override:
-        """The override with one pax record; most keys are ignored."""
+        """The override with the value of one pax record added; most keys are ignored."""
         if key.startswith(b"GNU.sparse"):
             raise self._source.refuse("has an entry that is a sparse file")
         if key == b"path":
-            return self._add(override, name=self._text(value))
+            return self._set_once(override, name=self._text(value))
         if key == b"linkpath":
-            return self._add(override, link=self._text(value))
+            return self._set_once(override, link=self._text(value))
         if key == b"size":
             if not value.isdigit() or len(value) > 20:
                 raise self._source.refuse("has an entry with a malformed size")
-            return self._add(override, size=int(value))
+            return self._set_once(override, size=int(value))
         return override
 
-    def _add(self, override: _Override, **change: Any) -> _Override:
+    def _set_once(self, override: _Override, **change: Any) -> _Override:
         if any(getattr(override, field) is not None for field in change):
             raise self._source.refuse("has an entry whose extended headers say the same thing twice")
         return evolve(override, **change)
 
     def _pax_records(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Records: their own length in decimal, a blank, key=value and a line end (POSIX, pax extended header)."""
+        """Yield key and value of each record. A record: its length in decimal, a blank, key=value, a line feed."""
         at = 0
         while at < len(data):
             digits, blank, _ = data[at : at + 8].partition(b" ")

@@ -1,9 +1,10 @@
 """
-A reader of zip archives that accepts only what all programs read in the same way.
+A reader of zip archives that accepts only archives that all programs read in the same way.
 
-A zip file describes its members twice: some programs use the central directory at its end, others the local headers. An
-archive is accepted only if both agree, if every byte of it belongs to a member or to the directory, and if no member's
-name leads out of the folder where it is unpacked. Section numbers are those of the zip specification (APPNOTE 6.3).
+A zip file describes each member twice: in the central directory at its end, and in a local header before the member's
+data. Some programs read the one, some the other. An archive is accepted only if both agree, if every byte belongs to a
+member or to the directory, and if no member's name leaves the target folder. Section numbers in comments refer to the
+zip specification (APPNOTE 6.3).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _FULL16: Final = 0xFFFF
 _FULL32: Final = 0xFFFFFFFF
 LONGEST_COMMENT: Final = 0xFFFF
 
-DIRECTORY_SIZE: Final = 64 * 1024 * 1024  # bytes; over 600 for each of the most entries
+DIRECTORY_SIZE: Final = 64 * 1024 * 1024  # bytes; over 600 per entry at MOST_ENTRIES
 
 STORED: Final = 0
 DEFLATED: Final = 8
@@ -48,7 +49,7 @@ _REGULAR, _FOLDER, _UNKNOWN = 0o10, 0o04, 0  # the file type of a Unix mode
 
 @frozen
 class Entry:
-    """A member in the central directory; sizes and offset in bytes."""
+    """One entry of the central directory; sizes and offset in bytes."""
 
     name: str
     raw_name: bytes
@@ -61,7 +62,7 @@ class Entry:
 
     @property
     def is_folder(self) -> bool:
-        """Folders have no content, and a name that ends with a slash."""
+        """Whether the entry is a folder: its name ends with a slash."""
         return self.name.endswith("/")
 
 
@@ -74,7 +75,7 @@ class _Directory:
 
 @frozen
 class _Extra:
-    """Sizes and offset from the extra fields of a header."""
+    """Sizes and offset of an entry, with the values of its zip64 extra field."""
 
     packed: int
     size: int
@@ -83,9 +84,9 @@ class _Extra:
 
 class ZipArchive:
     """
-    A zip file's members by name, checked by the constructor.
+    The members of a zip file. The constructor checks the whole archive, except for the content of its members.
 
-    :raises Invalid: the archive is damaged, ambiguous, too large when unpacked, or has a name that leads out of it
+    :raises Invalid: the archive is damaged or ambiguous, exceeds a limit, or has an unsafe name
     """
 
     def __init__(self, source: Source) -> None:
@@ -97,16 +98,17 @@ class ZipArchive:
 
     def read(self, name: str, limit: int) -> bytes | None:
         """
-        A member's content, None when there is no such member.
+        The content of a member, or None if there is no such member.
 
-        :raises Invalid: it is longer than ``limit`` bytes, or differs from the directory
+        :raises Invalid: the content is longer than ``limit`` bytes, or its size or checksum is not the one in the
+            directory
         """
         entry = self.entries.get(name)
         if entry is None:
             return None
         if entry.size > limit:
             raise self._source.refuse(f"has a {name} of more than {limit} bytes")
-        # Deflate never makes ``limit`` bytes much longer.
+        # The deflated form of ``limit`` bytes is at most slightly longer.
         if entry.packed > limit + limit // 1000 + 1024:
             raise self._source.refuse(f"has a {name} that is longer packed than unpacked")
         data = self._source.read(self._data[name], entry.packed)
@@ -119,7 +121,7 @@ class ZipArchive:
     def _inflate(self, entry: Entry, data: bytes) -> bytes:
         inflater = zlib.decompressobj(-zlib.MAX_WBITS)
         try:
-            # One byte more than announced shows that the announcement is wrong; 0 would mean no limit.
+            # One byte more than the stated size, to detect a longer content; 0 would mean no limit.
             content = inflater.decompress(data, entry.size + 1)
         except zlib.error:
             raise self._source.refuse(f"has a {entry.name} that is damaged") from None
@@ -154,7 +156,7 @@ def _find_directory(source: Source) -> _Directory:
 
 
 def _apply_zip64(source: Source, short: _Directory, end: int) -> tuple[_Directory, int]:
-    """The directory and the offset of its end records, from zip64 records if there are any."""
+    """The directory and the offset of its end records, according to the zip64 records if there are any."""
     signature, disk, at, disks = _LOCATOR64.unpack(source.read(end - _LOCATOR64.size, _LOCATOR64.size))
     if signature != b"PK\x06\x07":
         return short, end
@@ -163,7 +165,7 @@ def _apply_zip64(source: Source, short: _Directory, end: int) -> tuple[_Director
     signature, length, _, _, disk, first_disk, here, count, size, start = _END64.unpack(source.read(at, _END64.size))
     if signature != b"PK\x06\x06" or length != _END64.size - 12 or disk or first_disk or here != count:
         raise source.refuse("has a malformed zip64 end record")
-    # Some programs use one record, some the other: both must agree, where the numbers fit the short one.
+    # Some programs read the short record, some the zip64 record: both must agree on numbers that fit the short one.
     pairs = ((short.count, count, _FULL16), (short.size, size, _FULL32), (short.start, start, _FULL32))
     if any(low not in (high, full) for low, high, full in pairs):
         raise source.refuse("has two end records that contradict each other")
@@ -190,7 +192,7 @@ def _read_entries(source: Source, directory: _Directory) -> dict[str, Entry]:
         at = extra_end + lengths[2]
         entry = Entry(name, raw_name, flags, method, crc, extra.packed, extra.size, extra.offset)
         _check_entry(source, entry, disk)
-        # 4.4.15: the upper half is a Unix mode, which installers use whatever system wrote the archive.
+        # 4.4.15: the upper half is a Unix mode. Installers use it even if another system wrote the archive.
         _check_type(source, entry, attributes >> 28)
         if name in entries:
             raise source.refuse(f"has two entries of the name {name!r}")
@@ -212,7 +214,7 @@ def _decode_name(source: Source, raw_name: bytes, flags: int) -> str:
 
 
 def _read_extra(source: Source, raw_name: bytes, data: bytes, short: _Extra) -> _Extra:
-    """Sizes and offset; those that do not fit the header come from the zip64 field (4.5.3)."""
+    """Sizes and offset; values that do not fit the header are read from the zip64 extra field (4.5.3)."""
     packed, size, offset = short.packed, short.size, short.offset
     at, seen = 0, False
     while len(data) - at >= _EXTRA.size:
@@ -264,7 +266,7 @@ def _check_sizes(source: Source, entries: dict[str, Entry]) -> None:
 
 
 def _check_local_headers(source: Source, directory: _Directory, entries: dict[str, Entry]) -> dict[str, int]:
-    """The offset of each member's data; local headers and data must fill the file up to the directory, without gaps."""
+    """Offset of each member's data. Checks that headers and data fill the file up to the directory without gaps."""
     starts: dict[str, int] = {}
     ordered = sorted(entries.values(), key=lambda entry: entry.offset)
     bounds = [entry.offset for entry in ordered] + [directory.start]
@@ -280,7 +282,7 @@ def _check_local_headers(source: Source, directory: _Directory, entries: dict[st
             raise source.refuse(f"has an entry {entry.name!r} whose local header says otherwise than the directory")
         wide = _read_extra(source, raw_name, extra, _Extra(packed, size, 0))
         pairs = ((crc, entry.crc), (wide.packed, entry.packed), (wide.size, entry.size))
-        # Values that a descriptor after the data repeats may be 0 here (4.4.4).
+        # These values may be 0 here if a data descriptor after the data has them (4.4.4).
         if any(said != known and (said or not flags & _HAS_DESCRIPTOR) for said, known in pairs):
             raise source.refuse(f"has an entry {entry.name!r} whose local header says otherwise than the directory")
         start = at + _LOCAL.size + len(names)
@@ -294,7 +296,7 @@ def _check_local_headers(source: Source, directory: _Directory, entries: dict[st
 
 
 def _check_descriptor(source: Source, entry: Entry, data: bytes) -> None:
-    """Check that only the member's descriptor follows its data, in one of the forms of 4.3.9."""
+    """Check that nothing but a data descriptor in one of the forms of 4.3.9 follows the member's data."""
     if entry.flags & _HAS_DESCRIPTOR:
         for layout in ("<III", "<IQQ"):
             if layout == "<III" and max(entry.packed, entry.size) > _FULL32:

@@ -22,7 +22,7 @@ HEX_LENGTHS = {"sha256": 64, "sha512": 128}
 
 
 class NameInvalid(PkgrepoError):  # noqa: N818 - named for what happened
-    """A text is no name of an image."""
+    """The text is not a valid name of an image."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -32,19 +32,19 @@ class NameInvalid(PkgrepoError):  # noqa: N818 - named for what happened
 
 
 class TagInvalid(PkgrepoError):  # noqa: N818 - named for what happened
-    """A text is no tag."""
+    """The text is not a valid tag."""
 
     def __init__(self, tag: str) -> None:
         super().__init__(f"{tag[:200]!r} is not a tag: at most 128 letters, digits, dots, dashes and underscores")
 
 
 class DigestInvalid(PkgrepoError):  # noqa: N818 - named for what happened
-    """A text is no supported digest, or not the digest of the content; the message says which."""
+    """The text is not a supported digest, or the content has another digest; the message says which."""
 
 
 @frozen
 class Digest:
-    """A digest of content; ``str()`` gives ``algorithm:hex``."""
+    """A digest of content; ``str()`` returns ``algorithm:hex``."""
 
     algorithm: str
     hex: str
@@ -63,7 +63,7 @@ def is_image_name(text: str) -> bool:
 
 
 def parse_name(text: str) -> str:
-    """The name, checked. :raises NameInvalid: it is no name of an image"""
+    """The name itself. :raises NameInvalid: it is not a valid name of an image"""
     if not is_image_name(text):
         raise NameInvalid(text)
     return text
@@ -71,9 +71,9 @@ def parse_name(text: str) -> str:
 
 def check_place(storage: str, repository: str) -> None:
     """
-    Check that images can have names that begin with ``storage/repository/``.
+    Check that ``storage/repository/`` can be the prefix of names of images.
 
-    :raises Invalid: clients do not accept such names, with the JSON pointer of the wrong part
+    :raises Invalid: clients do not accept it; the error has the JSON pointer of the wrong part
     """
     for pointer, kind, name in (("/storage", "storage", storage), ("/name", "repository", repository)):
         if re.fullmatch(_COMPONENT, name) is None:
@@ -87,7 +87,7 @@ def check_place(storage: str, repository: str) -> None:
 
 
 def parse_tag(text: str) -> str:
-    """The tag, checked. :raises TagInvalid: it is no tag"""
+    """The tag itself. :raises TagInvalid: it is not a valid tag"""
     if _TAG.fullmatch(text) is None:
         raise TagInvalid(text)
     return text
@@ -116,7 +116,7 @@ def parse_digest(text: str) -> Digest:
 
 
 def find_digest(text: str) -> Digest | None:
-    """The digest, or None if no stored content can have it."""
+    """The parsed digest, or None if it is malformed or not supported, so that no stored content has it."""
     try:
         return parse_digest(text)
     except DigestInvalid:

@@ -1,4 +1,4 @@
-"""Gzip streams: unpacked in pieces, joined, bounded, and refused when they are not what they should be."""
+"""Decompression of gzip files: in pieces, with several streams, with limits; malformed files are refused."""
 
 import gzip
 import zlib
@@ -22,13 +22,13 @@ def everything(stream: Gunzip) -> bytes:
 
 
 @pytest.mark.parametrize("count", [1, 4095, PIECE, PIECE + 1, len(DATA), len(DATA) + 1])
-def test_a_read_gives_as_many_bytes_as_were_asked_for(count: int) -> None:
+def test_a_read_returns_the_requested_number_of_bytes(count: int) -> None:
     stream = unpack(gzip.compress(DATA))
     assert stream.read(count) == DATA[:count]
     assert stream.read(10) == DATA[count : count + 10]
 
 
-def test_what_is_skipped_is_counted_and_not_given_out() -> None:
+def test_skipped_bytes_are_counted_and_not_returned() -> None:
     stream = unpack(gzip.compress(DATA))
     assert stream.skip(PIECE + 7) == PIECE + 7
     assert stream.read(5) == DATA[PIECE + 7 : PIECE + 12]
@@ -37,7 +37,7 @@ def test_what_is_skipped_is_counted_and_not_given_out() -> None:
 
 
 @pytest.mark.parametrize("padding", [0, 1, 511, PIECE + 3])
-def test_streams_one_after_the_other_are_one_and_zeros_are_padding(padding: int) -> None:
+def test_streams_are_concatenated_and_zeros_are_padding(padding: int) -> None:
     data = gzip.compress(b"one") + bytes(padding) + gzip.compress(b"two") + bytes(padding)
     assert everything(unpack(data)) == b"onetwo"
 
@@ -63,19 +63,19 @@ def test_a_stream_may_begin_where_a_piece_ends(size: int) -> None:
         (zlib.compress(b"one"), "is damaged, or not a gzip archive"),
     ],
 )
-def test_what_is_no_whole_gzip_file_is_refused(data: bytes, sentence: str) -> None:
+def test_a_malformed_gzip_file_is_refused(data: bytes, sentence: str) -> None:
     with pytest.raises(Invalid, match=f"x.tgz {sentence}"):
         everything(unpack(data))
 
 
-def test_so_many_streams_and_no_more() -> None:
+def test_the_number_of_streams_is_limited() -> None:
     empty = gzip.compress(b"")
     assert everything(unpack(empty * MOST_STREAMS)) == b""
     with pytest.raises(Invalid, match=f"more than {MOST_STREAMS} gzip streams"):
         everything(unpack(empty * (MOST_STREAMS + 1)))
 
 
-def test_it_unpacks_to_as_much_as_it_may_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_decompressed_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "FREE_SIZE", len(DATA))
     monkeypatch.setattr(limits, "MOST_RATIO", 1)
     assert everything(unpack(gzip.compress(DATA))) == DATA
@@ -84,18 +84,18 @@ def test_it_unpacks_to_as_much_as_it_may_and_no_more(monkeypatch: pytest.MonkeyP
         stream.skip(len(DATA) + 1)
 
 
-def test_no_more_than_a_piece_is_unpacked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_most_a_piece_is_decompressed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gunzip, "PIECE", 4096)
     stream = unpack(gzip.compress(bytes(10**6)))
     stream.read(1)
-    assert len(stream._ready) < 4096
+    assert len(stream._decompressed) < 4096
     assert stream.skip(10**6) == 10**6 - 1
 
 
 @pytest.mark.parametrize(
     ("rest", "zeros"), [(b"", True), (bytes(PIECE * 2), True), (b"\1", False), (bytes(PIECE * 2) + b"\1", False)]
 )
-def test_whether_only_zeros_follow(rest: bytes, zeros: bool) -> None:
+def test_only_zeros_follow(rest: bytes, zeros: bool) -> None:
     stream = unpack(gzip.compress(b"data" + rest))
     stream.read(4)
     assert stream.only_zeros_follow() is zeros

@@ -1,4 +1,4 @@
-"""Tar archives as Python's own tools write them, and what is refused by its header."""
+"""Tar archives written by Python's tarfile are read; archives with ambiguous headers are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONG = "folder/" + "n" * 300 + ".txt"
 
 
 def make(*entries: tuple[str, Any], format: int = tarfile.PAX_FORMAT) -> bytes:
-    """A tar archive of files (bytes) and of other entries (fields of their header)."""
+    """A tar archive. The value of an entry is its content as bytes, or a dict of header fields."""
     target = io.BytesIO()
     with tarfile.open(fileobj=target, mode="w", format=format) as archive:
         for name, content in entries:
@@ -53,7 +53,7 @@ def contents(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def header(data: bytes, at: int = 0, **fields: bytes) -> bytes:
-    """The archive with fields of the header at an offset changed, and its sum right."""
+    """The archive with fields of the header at an offset changed, and its checksum corrected."""
     places = {"name": 0, "size": 124, "checksum": 148, "kind": 156, "magic": 257, "prefix": 345}
     block = bytearray(data[at : at + BLOCK])
     for field, value in fields.items():
@@ -65,7 +65,7 @@ def header(data: bytes, at: int = 0, **fields: bytes) -> bytes:
 
 
 def pax(*records: bytes, kind: bytes = b"x") -> bytes:
-    """A file after an extended header of these bytes."""
+    """An archive with a file after an extended header with these records."""
     data = b"".join(records)
     extended = make(("pax", data), format=tarfile.USTAR_FORMAT)[: BLOCK + -(-len(data) // BLOCK) * BLOCK]
     return header(extended, kind=kind) + make(("file", b"data"), format=tarfile.USTAR_FORMAT)
@@ -79,7 +79,7 @@ def test_members_come_in_order_with_their_content(format: int) -> None:
 
 
 @pytest.mark.parametrize("format", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_long_names_and_links_are_those_of_the_next_entry_only(format: int) -> None:
+def test_long_names_and_links_apply_to_the_next_entry_only(format: int) -> None:
     link = {"type": tarfile.SYMTYPE, "linkname": "../" + "t" * 200}
     found = members(make((LONG, b"1"), ("link", link), ("plain", b"2"), format=format))
     assert found == [
@@ -94,7 +94,7 @@ def test_a_name_may_be_in_two_parts() -> None:
     assert [each.name for each in members(make((name, b""), format=tarfile.USTAR_FORMAT))] == [name]
 
 
-def test_folders_and_links_are_told_from_files() -> None:
+def test_folders_and_links_are_not_files() -> None:
     found = members(
         make(
             ("folder", {"type": tarfile.DIRTYPE}),
@@ -110,10 +110,10 @@ def test_folders_and_links_are_told_from_files() -> None:
         (False, False, "", True),
     ]
     old = header(make(("old/", b""), format=tarfile.USTAR_FORMAT), kind=b"\0", name=b"old/")
-    assert members(old)[0].is_folder  # before POSIX a slash at the end said so
+    assert members(old)[0].is_folder  # formats before POSIX mark folders with a slash at the end
 
 
-def test_a_pax_size_is_that_of_the_next_entry() -> None:
+def test_a_pax_size_applies_to_the_next_entry() -> None:
     data = header(pax(b"9 size=4\n"), at=2 * BLOCK, size=b"00000000000\0")
     assert list(contents(data)) == [("file", b"data")]
 
@@ -162,7 +162,7 @@ FILE = make(("file", b"data"))
         (pax(b"x" * (EXTENDED_SIZE + 1)), f"more than {EXTENDED_SIZE} bytes where less is allowed"),
     ],
 )
-def test_what_readers_would_not_agree_on_is_refused(data: bytes, sentence: str) -> None:
+def test_an_archive_that_programs_read_differently_is_refused(data: bytes, sentence: str) -> None:
     with pytest.raises(Invalid, match=f"^x.tgz .*{sentence}"):
         members(data)
 
@@ -174,7 +174,7 @@ def test_a_content_longer_than_allowed_is_refused() -> None:
         archive.read(3)
 
 
-def test_budgets_end_where_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "FREE_ENTRIES", 3)
     monkeypatch.setattr(limits, "ENTRY_SIZE", 10**6)
     assert len(members(make(*((str(each), b"") for each in range(3))))) == 3
@@ -198,7 +198,7 @@ def test_budgets_end_where_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_largest_packages_of_icons_fit() -> None:
-    """50,000 files of some fifty bytes each, packed into 40 of the tarball; such packages have 44 and more."""
+    """50,000 files of about 50 bytes, with 40 bytes of tarball per file; real packages of icons have 44 and more."""
     noise = random.Random(7)
     files = [(f"package/esm/Icon{number}.js", noise.randbytes(16).hex().encode()) for number in range(50_000)]
     data = make(*files, format=tarfile.USTAR_FORMAT)

@@ -1,4 +1,4 @@
-"""Zip archives that mean something else to somebody else."""
+"""Zip archives that all programs read alike are read; all others are refused."""
 
 import io
 import os
@@ -47,7 +47,7 @@ def patch(data: bytes, signature: bytes, offset: int, value: bytes, *, last: boo
 
 
 def raw_zip(*members: tuple[str, bytes], **info: int) -> bytes:
-    """Members as they are said, twice the same name too; C{info} are fields of every ZipInfo."""
+    """A zip file of these members, even with equal names; ``info`` sets fields of every ZipInfo."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for name, content in members:
@@ -60,7 +60,7 @@ def raw_zip(*members: tuple[str, bytes], **info: int) -> bytes:
 
 
 class Unseekable(io.BytesIO):
-    """Makes zipfile write descriptors behind the data."""
+    """A file object that makes zipfile write data descriptors."""
 
     def seekable(self) -> bool:
         return False
@@ -116,7 +116,7 @@ def test_archive_with_zip64_headers_is_read(open_zip: Open) -> None:
     assert {name: read.read(name, 1000) for name in read.entries} == MEMBERS
 
 
-def test_comment_of_an_archive_is_not_looked_at(open_zip: Open) -> None:
+def test_comment_of_an_archive_is_ignored(open_zip: Open) -> None:
     assert set(open_zip(PLAIN[:-2] + struct.pack("<H", 5) + b"hello").entries) == set(MEMBERS)
 
 
@@ -194,7 +194,7 @@ def test_hostile_archive_is_refused_with_a_sentence(open_zip: Open, why: str, da
 def wide(
     data: bytes = PLAIN, *, fields: tuple[int, ...] = (), shift: int = 0, length: int = 44, disks: int = 1
 ) -> bytes:
-    """The archive with a zip64 end record; C{fields} are its counts, size and start when they should lie."""
+    """The archive with a zip64 end record; ``fields`` replace its counts, size and start."""
     at = data.index(END)
     _, _, count, full, size, start = struct.unpack_from("<4H2I", data, at + 4)
     counts = fields or (count, full, size, start)
@@ -204,7 +204,7 @@ def wide(
 
 
 def with_extra(local: bytes, central: bytes) -> bytes:
-    """One stored member C{a} with these extra fields."""
+    """A zip file of one stored member ``a`` with these extra fields."""
     data = raw_zip(("a", b"x"))
     data = patch(patch(data, LOCAL, 28, struct.pack("<H", len(local))), CENTRAL, 30, struct.pack("<H", len(central)))
     at, end = data.index(CENTRAL), data.index(END)
@@ -231,12 +231,12 @@ def test_zip64_end_record_is_read(open_zip: Open) -> None:
         (wide(fields=(1, 1, 200, 0)), "contradict each other"),
     ],
 )
-def test_zip64_end_record_that_lies_is_refused(open_zip: Open, data: bytes, why: str) -> None:
+def test_wrong_zip64_end_record_is_refused(open_zip: Open, data: bytes, why: str) -> None:
     with pytest.raises(Invalid, match=why):
         open_zip(data)
 
 
-def test_extra_fields_that_mean_nothing_here_pass(open_zip: Open) -> None:
+def test_unknown_extra_fields_are_ignored(open_zip: Open) -> None:
     stamp = struct.pack("<HHBI", 0x5455, 5, 1, 0)
     assert open_zip(with_extra(stamp, stamp + b"\0\0")).read("a", 1) == b"x"
 
@@ -300,7 +300,7 @@ def test_second_name_of_an_entry_is_refused(open_zip: Open) -> None:
         open_zip(with_path(b"../../b"))
 
 
-def test_descriptor_that_lies_is_refused(open_zip: Open) -> None:
+def test_wrong_descriptor_is_refused(open_zip: Open) -> None:
     target = Unseekable()
     with zipfile.ZipFile(target, "w") as archive, archive.open("a", "w") as member:
         member.write(b"content")
@@ -310,7 +310,7 @@ def test_descriptor_that_lies_is_refused(open_zip: Open) -> None:
         open_zip(patch(data, b"PK\x07\x08", 4, b"\x00\x00\x00\x00"))
 
 
-def test_bomb_by_ratio_is_refused_by_what_it_announces(open_zip: Open) -> None:
+def test_zip_bomb_is_refused_by_its_stated_sizes(open_zip: Open) -> None:
     size = 65 * 1024 * 1024
     data = make_zip({"zeros": bytes(size)})
     assert len(data) * 1000 < size * 2
@@ -344,13 +344,13 @@ def lying_zip(content: bytes, announced: int) -> bytes:
     ],
     ids=["bomb", "longer", "shorter", "nothing", "over limit", "stored over limit", "crc", "damaged"],
 )
-def test_member_that_is_not_as_announced_is_refused(open_zip: Open, data: bytes, limit: int) -> None:
+def test_member_of_another_size_than_stated_is_refused(open_zip: Open, data: bytes, limit: int) -> None:
     archive = open_zip(data)
     with pytest.raises(Invalid, match=r"^x\.zip has a a "):
         archive.read("a", limit)
 
 
-def test_packed_size_is_bounded_by_the_limit(open_zip: Open) -> None:
+def test_compressed_size_is_limited_by_the_limit_of_the_content(open_zip: Open) -> None:
     data = make_zip({"a": os.urandom(10_000)})
     said = struct.pack("<I", 10)
     archive = open_zip(patch(patch(data, LOCAL, 22, said), CENTRAL, 24, said))

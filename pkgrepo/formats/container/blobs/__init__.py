@@ -1,1 +1,1 @@
-"""Stored blobs of an image: read and deleted."""
+"""Requests that read and delete the blobs of an image."""

@@ -1,4 +1,4 @@
-"""Requests for the blobs of an image."""
+"""Requests that read or delete the blobs of an image."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class BlobRequests:
 
     async def get(self, request: Request, target: Target, identity: Identity, text: str) -> Answer:
         """
-        A blob or its head.
+        A blob, or its headers for HEAD.
 
-        :raises Refusal: the image does not have it, even if other images do
+        :raises Refusal: the image does not have the blob, even if other images have it
         """
         services, repository = self._services, target.repository
         generation = services.catalog.generation()
-        digest = _known(text)
+        digest = _parse_known(text)
         found = await self._find(target, digest)
         if request.method == b"HEAD":
             client = await self._authorization.pushing_client(request, identity, target)
@@ -83,9 +83,9 @@ class BlobRequests:
         """
         Remove a blob from the image.
 
-        :raises Refusal: it does not have it, or deletion is off; :raises StillNeeded: a manifest refers to it
+        :raises Refusal: the image does not have it, or deletion is off; :raises StillNeeded: a manifest refers to it
         """
-        digest = _known(text)
+        digest = _parse_known(text)
         check_deletion(target.repository)
         try:
             await self._services.publisher.change(delete_blob, target.repository, target.image, str(digest))
@@ -104,11 +104,11 @@ class BlobRequests:
 
 
 def unknown(digest: str) -> Refusal:
-    """The refusal for a blob that an image does not have."""
+    """The refusal of a request for a blob that the image does not have."""
     return Refusal(404, f"blob {digest} is unknown to this image", "BLOB_UNKNOWN", detail={"digest": digest})
 
 
-def _known(text: str) -> Digest:
+def _parse_known(text: str) -> Digest:
     digest = find_digest(text)
     if digest is None:
         raise unknown(text[:200])

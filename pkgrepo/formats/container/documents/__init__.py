@@ -1,1 +1,1 @@
-"""ManifestRequests as JSON: bytes -> parsed document with its descriptors; pure."""
+"""Manifests as JSON: parsing of bytes to a document with its descriptors, without I/O."""

@@ -1,4 +1,4 @@
-"""Descriptors in a manifest: type, digest and size of what it refers to (OCI image 1.1, "Descriptors")."""
+"""Parsing of descriptors: media type, digest and size of referenced content (OCI image 1.1, "Descriptors")."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FOREIGN = re.compile(r"\.foreign\.|nondistributable")
 
 def parse_descriptor(kind: str, value: Any) -> tuple[Reference, bool]:
     """
-    The content that a descriptor refers to, and whether that must be stored.
+    The reference in a descriptor, and whether the referenced content must be stored here.
 
-    :raises Invalid, DigestInvalid: it is malformed
+    :raises Invalid, DigestInvalid: the descriptor is malformed
     """
     if not isinstance(value, dict):
         raise Invalid(f"the {kind} of a manifest is described by an object")
@@ -58,7 +58,7 @@ def check_annotations(found: Any) -> int:
 
 
 def _check_data(data: Any, digest: Digest, size: int) -> None:
-    """Check that content embedded in a descriptor has its digest and size. :raises Invalid: it has not"""
+    """Check the digest and size of content that is embedded in a descriptor. :raises Invalid: they differ"""
     try:
         content = base64.b64decode(data, validate=True)
     except (TypeError, ValueError, binascii.Error):

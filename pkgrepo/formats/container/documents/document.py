@@ -1,8 +1,8 @@
 """
-The parsed form of a manifest: its type, what it refers to, and what lists of referrers repeat from it.
+Parsing of manifests: media type, references, and the fields that lists of referrers repeat.
 
 Manifests are those of the OCI image specification 1.1 (image manifest, image index) and of docker's schema 2 (manifest,
-manifest list). Their bytes are stored unchanged, since the digest is over the bytes.
+manifest list). Their bytes are stored unchanged, since the digest is computed from the bytes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from pkgrepo.untrusted.json_limits import check_value_count
 from .descriptors import check_annotations, parse_descriptor
 from .media_types import ARTIFACT_TYPE, IMAGES, INDEXES, MEDIA_TYPE, OCI_ARTIFACT, OCI_IMAGE, OCI_INDEX, SCHEMA_1
 
-UNSPECIFIC = frozenset({"", "application/json", "application/octet-stream", "text/plain"})  # curl sends such
+# Content types of clients that state no media type, such as curl
+UNSPECIFIC_TYPES = frozenset({"", "application/json", "application/octet-stream", "text/plain"})
 
-# The keys that programs read. Programs written in Go match keys in any case, and use the last of several.
+# The keys that programs read. Programs written in Go ignore the case of keys, and use the last of several.
 _KEYS = {
     key.lower(): key
     for key in (
@@ -41,8 +42,8 @@ _KEYS = {
     )
 }
 
-# Types of layers that no program runs: signatures, attestations, SBOMs. A manifest of nothing else is visible without a
-# signature, if the content of its layers is of these types.
+# Types of layers that no program runs: signatures, attestations, SBOMs. A manifest with only such layers is visible
+# without a signature, if the content of the layers matches (see L{manifests.evidence}).
 _EVIDENCE = re.compile(
     r"application/vnd\.dev\.cosign\.simplesigning\.v1\+json|application/vnd\.dev\.sigstore\.bundle[A-Za-z0-9.+=;-]*"
     r"|application/(vnd\.dsse\.envelope\.v1|vnd\.in-toto|vnd\.cyclonedx|spdx|vnd\.syft|jose)\+json"
@@ -53,10 +54,10 @@ _EVIDENCE = re.compile(
 @frozen
 class ManifestDocument:
     """
-    A parsed manifest. ``references`` are all that it refers to, as (digest, kind); ``required`` must be stored.
+    A parsed manifest. ``references`` are all its references as (digest, kind); ``required`` those that must be stored.
 
-    ``artifact_type`` is the one in lists of referrers: its own, else the type of an image's config. ``evidence`` means
-    that all of its layers have the type of a signature, an attestation or an SBOM.
+    ``artifact_type`` is the type in lists of referrers: the manifest's own, else the media type of an image's config.
+    ``evidence``: all layers have the type of a signature, an attestation or an SBOM.
     """
 
     media_type: str
@@ -70,11 +71,11 @@ class ManifestDocument:
 
 def parse_manifest(data: bytes, content_type: str, *, other_types: bool = False) -> ManifestDocument:
     """
-    The parsed manifest. Takes some 10 ms for a megabyte.
+    The parsed manifest. Parsing takes about 10 ms per megabyte.
 
-    ``content_type`` is the request's, without parameters. With ``other_types`` any JSON object is a manifest.
+    ``content_type`` is the request's, without parameters. ``other_types`` accepts manifests of any media type.
 
-    :raises Invalid: it is none, or contradicts itself; :raises DigestInvalid: a descriptor's digest is malformed
+    :raises Invalid: it is malformed or contradicts itself; :raises DigestInvalid: a descriptor's digest is malformed
     """
     value = _load(data)
     media_type = _media_type(value, content_type)
@@ -131,7 +132,7 @@ def _refuse_constant(text: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        # programs differ in which of the two they use
+        # some programs use the first value, some the last
         raise Invalid("the manifest has a key twice")
     return value
 
@@ -140,7 +141,7 @@ def _media_type(value: Mapping[str, Any], content_type: str) -> str:
     stated = value.get("mediaType")
     if stated is not None and (not isinstance(stated, str) or MEDIA_TYPE.fullmatch(stated) is None):
         raise Invalid("mediaType of a manifest is a media type")
-    sent = "" if content_type in UNSPECIFIC else content_type
+    sent = "" if content_type in UNSPECIFIC_TYPES else content_type
     for each in (sent, stated or ""):
         if SCHEMA_1.fullmatch(each):
             raise Invalid("schema 1 manifests are not supported")

@@ -1,4 +1,4 @@
-"""The images of the server."""
+"""The list of the images of the server (``_catalog``)."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class CatalogRequests:
 
     async def get(self, request: Request) -> Answer:
         """
-        The images that the caller may see, by the names under which they were pushed last and can be pulled.
+        A page of the images that the caller may read. Each has the name under which it was pushed last.
 
-        :raises Refusal: the challenge, or the page is no number
+        :raises Refusal: credentials are required, or the page size is not a number
         """
         check_read(request, "this list is only read")
         identity = await self._authorization.authenticate(request, CATALOG_SCOPE)
@@ -51,7 +51,7 @@ class CatalogRequests:
         limits = identity.limits
         viewer = identity
         if identity.via == "bearer" and limits is not None and CATALOG_GRANT in limits.scopes:
-            # a token for the catalog has no repositories in its scope, and shows what its owner may read
+            # the scope of a catalog token contains no repositories: list the images that its owner may read
             viewer = await self._authorization.token_owner(identity)
         names: list[str] = []
         default = self._addresses.default(request.authority)
@@ -76,7 +76,7 @@ class CatalogRequests:
     async def _images(
         self, viewer: Identity, repository: Repository, prefix: str, after: str, count: int, alone: bool | None
     ) -> list[str]:
-        """Up to ``count`` names of images in a repository that the viewer may read; see L{list_images}."""
+        """Up to ``count`` names of images that the viewer may read in a repository; ``alone``: see L{list_images}."""
         names: list[str] = []
         while len(names) < count:
             page = await self._services.catalog.scan(list_images, repository.id, after=after, limit=count, alone=alone)

@@ -1,4 +1,4 @@
-"""Pages of lists: which entries a request asks for, and the link to the next page."""
+"""Paging of lists: the page that a request asks for, and the link to the next page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST = 10_000  # entries of a page
 
 
 def parse_page(request: Request) -> tuple[int, str]:
-    """The largest number of entries to list, and the entry after which to begin. :raises Refusal: it is no number"""
+    """The page size, and the entry after which the page begins. :raises Refusal: the size is not a number"""
     text = parameter(request, "n")
     if text and not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Refusal(400, f"n is a number, not {text[:40]!r}", "PAGINATION_NUMBER_INVALID")

@@ -23,7 +23,7 @@ from pkgrepo.storage.catalog.packages.packages import find_package
 from .paging import next_page
 
 MOST = 1000  # entries of a page
-PAGE_BYTES = 4 * 1024 * 1024  # bytes of a page, which clients read like a manifest
+PAGE_BYTES = 4 * 1024 * 1024  # bytes of a page; clients limit it as they limit a manifest
 ENTRY_BYTES = 512  # approximate bytes of an entry without its annotations
 BATCH = 50  # manifests of one query; each may have 64 KiB of annotations
 
@@ -37,14 +37,14 @@ class ReferrerRequests:
 
     async def get(self, request: Request, target: Target, identity: Identity, text: str) -> Answer:
         """
-        ManifestRequests whose subject is the one of this digest, as an image index; there need not be such a subject.
+        An image index of the manifests whose subject has this digest. The subject itself need not exist.
 
         :raises DigestInvalid: the digest is malformed
         """
         digest = str(parse_digest(text))
         wanted = parameter(request, "artifactType")
         after = parameter(request, "last")
-        # "+" of a media type arrives as a blank when the client did not encode it
+        # the "+" of a media type is decoded as a blank if the client did not encode it
         types = (wanted, wanted.replace(" ", "+")) if wanted else ()
         view = await self._visibility.view(identity, target.repository, target.image)
         entries, more = await self._services.catalog.scan(
@@ -63,7 +63,7 @@ class ReferrerRequests:
 def _read_referrers(
     r: Reader, repository: Repository, image: str, digest: str, types: tuple[str, ...], after: str, keys: Keys
 ) -> tuple[list[dict[str, Any]], bool]:
-    """A page of entries, and whether there are more; no more of them are read than the page has room for."""
+    """A page of entries, and whether more entries follow. Reads at most one batch more than the page holds."""
     entries: list[dict[str, Any]] = []
     package = find_package(r, repository.id, image)
     if package is None:

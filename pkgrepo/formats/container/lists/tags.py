@@ -1,4 +1,4 @@
-"""The tags of an image."""
+"""The list of the tags of an image."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class TagListRequests:
 
     async def get(self, request: Request, target: Target, identity: Identity, _rest: str) -> Answer:
         """
-        The tags of an image by which the caller gets something.
+        A page of the tags of an image whose manifests the caller may see.
 
-        :raises Refusal: there is no such image, or the page is no number
+        :raises Refusal: there is no such image, or the page size is not a number
         """
         catalog, repository = self._services.catalog, target.repository
         size, last = parse_page(request)
@@ -49,7 +49,7 @@ class TagListRequests:
         def fresh(r: Reader) -> bool:
             return package_serial(r, repository.id, target.image) == serial
 
-        if view.audiences == (None,):  # else it differs by who asks, and by the keys that are trusted then
+        if view.audiences == (None,):  # else the answer depends on the caller and on the trusted keys
             self._services.answer_cache.put(
                 request,
                 CachedAnswer(
@@ -67,7 +67,7 @@ class TagListRequests:
 def _read_tags(
     r: Reader, repository_id: int, image: str, after: str, limit: int, keys: Keys
 ) -> tuple[list[str] | None, int]:
-    """A page of tags, or None where there is no such image, with the serial of the image's last change."""
+    """A page of tags, or None if there is no such image; and the serial of the image."""
     package = find_package(r, repository_id, image)
     if package is None:
         return None, 0

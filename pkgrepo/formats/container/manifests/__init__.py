@@ -1,1 +1,1 @@
-"""Manifests: pushed under the push rules, read and deleted."""
+"""Requests that push, read and delete manifests."""

@@ -1,8 +1,8 @@
 """
-Recognition of evidence: manifests whose layers are signatures, attestations or SBOMs, and nothing to run.
+Recognition of evidence: manifests whose layers are signatures, attestations or SBOMs, and no program.
 
-Readers see evidence without a signature, so no client must be able to run it. The media type of a layer proves nothing:
-podman 4.3 unpacks a layer of any type by its content, and the pusher chooses the type.
+Readers see evidence without a signature, so evidence must contain nothing that a client can run. The media type of a
+layer proves nothing: podman 4.3 unpacks a layer of any type by its content, and the pusher chooses the type.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 HEAD = 512  # bytes: the first header of a tar archive, by which programs recognize it
 _CHECKSUM = slice(148, 156)
 
-# First bytes of documents: JSON, XML, SPDX tag-value, a COSE signature. No compressed stream begins with them.
+# First bytes of JSON, XML and SPDX tag-value documents. No compressed stream begins with them.
 _BEGINNINGS = (b"{", b"[", b"<", b"SPDX", b"#")
 _COSE_SIGN1 = b"\xd2\x84"  # RFC 9052 section 4.2
 
 
 async def is_evidence(services: Services, target: Target, document: ManifestDocument) -> bool:
-    """Whether all layers of a manifest to be stored are present, and none can be unpacked by a program."""
+    """Whether all layers of a manifest to be stored exist, and no program can unpack any of them."""
     if not document.evidence:
         return False
     repository = target.repository
@@ -40,11 +40,11 @@ async def is_evidence(services: Services, target: Target, document: ManifestDocu
 
 
 def begins_document(head: bytes) -> bool:
-    """Whether the first 512 bytes, or all of a shorter blob, begin a document and not an archive."""
+    """Whether ``head`` (512 bytes, or a whole shorter blob) is the start of a document, and not of an archive."""
     start = head.lstrip(b" \t\r\n")
     if not start.startswith(_BEGINNINGS) and not head.startswith(_COSE_SIGN1):
         return False
-    # an archive begins with the name of its first file, which is any text; its checksum identifies it
+    # a tar archive begins with the name of its first file, which can be any text: only the checksum shows what it is
     return len(head) < HEAD or not _is_tar_header(head)
 
 
@@ -52,7 +52,7 @@ def _is_tar_header(block: bytes) -> bool:
     stated = _number(block[_CHECKSUM])
     others = block[: _CHECKSUM.start] + b" " * 8 + block[_CHECKSUM.stop : HEAD]
     unsigned = sum(others)
-    # some old programs added signed bytes, and readers still accept both sums
+    # some old programs computed the sum with signed bytes, and readers still accept both sums
     return stated in (unsigned, unsigned - 256 * sum(byte > 127 for byte in others))
 
 

@@ -1,4 +1,4 @@
-"""Pushes of manifests: parsed, checked, and stored with their tags in one transaction."""
+"""Requests that push manifests. A manifest is parsed, checked, and stored with its tags in one transaction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 
 from .evidence import is_evidence
 
-IN_THREAD = 16 * 1024  # bytes; a shorter manifest takes 4 ms at most, and usually less than the switch to a thread
+IN_THREAD = 16 * 1024  # bytes; parsing less takes at most 4 ms, usually less than switching to a thread
 
 _ETAG = re.compile(r'"([^"]*)"|(\*)')
 
@@ -45,10 +45,11 @@ class ManifestPushRequests:
         """
         Store a manifest under its digest, and point tags to it.
 
-        :raises Refusal: a reference is missing, a tag may not be moved, or it is too large
-        :raises Invalid, DigestInvalid, TagInvalid: it is malformed; :raises TagConditionFailed: the condition fails
+        :raises Refusal: a referenced blob or manifest is missing, a tag is immutable, or the manifest is too large
+        :raises Invalid, DigestInvalid, TagInvalid: the manifest or reference is malformed
+        :raises TagConditionFailed: the condition of the request on the tag does not hold
         """
-        digest, tags = _wanted(request, reference)
+        digest, tags = _digest_and_tags(request, reference)
         content_type = (request.header(b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
         data = await self._read(request)
         await self._push_rules.check_again(request, identity, target)
@@ -69,7 +70,7 @@ class ManifestPushRequests:
             blob = await staged.store(data)
             name = f"sha256:{blob.sha256}" if digest is None else str(digest)
             push = Push(
-                manifest=_stored(document, name, blob.sha256, len(data)),
+                manifest=_record(document, name, blob.sha256, len(data)),
                 blob=blob,
                 required=() if rules.allow_sparse else document.required,
                 tags=tags,
@@ -91,7 +92,7 @@ class ManifestPushRequests:
                     actor_of(request, identity),
                 )
             except ReferencesMissing as error:
-                raise _missing(error) from None
+                raise _references_refusal(error) from None
             except TagExists as error:
                 detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
                 raise Refusal(403, str(error), "DENIED", detail=detail) from None
@@ -118,8 +119,8 @@ class ManifestPushRequests:
             raise Refusal(413, f"a manifest is at most {MANIFEST_SIZE} bytes", "MANIFEST_INVALID") from None
 
 
-def _wanted(request: Request, reference: str) -> tuple[Digest | None, tuple[str, ...]]:
-    """The digest and the tags that the request names; a push by tag names no digest."""
+def _digest_and_tags(request: Request, reference: str) -> tuple[Digest | None, tuple[str, ...]]:
+    """The digest and the tags in the path and query; the digest is None for a push by tag."""
     if not is_digest_like(reference):
         return None, (parse_tag(reference),)
     digest = parse_digest(reference)
@@ -130,7 +131,7 @@ def _wanted(request: Request, reference: str) -> tuple[Digest | None, tuple[str,
     return digest, tags
 
 
-def _stored(document: ManifestDocument, digest: str, sha256: str, size: int) -> ManifestRecord:
+def _record(document: ManifestDocument, digest: str, sha256: str, size: int) -> ManifestRecord:
     referrer = document.subject is not None
     return ManifestRecord(
         digest=digest,
@@ -156,7 +157,7 @@ def _condition(request: Request) -> TagCondition | None:
     return TagCondition(digests=frozenset(quoted or star for quoted, star in found))
 
 
-def _missing(error: ReferencesMissing) -> Refusal:
+def _references_refusal(error: ReferencesMissing) -> Refusal:
     listed = tuple(
         {
             "code": "MANIFEST_BLOB_UNKNOWN",

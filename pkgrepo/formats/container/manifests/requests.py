@@ -37,9 +37,7 @@ class ManifestRequests:
 
     async def get(self, request: Request, target: Target, identity: Identity, reference: str) -> Answer:
         """
-        A manifest or its head, whatever media types the client accepts.
-
-        Manifests are not converted, so there is nothing to negotiate.
+        A manifest, or its headers for HEAD. The Accept header is ignored, since manifests are not converted.
 
         :raises Refusal: there is no such manifest, or it is unsigned and hidden from the caller
         """
@@ -73,7 +71,7 @@ class ManifestRequests:
             always=VERSION,
         )
 
-        # clients get the manifests of an index after it, and the index is counted as the pull
+        # clients request the manifests of an index after the index, and only the index counts as a pull
         part = await services.catalog.look(is_part, found.package_id, found.digest)
         item = None if part else ImagePull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
         if item is not None and sends_all(request, answer):
@@ -102,7 +100,7 @@ class ManifestRequests:
         """
         Delete a tag, or a manifest with every tag that points to it.
 
-        :raises Refusal: there is none, or deletion is off
+        :raises Refusal: the tag or manifest does not exist, or deletion is off
         """
         check_deletion(target.repository)
         command: Callable[..., None] = delete_tag
@@ -130,7 +128,7 @@ class ManifestRequests:
 
 
 def _is_public(r: Reader, target: Target, reference: str, view: View, found: Manifest) -> bool:
-    """Whether every caller who may read the image gets this manifest, so that it may be cached for all."""
+    """Whether all callers who may read the image get this manifest, so that shared caches may store it."""
     every = [_read_manifest(r, target, reference, keys) for keys in view.audiences]
     return all(now is not None and (now.id, now.locator) == (found.id, found.locator) for now in every)
 
@@ -145,7 +143,7 @@ def _read_manifest(r: Reader, target: Target, reference: str, keys: Keys) -> Man
 
 
 def unknown(reference: str) -> Refusal:
-    """The refusal for a manifest that an image does not have."""
+    """The refusal of a request for a manifest that the image does not have."""
     sentence = f"manifest {reference[:200]} is unknown to this image"
     return Refusal(404, sentence, "MANIFEST_UNKNOWN", detail={"reference": reference[:200]})
 

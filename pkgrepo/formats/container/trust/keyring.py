@@ -1,4 +1,4 @@
-"""The trusted keys of each repository: its own, else those of the server."""
+"""The trusted keys of each repository: the keys in its configuration, else the keys of the server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class KeySet:
 
 
 class Keyring:
-    """Finds the keys that a repository trusts. ``server`` are public keys in PEM, for repositories that list none."""
+    """Finds the trusted keys of a repository. ``server`` are public keys in PEM, for repositories without own keys."""
 
     def __init__(self, server: tuple[str, ...] = ()) -> None:
         self._server = server
@@ -39,7 +39,7 @@ class Keyring:
         """
         Check the keys of the server.
 
-        :raises Invalid: one is no supported public key
+        :raises Invalid: a key is malformed or not supported
         """
         for number, text in enumerate(self._server, 1):
             try:
@@ -48,12 +48,12 @@ class Keyring:
                 raise Invalid(f"{SETTING}, key {number}: {error}") from None
 
     def keys(self, repository: Repository) -> KeySet | None:
-        """The trusted keys of a repository; None where no signature is required."""
+        """The trusted keys of a repository; None if it requires no signatures."""
         policy = trust_policy(repository)
         return None if policy is None else _parse(tuple(policy.keys) or self._server)
 
     def ids(self, repository: Repository) -> Keys:
-        """The ids of these keys."""
+        """The ids of the trusted keys of a repository; None if it requires no signatures."""
         trusted = self.keys(repository)
         return None if trusted is None else trusted.ids
 

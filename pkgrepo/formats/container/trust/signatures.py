@@ -2,16 +2,16 @@
 Verification of signatures of images, in both forms that cosign writes.
 
 =============  ======================================  ============================================================
-form           where it is                             what is signed
+form           stored in                               signed bytes
 =============  ======================================  ============================================================
 simple         layers of the manifest tagged           the layer, a JSON payload that names the digest; the
-signing        ``sha256-HEX.sig`` (cosign 1, 2)        signature stands in the layer's annotations
+signing        ``sha256-HEX.sig`` (cosign 1, 2)        signature is in the layer's annotations
 bundle         layers of a manifest whose subject is   the pre-authentication encoding (DSSE 1.0) of an in-toto
                the image (cosign 3)                    statement about the digest
 =============  ======================================  ============================================================
 
-Only the signature of a trusted key counts; certificates and transparency logs are ignored. Malformed data is no
-signature, and no error, since anyone who may push can send it.
+Only signatures of trusted keys count; certificates and transparency logs are ignored. Malformed data is ignored too and
+raises no error, since every caller who may push can send it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def find_signers(digest: str, layers: Iterable[SignatureLayer], keys: Sequence[P
     """
     Ids of the keys that have signed the manifest of this digest.
 
-    Each verification takes some 0.1 ms, so run it in a thread. At most ``MOST_CHECKS`` are done.
+    Call it in a thread: each verification takes about 0.1 ms, and there are up to ``MOST_CHECKS``.
     """
     found: set[str] = set()
     claims = (claim for layer in layers for claim in _claims(digest, layer))
@@ -76,7 +76,7 @@ def find_signers(digest: str, layers: Iterable[SignatureLayer], keys: Sequence[P
 
 
 def _claims(digest: str, layer: SignatureLayer) -> Iterator[tuple[bytes, bytes]]:
-    """The signatures in a layer that sign this digest, each with the bytes that it signs."""
+    """The signatures in a layer for this digest, each with the signed bytes. They are not verified yet."""
     if layer.media_type == SIMPLE:
         signature = _base64(layer.annotations.get(_SIGNATURE))
         if signature and _is_payload_for(digest, layer.data):
@@ -132,7 +132,7 @@ def _parse_object(data: bytes) -> dict[str, Any]:
 
 
 def _lower_keys(value: Any) -> dict[str, Any]:
-    # older programs spell it Docker-manifest-digest
+    # older programs write the key as Docker-manifest-digest
     return {key.lower(): each for key, each in value.items()} if isinstance(value, dict) else {}
 
 

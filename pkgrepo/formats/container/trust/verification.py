@@ -45,7 +45,7 @@ class SignatureVerifier:
     async def verify_pushed(
         self, repository: Repository, image: str, document: ManifestDocument, data: bytes, tags: Collection[str]
     ) -> VerifiedSignatures | None:
-        """The verified signatures in a manifest that is about to be stored; None where no signature is required."""
+        """Verify the signatures in a manifest before it is stored; None if the repository requires no signatures."""
         trusted = self._keyring.keys(repository)
         if trusted is None:
             return None
@@ -59,9 +59,9 @@ class SignatureVerifier:
 
     async def verify_stored(self, repository: Repository, image: str) -> bool:
         """
-        Verify the stored signatures of an image again if the trusted keys have changed since.
+        Verify the stored signatures of an image again if the trusted keys have changed since the last time.
 
-        False if that fails: the stored results stay, and the next reader tries again.
+        False if the storage or the catalog fails: the stored results stay, and the next read tries again.
         """
         trusted = self._keyring.keys(repository)
         state = await self._services.catalog.look(signatures.find_key_set, repository.id, image)
@@ -83,7 +83,7 @@ class SignatureVerifier:
 
         try:
             await self._running.run((package_id, key_set), verify)
-        except StorageFull:  # which the catalog has logged
+        except StorageFull:  # logged by the catalog
             return False
         except StorageFailed:
             log.failure("signatures in {repository} could not be looked at", repository=repository.path)

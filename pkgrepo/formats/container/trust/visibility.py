@@ -55,7 +55,7 @@ UNTRUSTED = "not signed by a trusted key"
 @frozen
 class View:
     """
-    What a caller sees of an image: everything if ``keys`` is None, else what these keys have signed.
+    The manifests of an image that a caller sees: all if ``keys`` is None, else those signed by one of ``keys``.
 
     ``audiences`` are the ``keys`` of all callers who may read the image.
     """
@@ -86,7 +86,7 @@ class Visibility:
         return View(None if may_push else keys, (None, keys))
 
     async def filter_images(self, identity: Identity, repository: Repository, images: Sequence[str]) -> list[str]:
-        """The images with visible manifests, of those given, which are in order and which the caller may read."""
+        """Those of the images that have visible manifests. ``images`` are sorted, and the caller may read them."""
         keys = self._keyring.ids(repository)
         if keys is None or not images:
             return list(images)
@@ -101,14 +101,14 @@ class Visibility:
         return [image for image in images if image in shown or image not in hidden]
 
     def quarantine(self, repository: Repository, document: ManifestDocument) -> Quarantine | None:
-        """The quarantine of a pushed manifest, or None where it needs no signature."""
+        """The quarantine of a pushed manifest, or None if it needs no signature."""
         policy, keys = trust_policy(repository), self._keyring.ids(repository)
         if policy is None or keys is None or document.evidence:
             return None
         return Quarantine(tuple(keys), self._services.clock.now_ms() + policy.window_s * 1000)
 
     async def warning(self, target: Target, digest: str) -> str | None:
-        """A sentence for the pusher of a manifest that is in quarantine, else None."""
+        """The warning in the answer to the push of a manifest that readers do not see yet, else None."""
         keys = self._keyring.ids(target.repository)
         if keys is None or await self._services.catalog.look(
             _is_shown, target.repository.id, target.image, digest, keys
@@ -117,7 +117,7 @@ class Visibility:
         return f"readers do not see {digest} before a trusted key has signed it{'' if keys else f'; {NO_KEY}'}"
 
     def refusal(self, repository: Repository, reference: str) -> Refusal:
-        """The refusal for a manifest that exists and is hidden from the caller."""
+        """The refusal of a request for a manifest that exists but is hidden from the caller."""
         reason = "" if self._keyring.ids(repository) else f"; {NO_KEY}"
         sentence = f"manifest {reference[:200]} is {UNTRUSTED}{reason}"
         return Refusal(404, sentence, "MANIFEST_UNKNOWN", detail=UNTRUSTED)

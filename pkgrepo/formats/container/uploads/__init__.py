@@ -1,1 +1,1 @@
-"""Uploads of blobs: in one request or several, resumed by any worker, or mounted from another image."""
+"""Uploads of blobs in one or several requests, which any worker can resume; and mounts from other images."""

@@ -20,7 +20,7 @@ def progress_headers(target: Target, uid: str, position: int) -> Fields:
 
 
 def created_answer(target: Target, digest: Digest) -> Answer:
-    """The answer that a blob is stored, with the digest that the client gave."""
+    """The answer after a blob was stored. ``digest`` is the one in the request."""
     headers: Fields = (
         *VERSION,
         (b"Location", target.url(f"blobs/{digest}")),

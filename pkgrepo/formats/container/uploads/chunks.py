@@ -1,4 +1,4 @@
-"""Checks of the range of a chunk, with the upload and with the bytes that were received."""
+"""Checks of the Content-Range of a chunk against the upload and the received bytes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pkgrepo.storage.catalog.blobs.uploads import UploadSession
 
 def chunk_range(request: Request) -> ChunkRange | None:
     """
-    The range of the chunk in a request, or None without one.
+    The Content-Range of a request, or None if it has none.
 
-    :raises Refusal: it is malformed
+    :raises Refusal: the range is malformed
     """
     value = request.header(b"content-range")
     try:
@@ -29,6 +29,6 @@ def check_start(wanted: ChunkRange | None, session: UploadSession, headers: Fiel
 
 
 def check_length(wanted: ChunkRange | None, count: int) -> None:
-    """Check that the range of a chunk has ``count`` bytes. :raises Refusal: it has not"""
+    """Check that the range of a chunk has ``count`` bytes. :raises Refusal: it has another length"""
     if wanted is not None and wanted.length != count:
         raise Refusal(400, f"the range has {wanted.length} bytes, and the chunk {count}", "SIZE_INVALID")

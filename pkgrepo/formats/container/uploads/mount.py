@@ -1,4 +1,4 @@
-"""Mounting of blobs: a blob of one image is added to another without sending its bytes again."""
+"""Mounts of blobs: a stored blob is added to another image, so the client need not upload it again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class BlobMounts:
     Mounts blobs from images that the caller may read.
 
     The credentials of the request must allow reading the source: docker, containerd and crane get a token that may pull
-    from it. On any failure the client is told to upload, and learns nothing about the source.
+    from it. If a mount fails for any reason, the answer asks the client to upload the blob, and tells nothing about
+    the source.
     """
 
     def __init__(self, services: Services, addresses: ImageAddresses) -> None:
@@ -29,7 +30,7 @@ class BlobMounts:
 
     async def mount(self, request: Request, target: Target, identity: Identity, text: str, source: str) -> bool:
         """
-        Mount a blob; False if that fails. ``source`` is the name of an image, or empty for any image.
+        Mount a blob from the image ``source``, or from any image if it is empty. False if that fails.
 
         :raises DigestInvalid: the digest is malformed
         """

@@ -1,11 +1,11 @@
 """
-Requests to an upload that was started: a blob that is sent in several requests.
+Requests that continue, finish or cancel an upload: a blob that is sent in several requests.
 
 =======  ====================  =====================================================================
-request  path                  does
+request  path                  effect
 =======  ====================  =====================================================================
-PATCH    blobs/uploads/<id>    appends; what was received before the connection broke is kept
-GET      blobs/uploads/<id>    returns how much was received
+PATCH    blobs/uploads/<id>    appends the body; if the connection breaks, the received bytes are kept
+GET      blobs/uploads/<id>    returns the number of received bytes
 PUT      blobs/uploads/<id>    appends its body, verifies the digest and stores the blob
 DELETE   blobs/uploads/<id>    cancels the upload
 =======  ====================  =====================================================================
@@ -52,7 +52,7 @@ class UploadSessionRequests:
         self._leases = UploadLeases(services.catalog, services.clock)
 
     async def get(self, _request: Request, target: Target, identity: Identity, uid: str) -> Answer:
-        """How much was received. :raises UploadUnknown: the caller has no such upload"""
+        """The number of received bytes. :raises UploadUnknown: the caller has no such upload"""
         session = await self._find(target, identity, uid)
         return Answer(204, headers=progress_headers(target, uid, session.position))
 
@@ -61,7 +61,7 @@ class UploadSessionRequests:
         Append the next chunk.
 
         :raises UploadUnknown: the caller has no such upload; :raises Refusal: the range does not fit
-        :raises TooLarge, StorageFull, StorageFailed: the upload is gone
+        :raises TooLarge, StorageFull, StorageFailed: the upload is removed
         """
         session = await self._find(target, identity, uid)
         self._check_head(request, target, session)
@@ -73,7 +73,7 @@ class UploadSessionRequests:
         Append the last chunk, if there is one, and store the upload as a blob of the image.
 
         :raises UploadUnknown: the caller has no such upload; :raises Refusal: the range does not fit
-        :raises DigestInvalid: there is no valid digest; :raises DigestMismatch: the upload is gone
+        :raises DigestInvalid: there is no valid digest; :raises DigestMismatch: the upload is removed
         """
         session = await self._find(target, identity, uid)
         digest = parse_digest(parameter(request, "digest"))
@@ -91,7 +91,7 @@ class UploadSessionRequests:
     async def _resume(
         self, request: Request, target: Target, uid: str
     ) -> AsyncIterator[tuple[Lease, Staged, IBlobUpload]]:
-        """Hold the lease of the upload within the block, and resume it. :raises Refusal: the range does not fit"""
+        """Hold the lease of the upload during the block, and resume it. :raises Refusal: the range does not fit"""
         async with (
             self._leases.hold(uid, lambda: request.gone) as lease,
             self._services.publisher.stage(target.repository) as staged,
@@ -150,7 +150,7 @@ class UploadSessionRequests:
             info: BlobInfo = await upload.commit({digest.algorithm: digest.hex})
             staged.adopt(info)
             return info
-        # the client did not announce this algorithm, so the bytes were not hashed with it yet
+        # the client did not name this algorithm at the start, so the bytes were not hashed with it yet
         info = await upload.commit()
         staged.adopt(info)
         actual = await self._hash(staged, info, digest.algorithm)
@@ -175,7 +175,7 @@ class UploadSessionRequests:
         return session
 
     def _check_head(self, request: Request, target: Target, session: UploadSession) -> None:
-        """Refuse a body that cannot fit before reading it."""
+        """Check range and length before the body is read. :raises Refusal: they do not fit"""
         wanted = chunk_range(request)
         if not session.leased:
             check_start(wanted, session, progress_headers(target, session.uid, session.position))
@@ -185,7 +185,7 @@ class UploadSessionRequests:
 
 
 async def _check_received(request: Request, upload: IBlobUpload, session: UploadSession) -> None:
-    """Check that as many bytes were received as the range has. :raises Refusal: the upload stays as it was"""
+    """Check that the received bytes have the length of the range. :raises Refusal: the upload stays unchanged"""
     try:
         check_length(chunk_range(request), upload.offset - session.position)
     except Refusal:

@@ -3,7 +3,7 @@ The request that starts an upload.
 
 ========================  ====================================================================================
 POST blobs/uploads/       starts an upload in several requests (see ``sessions``)
-... with ``mount``        adds a blob of another image instead, if the caller may read that
+... with ``mount``        adds a blob of another image instead, if the caller may read that image
 ... with ``digest`` and   stores the body as a blob
 a body
 ========================  ====================================================================================
@@ -42,7 +42,7 @@ class UploadStartRequests:
 
     async def post(self, request: Request, target: Target, identity: Identity, _rest: str) -> Answer:
         """
-        Start an upload, or mount or store the blob at once.
+        Start an upload; or mount a blob, or store the body as a blob.
 
         :raises DigestInvalid, DigestMismatch, TooLarge: nothing is stored
         """

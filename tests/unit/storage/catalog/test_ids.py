@@ -65,6 +65,6 @@ def project(tx):
 
 
 @pytest.mark.parametrize("come_and_go", [storage, repository, package, user, token, project])
-def test_what_went_leaves_its_id_to_nobody(catalog, come_and_go):
+def test_ids_of_removed_rows_are_not_used_again(catalog, come_and_go):
     times = [catalog.do(come_and_go) for _ in range(3)]
     assert all(first < second < third for first, second, third in zip(*times, strict=True))

@@ -13,7 +13,7 @@ from tests.support.delayed_catalog import DelayedCatalog
 
 
 class Held:
-    """A snapshot over a catalog whose answers come when the test moves the clock."""
+    """A snapshot over a catalog that answers when the test advances the clock."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -33,7 +33,7 @@ def held() -> Held:
     return Held()
 
 
-def test_where_the_catalog_answers_at_once_the_value_is_always_current() -> None:
+def test_refresh_now_updates_the_value_if_the_catalog_answers_at_once() -> None:
     catalog = MemoryCatalog()
     snapshot = Snapshot(catalog, lambda reader, _before: settings.get(reader, "serial"), None)
     for number in range(1, 4):
@@ -42,7 +42,7 @@ def test_where_the_catalog_answers_at_once_the_value_is_always_current() -> None
         assert snapshot.value == str(number)
 
 
-def test_nothing_is_read_while_the_generation_stands() -> None:
+def test_nothing_is_read_while_the_generation_is_unchanged() -> None:
     catalog = MemoryCatalog()
     read = []
     snapshot = Snapshot(catalog, lambda _reader, before: read.append(before), None)
@@ -51,7 +51,7 @@ def test_nothing_is_read_while_the_generation_stands() -> None:
     assert len(read) == 1
 
 
-def test_a_query_gets_the_value_before_it() -> None:
+def test_a_query_gets_the_previous_value() -> None:
     catalog = MemoryCatalog()
     snapshot: Snapshot[tuple[int, ...]] = Snapshot(catalog, lambda _reader, before: (*before, len(before)), ())
     for _ in range(3):
@@ -60,7 +60,7 @@ def test_a_query_gets_the_value_before_it() -> None:
     assert snapshot.value == (0, 1, 2)
 
 
-def test_where_it_does_not_answer_at_once_the_value_waits_for_a_refresh(held: Held) -> None:
+def test_if_the_catalog_does_not_answer_at_once_refresh_updates_the_value(held: Held) -> None:
     held.grow()
     assert not held.snapshot.refresh_now()
     waiting = held.refresh()
@@ -71,7 +71,7 @@ def test_where_it_does_not_answer_at_once_the_value_waits_for_a_refresh(held: He
     assert held.snapshot.value == "1"
 
 
-def test_a_hundred_who_ask_after_one_commit_share_one_query(held: Held) -> None:
+def test_concurrent_refreshes_after_one_commit_share_one_query(held: Held) -> None:
     held.grow()
     waiting = [held.refresh() for _ in range(100)]
     held.clock.pump([0.1, 0.1])
@@ -79,7 +79,7 @@ def test_a_hundred_who_ask_after_one_commit_share_one_query(held: Held) -> None:
     assert held.catalog.operations == 1
 
 
-def test_who_asks_after_another_commit_does_not_get_what_was_asked_before_it(held: Held) -> None:
+def test_a_refresh_after_another_commit_does_not_share_the_earlier_query(held: Held) -> None:
     held.grow()
     first = held.refresh()
     held.clock.advance(0.1)  # the first query is answered, and its answer on the way
@@ -109,7 +109,7 @@ def test_a_late_answer_does_not_replace_a_newer_one(held: Held) -> None:
     assert held.snapshot.refresh_now()
 
 
-def test_one_who_leaves_takes_the_query_from_nobody(held: Held) -> None:
+def test_a_cancelled_refresh_does_not_cancel_the_shared_query(held: Held) -> None:
     held.grow()
     leaver, stayer = held.refresh(), held.refresh()
     leaver.addErrback(lambda _: "left")

@@ -20,7 +20,7 @@ def catalog():
     return catalog
 
 
-def test_a_line_comes_back_as_written():
+def test_an_entry_is_read_as_it_was_added():
     catalog = MemoryCatalog()
     catalog.do(audit.append_entry, audit.Entry(ALICE, "user.updated", "user/bob", detail={"a": [1, "x"]}), 1500)
     (line,) = catalog.peek(audit.list_audit)
@@ -50,23 +50,23 @@ def test_a_line_comes_back_as_written():
         ({"actor": "alice", "object": "main/py"}, [3]),
     ],
 )
-def test_filters_narrow_newest_first(catalog, filters, times):
+def test_filters_select_entries_newest_first(catalog, filters, times):
     assert [line.at.timestamp() for line in catalog.peek(audit.list_audit, **filters)] == times
 
 
-def test_pages_go_on_before_the_last_line_seen(catalog):
+def test_the_next_page_begins_before_the_last_entry(catalog):
     first = catalog.peek(audit.list_audit, limit=3)
     assert [line.at.timestamp() for line in catalog.peek(audit.list_audit, before=first[-1].seq)] == [1]
 
 
-def test_long_texts_are_cut_and_found_as_they_were_asked_for(catalog):
+def test_long_texts_are_truncated_and_found_by_the_whole_text(catalog):
     path = "p" * 30_000
     catalog.do(audit.append_entry, audit.Entry(ALICE, "x", path, detail={"reason": path}), 5000)
     (line,) = catalog.peek(audit.list_audit, object=path)
     assert len(line.object) == len(line.detail["reason"]) == audit.LONGEST_TEXT
 
 
-def test_old_lines_go_a_bounded_number_at_a_time(catalog, monkeypatch):
+def test_old_entries_are_removed_in_batches(catalog, monkeypatch):
     monkeypatch.setattr(audit, "PRUNE_BATCH", 2)
     assert [catalog.do(audit.prune_audit, 4000) for _ in range(3)] == [2, 1, 0]
     assert [line.at.timestamp() for line in catalog.peek(audit.list_audit)] == [4]

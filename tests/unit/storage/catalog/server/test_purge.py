@@ -57,7 +57,7 @@ def test_a_purge_in_steps_leaves_the_other_repository_whole(catalog, limit):
     assert catalog.peek(files.find_file, catalog.kept.id, "0.whl") is not None
 
 
-def test_what_tells_of_the_past_and_the_bytes_stays(catalog):
+def test_events_the_download_log_and_blobs_stay(catalog):
     catalog.do(repositories.remove_repository, catalog.doomed.id, now_ms=NOW)
     count = catalog.peek(blobs.count_blobs, catalog.doomed.storage_id)
     while catalog.do(purge.purge_repository, catalog.doomed.id):
@@ -74,7 +74,7 @@ def test_a_repository_that_was_not_removed_is_not_purged(catalog):
     assert catalog.peek(files.find_file, catalog.kept.id, "0.whl") is not None
 
 
-def test_what_was_removed_for_good_is_due_at_once_and_the_rest_after_a_while(catalog):
+def test_a_removal_with_purge_is_due_at_once_and_others_after_the_retention_time(catalog):
     catalog.do(repositories.remove_repository, catalog.doomed.id, now_ms=NOW, purge=True)
     catalog.do(repositories.remove_repository, catalog.kept.id, now_ms=NOW)
     assert catalog.peek(purge.due_repositories, NOW) == [catalog.doomed.id]

@@ -12,7 +12,7 @@ def catalog():
     return MemoryCatalog()
 
 
-def test_a_repository_comes_back_as_it_was_added(catalog):
+def test_a_repository_is_read_as_it_was_added(catalog):
     repository = catalog.do(add_repository, "Py")
     assert (repository.path, repository.format, repository.description) == ("main/Py", "python", "")
     assert (repository.type, repository.visibility) == (RepositoryType.HOSTED, Visibility.PUBLIC)
@@ -35,7 +35,7 @@ def test_names_are_unique_in_their_storage_and_in_any_case(catalog):
     assert paths == ["main/py", "main/second", "other/py"]
 
 
-def test_an_update_changes_what_it_names_and_moves_both_serials(catalog):
+def test_an_update_changes_the_given_fields_and_increments_both_serials(catalog):
     before = catalog.do(add_repository)
     config = catalog.peek(repositories.config_serial)
     after = catalog.do(
@@ -52,7 +52,7 @@ def test_an_update_changes_what_it_names_and_moves_both_serials(catalog):
         catalog.do(repositories.update_repository, 99, now_ms=NOW, active=False)
 
 
-def test_a_removed_repository_is_gone_and_its_name_is_free(catalog):
+def test_a_removed_repository_is_not_found_and_its_name_can_be_used_again(catalog):
     gone = catalog.do(add_repository)
     catalog.do(repositories.remove_repository, gone.id, now_ms=NOW)
     assert catalog.peek(repositories.find_repository, gone.uid) is None
@@ -65,7 +65,7 @@ def test_a_removed_repository_is_gone_and_its_name_is_free(catalog):
     catalog.do(repositories.remove_repository, again.id, now_ms=NOW)
 
 
-def test_numbers_of_a_repository_grow(catalog):
+def test_serials_and_usage_of_a_repository_increase(catalog):
     repository = catalog.do(add_repository)
     assert [catalog.do(repositories.bump_serial, repository.id) for _ in range(3)] == [1, 2, 3]
     catalog.do(repositories.bump_names_serial, repository.id)
@@ -79,7 +79,7 @@ def test_numbers_of_a_repository_grow(catalog):
         catalog.do(repositories.bump_serial, 99)
 
 
-def test_content_does_not_move_the_config_serial(catalog):
+def test_a_change_of_content_does_not_increment_the_config_serial(catalog):
     repository = catalog.do(add_repository)
     before = catalog.peek(repositories.config_serial)
     catalog.do(repositories.bump_serial, repository.id)

@@ -10,7 +10,7 @@ def test_a_value_is_replaced():
     assert catalog.peek(settings.get, "other") is None
 
 
-def test_a_secret_is_made_once():
+def test_a_secret_is_created_once():
     catalog = MemoryCatalog()
     secret = catalog.do(settings.ensure_secret, "signing")
     assert len(secret) >= 43

@@ -35,7 +35,7 @@ def test_names_are_unique_in_any_case(catalog):
     assert [each.name for each in catalog.peek(storages.list_storages)] == ["Main", "other"]
 
 
-def test_an_update_changes_what_it_names(catalog):
+def test_an_update_changes_the_given_fields(catalog):
     storage = add(catalog)
     changed = catalog.do(storages.update_storage, storage.id, now_ms=NOW + 5, name="MAIN", active=False)
     assert (changed.name, changed.active, changed.settings) == ("MAIN", False, storage.settings)
@@ -44,7 +44,7 @@ def test_an_update_changes_what_it_names(catalog):
         catalog.do(storages.update_storage, 99, now_ms=NOW, active=True)
 
 
-def test_every_change_moves_the_config_serial(catalog):
+def test_every_change_increments_the_config_serial(catalog):
     seen = [catalog.peek(repositories.config_serial)]
     storage = add(catalog)
     seen.append(catalog.peek(repositories.config_serial))
