@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: finds a Python, makes the virtual environment, installs what a script needs.
+# Sourced by the scripts in this folder: finds a Python, makes the virtual environment, installs dependencies.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -7,10 +7,10 @@ venv=${PKGREPO_VENV:-$root/.venv}
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }
 
-# What a step needs of the system: "may_install" is true when we are root on Debian or Ubuntu.
+# may_install: whether this runs as root on Debian or Ubuntu.
 may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
-# install_debian PACKAGE...: quietly, with one refresh of the package lists in a run at most.
+# install_debian PACKAGE...: quietly; the package lists are updated at most once per run.
 install_debian() {
     if [ -z "${lists_are_fresh:-}" ]; then
         DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2 || return
@@ -19,10 +19,10 @@ install_debian() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# find_go: the Go that is on the path or where its own archive puts it.
+# find_go: the path of Go, from PATH or /usr/local/go.
 find_go() { command -v go || { [ -x /usr/local/go/bin/go ] && echo /usr/local/go/bin/go; }; }
 
-# The first Python that is new enough; PKGREPO_PYTHON names one.
+# find_python: the first Python of version 3.11 or newer; PKGREPO_PYTHON is tried first.
 find_python() {
     local candidate
     for candidate in ${PKGREPO_PYTHON:+"$PKGREPO_PYTHON"} python3.14 python3.13 python3.12 python3.11 python3; do
@@ -34,7 +34,7 @@ find_python() {
     die "Python 3.11 or newer is needed (Debian and Ubuntu: apt-get install python3; or set PKGREPO_PYTHON)"
 }
 
-# make_venv FOLDER: a virtual environment with pip. Debian keeps what `python -m venv` needs in a package of its own.
+# make_venv FOLDER: a virtual environment with pip. On Debian `python -m venv` needs the package python3-venv.
 make_venv() {
     local python version
     python=$(find_python)
@@ -53,7 +53,7 @@ make_venv() {
     die "$python cannot make virtual environments; install python$version-venv (Debian, Ubuntu) or virtualenv"
 }
 
-# install_project [EXTRAS]: the project from this checkout with its dependencies, unless that is done already.
+# install_project [EXTRAS]: the project from this checkout with its dependencies, unless they are installed.
 install_project() {
     local extras=${1:-} stamp want
     stamp=$venv/.installed${extras:+-${extras//,/-}}
@@ -63,7 +63,7 @@ install_project() {
     say "installing pkgrepo${extras:+ with [$extras]}"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root${extras:+[$extras]}" ||
         die "pip could not install the dependencies"
-    # twistd looks for plugins along the path, where an editable install does not put the checkout.
+    # twistd looks for plugins in sys.path, which an editable install does not extend.
     echo "$root" >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/pkgrepo-checkout.pth"
     "$venv/bin/python" -c 'from twisted.plugin import IPlugin, getPlugins; list(getPlugins(IPlugin))'
     printf '%s' "$want" >"$stamp"

@@ -1,4 +1,4 @@
-"""What every blob store does; a new one joins by adding its case to ``CASES``."""
+"""The contract of blob stores. To test another implementation, add its case to ``CASES``."""
 
 import hashlib
 import os
@@ -57,13 +57,13 @@ async def content(store, locator: str) -> bytes:
 
 
 async def nothing_is_left(store) -> bool:
-    """Neither a copy nor an unfinished upload, now and for the next start."""
+    """Check that the store has no copy and no unfinished upload, on disk either."""
     return list(await store.scan()) == [] and await store.sweep_uploads(FUTURE, ()) == 0 and not open_descriptors()
 
 
 @implementer(IConsumer)
 class Collector:
-    """Takes what is delivered; pauses after every write when ``gentle``."""
+    """A consumer that collects the delivered bytes; with ``gentle`` it pauses the producer after every write."""
 
     def __init__(self, gentle: bool = False) -> None:
         self.body = b""
@@ -117,7 +117,7 @@ async def test_the_stored_bytes_are_read_back(store, size):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_body_smaller_than_announced_is_stored_as_it_came(store):
+async def test_a_body_smaller_than_announced_is_stored_with_its_real_size(store):
     info = await put(store, body_of(300 * KIB), expect_size=2 * 1024 * KIB)
     assert info.size == 300 * KIB
     assert await content(store, info.locator) == body_of(300 * KIB)
@@ -237,7 +237,7 @@ async def test_an_abort_during_commit_leaves_nothing(store):
 
 
 @pytest_twisted.ensureDeferred
-async def test_abort_may_come_twice_and_after_success_does_nothing(store):
+async def test_abort_is_idempotent_and_does_nothing_after_a_commit(store):
     upload = store.begin()
     upload.write(b"x" * 300 * KIB)
     await upload.abort()
@@ -251,7 +251,7 @@ async def test_abort_may_come_twice_and_after_success_does_nothing(store):
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_ended_upload_takes_nothing_more(store):
+async def test_an_ended_upload_refuses_more_bytes(store):
     upload = store.begin()
     await upload.commit()
     for action in (upload.commit, upload.suspend):
@@ -401,7 +401,7 @@ async def test_an_open_reader_finishes_after_the_copy_was_deleted(store):
 
 
 @pytest_twisted.ensureDeferred
-async def test_stat_tells_size_and_the_time_of_commit(store):
+async def test_stat_returns_size_and_time_of_commit(store):
     before = datetime.now(UTC) - timedelta(seconds=2)
     info = await put(store, b"hello")
     size, at = await store.stat(info.locator)
@@ -505,7 +505,7 @@ async def test_read_is_short_only_at_the_end(store):
 @pytest.mark.parametrize("moved", [False, True], ids=["same-worker", "other-worker"])
 @pytest.mark.parametrize("sizes", [(0, 10, 0), (10, 0), (300 * KIB, 0), (300 * KIB, 10, 700 * KIB), (5_000_000, 1)])
 @pytest_twisted.ensureDeferred
-async def test_a_suspended_upload_goes_on_where_it_was(case, store, sizes, moved):
+async def test_a_suspended_upload_resumes_at_its_offset(case, store, sizes, moved):
     body = b""
     upload = store.begin(algorithms=("sha512",))
     for size in sizes:
@@ -649,7 +649,7 @@ async def test_sweep_removes_only_old_uploads_that_are_not_kept(store):
 
 
 class PushProducer:
-    """Writes whenever it is not paused, one piece a turn."""
+    """Writes one piece per reactor iteration while it is not paused."""
 
     def __init__(self, upload, body: bytes, piece: int) -> None:
         self.upload, self.body, self.piece = upload, body, piece
@@ -680,7 +680,7 @@ class PushProducer:
 
 
 class PullProducer(PushProducer):
-    """Writes one piece when asked."""
+    """Writes one piece at each ``resumeProducing``."""
 
     def resumeProducing(self) -> None:
         piece, self.body = self.body[: self.piece], self.body[self.piece :]
@@ -706,7 +706,7 @@ async def test_a_push_producer_is_paused_and_resumed(store):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_pull_producer_is_asked_until_it_is_done(store):
+async def test_a_pull_producer_is_resumed_until_it_is_done(store):
     body = body_of(8 * 1024 * KIB)
     upload = store.begin()
     producer = PullProducer(upload, body, 100_000)
@@ -741,7 +741,7 @@ chunkings = st.lists(st.integers(0, 400 * KIB), max_size=12)
 )
 @settings(max_examples=30)
 def test_any_chunking_with_any_suspends_gives_the_same_blob(tmp_path_factory, kind, sizes, suspends, data):
-    # Not parametrised by the fixtures: pytest-twisted would run each example once more for every earlier parameter.
+    # Without the fixtures' parameters: with them pytest-twisted repeats each example for every earlier parameter.
     async def scenario():
         case = CASES[kind](tmp_path_factory.mktemp("store"))
         store = await case.start()

@@ -1,4 +1,4 @@
-"""What every catalog engine does; a new one joins by adding its case to ``CASES``."""
+"""The contract of catalog engines. To test another one, add its case to ``CASES``."""
 
 from threading import Event
 
@@ -42,13 +42,13 @@ def test_the_engine_has_the_whole_interface(catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_write_answers_with_what_its_command_returns(catalog):
+async def test_a_write_returns_the_result_of_its_command(catalog):
     assert await catalog.write(settings.increment, "serial") == 1
     assert await catalog.write(settings.increment, key="serial") == 2
 
 
 @pytest_twisted.ensureDeferred
-async def test_what_was_written_is_seen_as_soon_as_the_write_is_answered(catalog):
+async def test_a_query_after_a_write_sees_its_rows(catalog):
     seen = []
 
     for _ in range(50):
@@ -59,7 +59,7 @@ async def test_what_was_written_is_seen_as_soon_as_the_write_is_answered(catalog
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_write_is_seen_by_other_workers_as_soon_as_it_is_answered(case, catalog):
+async def test_other_workers_see_a_write_when_it_has_returned(case, catalog):
     other = await case.another()
     for number in range(1, 20):
         await (catalog, other)[number % 2].write(settings.increment, "serial")
@@ -77,7 +77,7 @@ async def test_the_generation_changes_with_every_commit_of_any_worker(case, cata
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_generation_stands_while_nothing_is_written(catalog):
+async def test_the_generation_does_not_change_without_writes(catalog):
     await catalog.write(settings.increment, "serial")
     before = catalog.generation()
     await catalog.look(settings.get, "serial")
@@ -93,7 +93,7 @@ async def test_a_failing_command_raises_its_error_and_changes_nothing(catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_failing_command_leaves_the_commands_beside_it_alone(catalog):
+async def test_a_failing_command_does_not_affect_concurrent_commands(catalog):
     writes = [catalog.write(refuse if n % 3 == 1 else settings.increment, f"key {n}") for n in range(60)]
     failed = []
     for number, write in enumerate(writes):
@@ -106,7 +106,7 @@ async def test_a_failing_command_leaves_the_commands_beside_it_alone(catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_commands_run_in_the_order_in_which_they_came(catalog):
+async def test_commands_run_in_the_order_of_their_calls(catalog):
     order = await gatherResults([catalog.write(settings.increment, "serial") for _ in range(100)])
     assert order == list(range(1, 101))
 
@@ -122,7 +122,7 @@ async def test_a_cancelled_write_drops_only_its_own_result(catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_query_sees_one_state_from_its_begin_to_its_end(case, catalog):
+async def test_a_query_reads_one_snapshot(case, catalog):
     other = await case.another()
     await catalog.write(settings.put, "serial", "old")
     first_read: Deferred[None] = Deferred()
@@ -146,7 +146,7 @@ async def test_a_query_sees_one_state_from_its_begin_to_its_end(case, catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_look_that_fails_leaves_the_next_one_fresh(catalog):
+async def test_a_failed_look_does_not_affect_the_next_one(catalog):
     def broken(reader):
         settings.get(reader, "serial")
         raise NotFound("thing", "a")
@@ -161,7 +161,7 @@ async def test_a_look_that_fails_leaves_the_next_one_fresh(catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_peek_is_a_look_or_says_that_it_would_have_to_wait(catalog):
+async def test_a_peek_returns_the_result_of_a_look_or_not_now(catalog):
     for number in range(1, 4):
         await catalog.write(settings.increment, "serial")
         assert catalog.peek(settings.get, "serial") in (NOT_NOW, str(number))
@@ -179,7 +179,7 @@ async def test_a_command_sees_its_own_writes_and_those_of_commands_before_it(cat
 
 
 @pytest_twisted.ensureDeferred
-async def test_stopping_answers_every_accepted_command(case, catalog):
+async def test_stop_completes_every_accepted_command(case, catalog):
     writes = [catalog.write(settings.increment, "serial") for _ in range(200)]
     await catalog.stop()
     assert await gatherResults(writes) == list(range(1, 201))
@@ -187,7 +187,7 @@ async def test_stopping_answers_every_accepted_command(case, catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_wait_idle_ends_when_everything_is_answered(catalog):
+async def test_wait_idle_returns_when_all_operations_have_completed(catalog):
     assert not await catalog.wait_idle()
     writes = [catalog.write(settings.increment, "serial") for _ in range(20)]
     scan = catalog.scan(settings.get, "serial")
@@ -208,7 +208,7 @@ async def test_a_stopped_catalog_refuses_work(case, catalog):
 
 
 @pytest_twisted.ensureDeferred
-async def test_rows_of_a_command_come_with_their_key_and_their_count(catalog):
+async def test_inserts_return_keys_and_statements_return_row_counts(catalog):
     def insert_two(tx):
         sql = "INSERT INTO event (repository_id, kind, at) VALUES (1, 'published', 0) RETURNING seq"
         first, second = tx.insert(sql), tx.insert(sql)

@@ -1,4 +1,4 @@
-"""What every package format does; a new one joins by being registered in the assembly."""
+"""The contract of package formats. Every format that is registered in the assembly is tested."""
 
 import re
 import tempfile
@@ -20,7 +20,7 @@ from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository
 from tests.support.inprocess_server import server_config
 
-# A path under which each format publishes.
+# A path to which each format publishes.
 PATHS = {
     "python": "packages/demo/1.0/demo-1.0.tar.gz",
     "npm": "demo/-/demo-1.0.0.tgz",
@@ -45,7 +45,7 @@ def repository():
     return MemoryCatalog().do(add_repository)
 
 
-def test_the_format_has_all_of_each_interface_that_it_provides(format_):
+def test_the_format_implements_its_interfaces_completely(format_):
     assert IFormat.providedBy(format_)
     for interface in providedBy(format_):
         assert verifyObject(interface, format_)
@@ -59,7 +59,7 @@ def test_names_and_aliases_are_words_that_no_other_format_uses(format_):
     assert not others & set(words)
 
 
-def test_a_hosted_configuration_is_filled_in_and_stays_as_it_is(format_):
+def test_defaults_are_added_to_a_hosted_configuration_once(format_):
     config, settings = format_.validate({"type": "Hosted"})
     assert config["type"] == "Hosted"
     again, same = format_.validate({**config, **settings})
@@ -70,7 +70,7 @@ def test_a_hosted_configuration_is_filled_in_and_stays_as_it_is(format_):
     ("value", "pointer"),
     [({"type": "Hosted", "no_such_key": 1}, "/no_such_key"), ({"type": "Nonsense"}, "/type"), ({"type": 5}, "/type")],
 )
-def test_a_wrong_configuration_is_refused_with_the_place(format_, value, pointer):
+def test_an_invalid_configuration_is_refused_with_its_path(format_, value, pointer):
     with pytest.raises(Invalid) as raised:
         format_.validate(value)
     assert raised.value.pointer == pointer
@@ -82,14 +82,14 @@ def test_the_schema_is_json(format_):
     assert isinstance(msgspec.json.decode(msgspec.json.encode(schema)), dict)
 
 
-def test_a_repository_has_a_resource_and_making_it_asks_the_catalog_nothing(format_, repository):
+def test_making_a_resource_for_a_repository_does_not_query_the_catalog(format_, repository):
     services = MagicMock()
     assert IResource.providedBy(format_.resource(repository, services))
     assert services.catalog.mock_calls == []
 
 
 @pytest.mark.parametrize("name", ["demo", "a"])
-def test_keys_of_keys_are_the_same(format_, name):
+def test_normalising_a_key_again_does_not_change_it(format_, name):
     key = format_.package_key(name)
     assert format_.package_key(key) == key
     version = format_.version_key("1.0.0")
@@ -107,7 +107,7 @@ def test_readable_paths_stay_below_their_repository(format_, tmp_path):
     assert LayoutFolder(tmp_path).file(place).is_relative_to(tmp_path)
 
 
-def test_clients_are_told_the_address_and_no_secret(format_, repository):
+def test_client_setup_contains_the_url_and_no_secret(format_, repository):
     entries = format_.setup("https://host.example/prefix", repository)
     assert entries
     for entry in entries:

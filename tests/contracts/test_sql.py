@@ -19,7 +19,7 @@ from tests.support.catalog import MemoryCatalog
 from tests.support.postgresql import postgresql
 from tests.support.sql_statements import Statement, find_statements, load_sources
 
-ENGINE = f"{pkgrepo.__name__}.storage.catalog.engine."  # its own SQL is for SQLite alone
+ENGINE = f"{pkgrepo.__name__}.storage.catalog.engine."  # its own SQL is only for SQLite
 
 # Name, type, whether NULL is refused, and place in the primary key (0: none) of every column.
 SQLITE_COLUMNS = """
@@ -37,7 +37,7 @@ POSTGRESQL_COLUMNS = """
         ON k.constraint_name = p.constraint_name AND k.table_name = c.table_name AND k.column_name = c.column_name
     WHERE c.table_schema = 'public'
 """
-# Table, whether values are unique, whether it is of some rows only, and columns of every index.
+# Table, whether values are unique, whether it is partial, and columns of every index.
 SQLITE_INDEXES = """
     SELECT t.name, i."unique", i.partial, (SELECT group_concat(x.name, ',') FROM pragma_index_info(i.name) x)
     FROM sqlite_schema t JOIN pragma_index_list(t.name) i WHERE t.type = 'table' AND i.origin <> 'pk'
@@ -50,7 +50,7 @@ POSTGRESQL_INDEXES = """
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = 'public' AND NOT i.indisprimary
 """
-# Table and column of every reference, the table that it is to, and what becomes of the row without that.
+# Table and column of every foreign key, the referenced table, and the action on delete.
 SQLITE_REFERENCES = """
     SELECT t.name, f."from", f."table", f.on_delete
     FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) f WHERE t.type = 'table'
@@ -87,7 +87,7 @@ def postgres() -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def test_every_statement_of_the_program_can_be_told_from_its_source(
+def test_every_sql_statement_is_found_in_the_source(
     found: tuple[list[Statement], list[str]],
 ) -> None:
     statements, unclear = found

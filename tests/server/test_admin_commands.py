@@ -71,7 +71,7 @@ def test_a_generated_password_is_printed_and_works(pkgrepo, run_twistd):
         (("admin", "create", "other"), "short", 2, "at least 12 characters (auth.password_min)"),
     ],
 )
-def test_refusals_are_told_by_sentence_and_exit_code(pkgrepo, arguments, password, code, sentence):
+def test_refusals_have_a_message_and_an_exit_code(pkgrepo, arguments, password, code, sentence):
     assert pkgrepo("admin", "create", "root", "--generate").returncode == 0
     refused = pkgrepo(*arguments, "--password-file", "-", told=password)
     assert refused.returncode == code
@@ -87,7 +87,7 @@ def test_migrating_changes_nothing_the_second_time(pkgrepo, tmp_path):
     assert (tmp_path / "data" / "pkgrepo.db").is_file()
 
 
-def test_a_block_is_lifted_while_the_server_runs(pkgrepo, run_twistd):
+def test_a_login_block_is_removed_while_the_server_runs(pkgrepo, run_twistd):
     url = run_twistd(environ={"PKGREPO_ADMIN_PASSWORD": FIRST, "PKGREPO_LIMITS__LOGIN_FAILURES": "2"}).wait_ready()
     for locked_out in (1, 2):
         assert [login(url, "admin", "wrong") for _ in range(3)] == [401, 401, 429], locked_out

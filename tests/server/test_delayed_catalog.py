@@ -34,7 +34,7 @@ CONFIG = "\n".join(
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
-    """The admin's way to a server whose catalog is delayed."""
+    """A client of a server with a delayed catalog, with the admin's credentials."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server_process, "TWISTD", [sys.executable, "-m", "tests.support.delayed_twistd", DELAY_S])
         with running(tmp_path_factory.mktemp("delayed"), CONFIG) as process:
@@ -88,7 +88,7 @@ def test_images_are_pushed_pulled_and_listed_by_those_who_may(server: HttpClient
     assert server.get("/v2/main/images/app/manifests/latest").status == 404
 
 
-def test_repositories_and_tokens_are_made_and_felt_at_once(server: HttpClient) -> None:
+def test_new_repositories_and_tokens_take_effect_at_once(server: HttpClient) -> None:
     made = ok(server.post_json("/api/repository", {"name": "new", "storage": "main", "format": "python"})).json
     given = {"name": "ci", "repositories": [{"repository": "main/new", "actions": ["read"]}]}
     token = ok(server.post_json("/api/user/token", given)).json

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.server
 
 
 def curl(*arguments: str) -> tuple[int, bytes]:
-    """Status and body of one run of curl."""
+    """Run curl, and return status and body."""
     done = subprocess.run(
         [
             "curl",
@@ -96,7 +96,7 @@ async def test_an_unauthorised_body_is_refused_before_it_is_sent(server: Any, tm
             "-H",
             "Expect: 100-continue",
             "--expect100-timeout",
-            str(TIMEOUT_S),  # it would send the body after a second
+            str(TIMEOUT_S),  # curl sends the body after one second without a 100
             "-T",
             str(tmp_path / "big"),
             f"{server.url}/api/users/x/password",

@@ -1,4 +1,4 @@
-"""Files with secrets, as a whole server leaves them under the most generous umask."""
+"""Permissions of files with secrets that a server makes under umask 0."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def readable_by_others(folder: Path) -> list[str]:
     return sorted(each.name for each in files if stat.S_IMODE(each.stat().st_mode) & 0o077)
 
 
-def test_nobody_else_reads_what_a_server_writes(run_twistd, tmp_path):
+def test_files_of_a_server_are_not_readable_by_others(run_twistd, tmp_path):
     settings = {"PKGREPO_LOG__AUDIT_FILE": str(tmp_path / "audit.log")}
     url = run_twistd(environ=settings).wait_ready()
     made = requests.post(url + "/api/users", json=ANOTHER, auth=("admin", "correct horse battery"), timeout=TIMEOUT_S)
@@ -41,11 +41,11 @@ def test_nobody_else_reads_what_a_server_writes(run_twistd, tmp_path):
     assert readable_by_others(tmp_path) == []
 
 
-def test_a_start_takes_the_rights_of_others_away_from_what_is_there(run_twistd, tmp_path):
+def test_a_start_removes_permissions_of_others_from_existing_files(run_twistd, tmp_path):
     settings = {"PKGREPO_LOG__AUDIT_FILE": str(tmp_path / "audit.log")}
     first = run_twistd(environ=settings)
     first.wait_ready()
-    first.kill()  # so that the write-ahead log stays
+    first.kill()  # so that the write-ahead log is not deleted
     (tmp_path / "data" / "pkgrepo.db.v1").write_bytes(b"a copy from before an upgrade")
     (tmp_path / "audit.log").touch()
     for folder in (tmp_path, tmp_path / "data"):

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.server
 Run = Callable[..., ServerProcess]
 
 
-def test_a_hangup_interrupts_nobody(run_twistd: Run) -> None:
+def test_a_hangup_interrupts_no_request(run_twistd: Run) -> None:
     server = run_twistd()
     url = server.wait_ready()
     with requests.Session() as session:
@@ -30,7 +30,7 @@ def test_a_hangup_interrupts_nobody(run_twistd: Run) -> None:
         assert session.get(f"{url}/healthz", timeout=TIMEOUT_S).status_code == 200
 
 
-def test_a_hangup_takes_up_a_renewed_certificate(run_twistd: Run, tmp_path: Path) -> None:
+def test_a_hangup_loads_a_renewed_certificate(run_twistd: Run, tmp_path: Path) -> None:
     certificate, key = write_certificate(tmp_path)
     server = run_twistd(
         environ={"PKGREPO_TLS__CERT": str(certificate), "PKGREPO_TLS__KEY": str(key), "PKGREPO_TLS__RELOAD": "never"}

@@ -1,4 +1,4 @@
-"""A stop while a client takes a file from a real port."""
+"""A stop during a download from a real port."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
-FILENAME, DATA = make_wheel("big", "1.0", pad=32 * 1024 * 1024)  # more than the sockets of both ends hold
+FILENAME, DATA = make_wheel("big", "1.0", pad=32 * 1024 * 1024)  # larger than the socket buffers of both ends
 REPOSITORY = {"name": "py", "format": "python"}
 
 
@@ -29,7 +29,7 @@ def connect(server: RunningServer) -> socket.socket:
 
 
 def begin(server: RunningServer) -> socket.socket:
-    """Publish a file, and take the first bytes of it."""
+    """Publish a file, and read its first bytes."""
     path = f"/repositories/main/py/big/1.0/{FILENAME}"
     assert requests.put(server.url + path, DATA, auth=server.admin, timeout=TIMEOUT_S).status_code == 201
     client = connect(server)
@@ -39,13 +39,13 @@ def begin(server: RunningServer) -> socket.socket:
 
 
 @pytest_twisted.ensureDeferred
-async def test_ports_close_first_and_a_transfer_goes_on_to_its_end(make_server: Any) -> None:
+async def test_ports_close_first_and_a_transfer_completes(make_server: Any) -> None:
     server = await make_server(bootstrap__repositories=[REPOSITORY], server__shutdown_grace=TIMEOUT_S)
     client = await deferToThread(begin, server)
     idle = connect(server)
     await until(lambda: len(server.service.assembly.site.channels) == 2)
     stopping = ensureDeferred(server.stop())
-    # An idle connection is closed a second later: by then nothing has been waited for but the ports and the transfer.
+    # An idle connection is closed after a second, so that only the ports and the transfer are still open then.
     assert await deferToThread(idle.recv, 1) == b""
     with pytest.raises(ConnectionRefusedError):
         connect(server)
@@ -58,7 +58,7 @@ async def test_ports_close_first_and_a_transfer_goes_on_to_its_end(make_server: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_transfer_that_outlives_the_grace_is_cut(make_server: Any) -> None:
+async def test_a_transfer_longer_than_the_grace_time_is_aborted(make_server: Any) -> None:
     server = await make_server(bootstrap__repositories=[REPOSITORY], server__shutdown_grace=0)
     client = await deferToThread(begin, server)
     await server.stop()

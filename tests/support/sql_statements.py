@@ -6,17 +6,17 @@ function of the program that has a parameter ``sql``. The SQL of each such call 
 function that it is in:
 
 =========================================  ===================================================================
-the SQL, or a part of it, is               it stands for
+the SQL, or a part of it, is               its values
 =========================================  ===================================================================
 a literal, a constant of the module        itself
-an f-string, ``a + b``                     each combination of what its parts stand for
+an f-string, ``a + b``                     each combination of the values of its parts
 ``a if condition else b``                  both
-a local variable                           whatever is assigned to it
+a local variable                           every value that is assigned to it
 the variable of a loop                     each item of the tuple
 an item of a constant mapping              every value
-a parameter of the function                what every caller gives for it
+a parameter of the function                the arguments of all callers
 ``optional_conditions(...)``               each choice among its conditions
-a call of another function of the program  what that returns, called with every sample of its parameters' types
+a call of another function of the program  its results for every sample of its parameters' types
 =========================================  ===================================================================
 
 Anything else is an error, so that no statement is left out.
@@ -61,7 +61,7 @@ class Statement:
 
 
 class Unclear(Exception):
-    """The SQL of a call cannot be worked out."""
+    """The SQL of a call cannot be determined."""
 
 
 class Source:
@@ -79,7 +79,7 @@ class Source:
 
     @property
     def names(self) -> Mapping[str, Any]:
-        """What the module's names stand for."""
+        """Return the values of the module's names."""
         if self._module is None:
             self._module = importlib.import_module(self.name)
         return vars(self._module)
@@ -101,7 +101,7 @@ def load_sources(package: Path) -> list[Source]:
 
 
 def find_statements(sources: Sequence[Source]) -> tuple[list[Statement], list[str]]:
-    """Every statement of these modules, and a line for each place where one cannot be told."""
+    """Return every statement of these modules, and a line for each call whose SQL cannot be determined."""
     finder = _Finder(sources)
     for source in sources:
         for node in ast.walk(source.tree):
@@ -126,7 +126,7 @@ class _Finder:
                     self._callers.setdefault(function, []).append((node, source))
 
     def runner(self, name: ast.Name, source: Source) -> None:
-        """Where a parameter that runs SQL is used: it may run some, or be given to another function."""
+        """Handle a use of a parameter that runs SQL: it runs a statement, or is passed to another function."""
         match source.parents[name]:
             case ast.Attribute(attr=method) as used if method in METHODS:
                 call = source.parents[used]
@@ -139,7 +139,7 @@ class _Finder:
                 raise Unclear(f"cannot tell what is run by {ast.unparse(other)}")
 
     def call(self, call: ast.Call, source: Source) -> None:
-        """A call of another kind, of which the SQL is found if it runs any."""
+        """Handle any other call; find its SQL if it runs any."""
         function = _called(call, source)
         if function is not None and "sql" in inspect.signature(function).parameters:
             self._add(call, function.__name__, _argument(call, function, "sql"), source)
@@ -158,12 +158,12 @@ class _Finder:
         if isinstance(sql, ast.Name) and sql.id == "sql" and "sql" in _parameters(function):
             if function.name not in source.names:
                 raise Unclear(f"{function.name}, which takes sql, is no function of the module")
-            return  # whoever calls that function is looked at
+            return  # the callers of that function are checked instead
         texts = dict.fromkeys(self.texts(sql, source))
         self.found += [Statement(source.place(call), runner, text) for text in texts]
 
     def texts(self, node: ast.expr, source: Source) -> list[str]:
-        """All that an expression may stand for, which is text."""
+        """Return all texts that an expression may evaluate to."""
         match node:
             case ast.Constant(value=str(text)):
                 return [text]
@@ -186,7 +186,7 @@ class _Finder:
         raise Unclear(f"cannot tell what {ast.unparse(node)} is")
 
     def _joined(self, parts: Sequence[ast.expr], source: Source) -> list[str]:
-        # The same expression stands for the same in all places of one text.
+        # An expression that occurs twice in one text has the same value in both places.
         choices = {ast.dump(part): self.texts(part, source) for part in parts}
         every = (dict(zip(choices, each, strict=True)) for each in product(*choices.values()))
         return ["".join(chosen[ast.dump(part)] for part in parts) for chosen in every]
@@ -202,7 +202,7 @@ class _Finder:
         return _texts_in(source.names[node.id], node)
 
     def _assigned(self, function: Function, name: str, source: Source) -> Iterator[str]:
-        """What a local variable of a function, also of a loop in it, may be."""
+        """Return the possible values of a local variable or loop variable of a function."""
         for node in ast.walk(function):
             if not isinstance(node, ast.Name) or node.id != name or not isinstance(node.ctx, ast.Store):
                 continue
@@ -215,7 +215,7 @@ class _Finder:
                     raise Unclear(f"{name} gets a value in line {node.lineno} in a way that is not followed")
 
     def _given(self, function: Function, parameter: str, source: Source) -> list[str]:
-        """What the callers of a function give for a parameter."""
+        """Return the values that callers pass for a parameter of a function."""
         target = source.names.get(function.name)
         callers = self._callers.get(target, ())
         if not callers:
@@ -223,7 +223,7 @@ class _Finder:
         return [text for call, by in callers for text in self.texts(_argument(call, target, parameter), by)]
 
     def _built(self, node: ast.Call, source: Source) -> list[str]:
-        """What a function of the program may return."""
+        """Return the texts that a function of the program may return."""
         function = _called(node, source)
         if function is None:
             raise Unclear(f"{ast.unparse(node.func)} is no function of the program")
@@ -253,7 +253,7 @@ def _parameters(function: Function) -> dict[str, ast.arg]:
 
 
 def _called(call: ast.Call, source: Source) -> Callable[..., Any] | None:
-    """The function of the program that is called, if it is one of a module."""
+    """Return the called function, if it is a module-level function of the program."""
     match call.func:
         case ast.Name(id=name):
             found = source.names.get(name)
@@ -265,7 +265,7 @@ def _called(call: ast.Call, source: Source) -> Callable[..., Any] | None:
 
 
 def _argument(call: ast.Call, function: Callable[..., Any], parameter: str) -> ast.expr:
-    """What a call gives for a parameter of a function, or its default."""
+    """Return the argument that a call passes for a parameter of a function, or the default."""
     parameters = inspect.signature(function).parameters
     for name, given in [*zip(parameters, call.args, strict=False), *((each.arg, each.value) for each in call.keywords)]:
         if isinstance(given, ast.Starred) or name is None:

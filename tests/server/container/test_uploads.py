@@ -1,4 +1,4 @@
-"""Uploads of layers over real sockets: cut, shared between processes, killed."""
+"""Uploads of layers over real sockets: interrupted, continued by another process, and killed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.images import OCI_IMAGE, digest_of, make_image
 from tests.support.server_process import ServerProcess, restarts
 
 ADMIN = ("admin", "correct horse battery")
-DATA = bytes(range(256)) * 4096  # a megabyte: more than is read ahead of the disk
+DATA = bytes(range(256)) * 4096  # 1 MiB; more than the server buffers before it writes to the disk
 DIGEST = digest_of(DATA)
 UPLOADS = "/v2/main/images/app/blobs/uploads/"
 
@@ -22,7 +22,7 @@ Run = Callable[[], ServerProcess]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    """Starts servers over the same data."""
+    """Start servers on one data folder."""
     with restarts(tmp_path, hosted("docker", images=MOVING)) as start:
         yield start
 
@@ -38,7 +38,7 @@ def until_received(server: HttpClient, path: str, count: int) -> Reply:
     return reply
 
 
-def test_what_arrived_before_a_connection_broke_is_kept(run: Run) -> None:
+def test_bytes_received_before_a_disconnect_are_kept(run: Run) -> None:
     server = wire(run())
     path = server.post(UPLOADS).headers["location"]
     sent = 600_000
@@ -61,7 +61,7 @@ def test_chunks_without_a_length_are_taken(run: Run) -> None:
     assert server.ask("PUT", f"{path}?digest={DIGEST}").status == 201
 
 
-def test_a_refused_push_is_not_asked_for_its_bytes(run: Run) -> None:
+def test_a_refused_push_gets_no_100_continue(run: Run) -> None:
     server = wire(run())
     path = server.post(UPLOADS).headers["location"]
     nobody = server.as_user()

@@ -1,4 +1,4 @@
-"""Large bodies that are in memory, on their way through real sockets."""
+"""Large response bodies in memory, sent through real sockets."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
-BODY = os.urandom(1_000_003) * 24  # more than the kernel buffers
+BODY = os.urandom(1_000_003) * 24  # larger than the kernel's socket buffers
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n%s\r\n"
 CLOSE = b"Connection: close\r\n"
-HELD = 512 * 1024  # bytes that one connection may have in memory
+HELD = 512 * 1024  # bytes; the most that one connection may buffer
 
 
 class Pages:
@@ -64,7 +64,7 @@ def connect(server: Server) -> socket.socket:
 
 
 @pytest_twisted.ensureDeferred
-async def test_large_bodies_arrive_whole_one_after_the_other(server: Server) -> None:
+async def test_large_bodies_arrive_complete_on_one_connection(server: Server) -> None:
     def exchange() -> bytes:
         with connect(server) as client:
             part = b"Range: bytes=5-20000004\r\n"
@@ -78,7 +78,7 @@ async def test_large_bodies_arrive_whole_one_after_the_other(server: Server) -> 
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_slow_reader_does_not_get_a_copy_of_its_own(server: Server) -> None:
+async def test_a_slow_reader_causes_no_copy_of_the_body(server: Server) -> None:
     client = await blocking(connect, server)
     await blocking(client.sendall, GET % b"")
     while not server.site.channels:
@@ -97,7 +97,7 @@ async def test_a_slow_reader_does_not_get_a_copy_of_its_own(server: Server) -> N
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_reader_that_takes_nothing_is_cut_off() -> None:
+async def test_a_client_that_reads_nothing_is_disconnected() -> None:
     pages = Pages()
     server = Server(pages, limits=HttpLimits(write_stall_s=1))
     with socket.create_connection(server.address, timeout=TIMEOUT_S) as client:
@@ -110,7 +110,7 @@ async def test_a_reader_that_takes_nothing_is_cut_off() -> None:
 
 
 def drain(client: socket.socket) -> int:
-    """How many bytes still come until the connection is closed or reset."""
+    """Read until the connection is closed or reset, and return the number of bytes."""
     count = 0
     with suppress(ConnectionResetError):
         while data := client.recv(1024 * 1024):

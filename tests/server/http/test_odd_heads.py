@@ -1,4 +1,4 @@
-"""Heads that no ordinary client sends, at every kind of address: none of them is a failure of ours."""
+"""Unusual request heads, sent to every kind of path: none is answered with a 5xx status."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PATHS = [
     "/v2/%00/manifests/x",
     "/v2/" + "a/" * 5_000 + "tags/list",
 ]
-# Header fields as bytes, the Host field among them where it is the odd one.
+# Header fields as bytes, including Host.
 FIELDS = [
     *[b"Host: " + host for host in (b"a..b", b".x", b"a" * 64, b"a" * 64 + b".b", b"xn--a", b"[:::]", b"a:99999")],
     *[b"Host: a\r\n" + line for line in (
@@ -87,7 +87,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 @pytest.mark.parametrize("path", PATHS, ids=[path[:40] for path in PATHS])
-def test_an_odd_head_is_the_clients_fault(server: ServerProcess, path: str) -> None:
+def test_an_unusual_head_causes_no_server_error(server: ServerProcess, path: str) -> None:
     method = "POST" if PATHS.index(path) % 3 == 2 else "GET"
     known = f"Authorization: {basic(ADMIN)['Authorization']}\r\n".encode()
     connection = HttpClient(server.url).connect()
@@ -105,5 +105,5 @@ def test_an_odd_head_is_the_clients_fault(server: ServerProcess, path: str) -> N
 
 @pytest.mark.parametrize("host", ["a..b", ".x", "a" * 64])
 @pytest.mark.parametrize("path", ["/", "/api", "/v2/", "/repositories/main/py/simple/", "/repositories/main/node/demo"])
-def test_a_host_that_is_none_is_refused(server: ServerProcess, path: str, host: str) -> None:
+def test_an_invalid_host_is_refused(server: ServerProcess, path: str, host: str) -> None:
     assert HttpClient(server.url).get(path, Host=host).status == 400

@@ -1,4 +1,4 @@
-"""A server whose catalog answers when the test says so: who has to wait for it, and who has not."""
+"""A server whose catalog is held by the test: which requests wait for it, and which do not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.timeouts import TIMEOUT_S
 pytestmark = pytest.mark.server
 
 FILENAME, DATA = make_wheel("demo", "1.0")
-BIG_NAME, BIG = make_wheel("big", "1.0", pad=16 * 1024 * 1024)  # more than the sockets of both ends hold
+BIG_NAME, BIG = make_wheel("big", "1.0", pad=16 * 1024 * 1024)  # larger than the socket buffers of both ends
 REPOSITORIES = [
     {"name": "py", "format": "python"},
     {"name": "closed", "format": "python", "visibility": "private"},
@@ -36,7 +36,7 @@ PAGES = ("py/simple/demo/", f"py/packages/demo/1.0/{FILENAME}", "closed/simple/d
 
 
 class HeldServer:
-    """A running server; from ``hold`` to ``release`` no question to its catalog is answered."""
+    """A running server; between ``hold`` and ``release`` no operation of its catalog completes."""
 
     def __init__(self, server: Any, catalog: DelayedCatalog, clock: Clock) -> None:
         self.server = server
@@ -47,23 +47,23 @@ class HeldServer:
         self.catalog.delay_s = 2.0
 
     async def release(self) -> None:
-        """Answer what was held back, and hold back nothing more."""
+        """Complete the held operations, and stop holding."""
         self.catalog.delay_s = 0.0
         while self._clock.getDelayedCalls():
             self._clock.advance(1.0)
             await turn()
 
     async def commit(self) -> None:
-        """Change something, as another process would."""
+        """Commit a change that the server does not know of, as another process does."""
         await self.catalog._catalog.write(settings.increment, "somewhere else")
 
     def ask(self, path: str, method: str = "GET", **options: Any) -> Deferred[requests.Response]:
-        """A request's answer; it is made in a thread."""
+        """Send a request in a thread, and return its response."""
         send = partial(requests.request, timeout=TIMEOUT_S, **options)
         return deferToThread(send, method, f"{self.server.url}/{path}")
 
     def page(self, path: str) -> Deferred[requests.Response]:
-        """The answer to a request below the storage's address, with the credentials that it needs."""
+        """Send a GET request below the storage's path, with credentials for the private repository."""
         auth = self.server.admin if path.startswith("closed") else None
         return self.ask(f"repositories/main/{path}", auth=auth)
 
@@ -72,7 +72,7 @@ class HeldServer:
         assert (await self.ask(path, "PUT", data=data, auth=self.server.admin)).status_code == 201
 
     def connect(self, *lines: str) -> socket.socket:
-        """A connection on which a head was sent."""
+        """Connect, and send the head of a request."""
         parts = urlsplit(self.server.url)
         client = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S)
         client.sendall("\r\n".join((*lines, "Host: a", "", "")).encode())
@@ -91,7 +91,7 @@ async def held(make_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch)
     held = HeldServer(server, server.service.assembly.core.catalog, clock)
     for repository in ("py", "closed"):
         await held.publish(FILENAME, "demo", DATA, repository)
-    for path in PAGES:  # the first verifies the credentials, and what is read is kept
+    for path in PAGES:  # verifies the credentials, and fills the caches
         assert (await held.page(path)).status_code == 200
     await held.server.service.assembly.core.wait_idle()
     for path in PAGES:
@@ -101,14 +101,14 @@ async def held(make_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest_twisted.ensureDeferred
-async def test_hot_reads_pings_and_health_do_not_ask_the_catalog(held: HeldServer) -> None:
+async def test_hot_reads_pings_and_health_do_not_wait_for_the_catalog(held: HeldServer) -> None:
     held.hold()
-    waiting = held.page("py/simple/other/")  # nobody has read this one: it waits
+    waiting = held.page("py/simple/other/")  # not in the caches, so it waits
     await until(lambda: held.catalog.operations and held.catalog._waiting)
     asked = held.catalog.operations
     for path in PAGES:
         assert (await held.page(path)).status_code == 200
-    assert (await held.ask("v2/")).status_code == 200  # requests is one of the programs that probe
+    assert (await held.ask("v2/")).status_code == 200  # python-requests is a known program that probes
     assert (await held.ask("v2/", auth=held.server.admin)).status_code == 200
     assert (await held.ask("v2/", headers={"User-Agent": "containerd/2.0"})).status_code == 401
     assert (await held.ask("healthz")).status_code == 200
@@ -119,7 +119,7 @@ async def test_hot_reads_pings_and_health_do_not_ask_the_catalog(held: HeldServe
 
 
 @pytest_twisted.ensureDeferred
-async def test_after_a_commit_reads_wait_together_and_who_asks_nothing_of_it_does_not(held: HeldServer) -> None:
+async def test_after_a_commit_reads_share_one_query_and_others_do_not_wait(held: HeldServer) -> None:
     held.hold()
     await held.commit()
     asked = held.catalog.operations
@@ -127,7 +127,7 @@ async def test_after_a_commit_reads_wait_together_and_who_asks_nothing_of_it_doe
     await until(lambda: len(held.server.service.assembly.site.channels) >= 8 and held.catalog.operations > asked)
     assert (await held.ask("healthz")).status_code == 200
     assert (await held.ask("v2/")).status_code == 200
-    assert held.catalog.operations == asked + 1  # the configuration, for all of them
+    assert held.catalog.operations == asked + 1  # one query of the configuration, shared by all
     assert not any(each.called for each in waiting)
     await held.release()
     assert [(await each).status_code for each in waiting] == [200] * 8
@@ -136,7 +136,7 @@ async def test_after_a_commit_reads_wait_together_and_who_asks_nothing_of_it_doe
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_stream_under_way_goes_on(held: HeldServer) -> None:
+async def test_a_running_transfer_continues(held: HeldServer) -> None:
     await held.publish(BIG_NAME, "big", BIG)
     client = held.connect(f"GET /repositories/main/py/packages/{BIG_NAME} HTTP/1.1")
     assert await deferToThread(client.recv, 9) == b"HTTP/1.1 "
@@ -151,7 +151,7 @@ async def test_a_stream_under_way_goes_on(held: HeldServer) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_body_that_comes_before_its_leave_is_kept_and_one_that_waits_is_invited(held: HeldServer) -> None:
+async def test_an_early_body_is_buffered_and_a_waiting_one_gets_100_continue(held: HeldServer) -> None:
     await held.commit()
     held.hold()
     credentials = requests.auth._basic_auth_str(*held.server.admin)
@@ -176,7 +176,7 @@ async def test_a_body_that_comes_before_its_leave_is_kept_and_one_that_waits_is_
 
 
 @pytest_twisted.ensureDeferred
-async def test_clients_that_leave_while_the_catalog_is_asked_leave_nothing_behind(held: HeldServer) -> None:
+async def test_disconnected_clients_cancel_only_their_own_wait_for_the_catalog(held: HeldServer) -> None:
     site = held.server.service.assembly.site
     await held.commit()
     held.hold()
@@ -194,5 +194,5 @@ async def test_clients_that_leave_while_the_catalog_is_asked_leave_nothing_behin
         each.close()
     await until(lambda: len(site.channels) == 1)
     await held.release()
-    assert (await stayer).status_code == 200  # who shared the query with those that left
+    assert (await stayer).status_code == 200  # this request shared the query with the cancelled ones
     assert (await held.page("closed/simple/demo/")).status_code == 200

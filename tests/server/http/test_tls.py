@@ -1,4 +1,4 @@
-"""TLS of our own."""
+"""HTTPS: TLS versions, and reloading of certificates."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_changed_files_are_noticed(tmp_path: Path) -> None:
     await server.stop()
 
 
-def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+def test_unusable_certificate_files_are_named_in_the_error(tmp_path: Path) -> None:
     certificate_path, key_path = (str(path) for path in write_certificate(tmp_path))
     with pytest.raises(BadCertificate, match=r"nowhere\.crt"):
         ServerCertificate(str(tmp_path / "nowhere.crt"), key_path)

@@ -1,4 +1,4 @@
-"""Files on their way through real sockets: whole, in part, to slow readers, and cut off."""
+"""Files sent through real sockets: complete, ranges, to slow readers, and interrupted."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def file(tmp_path: Path, data: bytes) -> str:
 
 
 class Files:
-    """``/file`` is a file; ``/claims/<n>`` says that it has n bytes."""
+    """``/file`` is a file; ``/claims/<n>`` is the same file with a Content-Length of n."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -68,7 +68,7 @@ class Files:
 def road(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     name: str = request.param
     if name.startswith("cold"):
-        # What the page cache holds cannot be arranged; what it says can.
+        # A test cannot control the page cache, but it can replace the function that checks it.
         probes: Iterator[bool] = iter([False, True] * 1000)
         monkeypatch.setattr(file_transfer, "_is_cached", lambda *_: next(probes))
         monkeypatch.setattr(file_transfer, "read_cached", lambda *_: None)
@@ -102,7 +102,7 @@ def exchange(server: Server, data: bytes) -> bytes:
 
 
 @pytest_twisted.ensureDeferred
-async def test_file_arrives_whole_twice_on_one_connection(server: Server, data: bytes, file: str) -> None:
+async def test_a_file_arrives_complete_twice_on_one_connection(server: Server, data: bytes, file: str) -> None:
     received = await blocking(exchange, server, get() + get() + get(b"/", CLOSE))
     answers = parse_answers(received)
     assert [answer.body == data for answer in answers[:2]] == [True, True]
@@ -111,7 +111,7 @@ async def test_file_arrives_whole_twice_on_one_connection(server: Server, data: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_part_of_a_file_arrives(server: Server, data: bytes, file: str) -> None:
+async def test_a_range_of_a_file_arrives(server: Server, data: bytes, file: str) -> None:
     fields = [
         b"Range: bytes=0-0\r\n",
         b"Range: bytes=1000000-4000000\r\n",
@@ -127,7 +127,7 @@ async def test_part_of_a_file_arrives(server: Server, data: bytes, file: str) ->
 
 
 @pytest_twisted.ensureDeferred
-async def test_answers_without_a_body_leave_no_descriptor(server: Server, file: str) -> None:
+async def test_responses_without_a_body_leave_no_descriptor_open(server: Server, file: str) -> None:
     received = await blocking(
         exchange, server, get(fields=b'If-None-Match: "f"\r\n') + get(fields=CLOSE, method=b"HEAD")
     )
@@ -137,7 +137,7 @@ async def test_answers_without_a_body_leave_no_descriptor(server: Server, file: 
 
 
 @pytest_twisted.ensureDeferred
-async def test_reader_with_a_tiny_window_gets_everything(data: bytes, file: str) -> None:
+async def test_a_reader_with_a_tiny_window_gets_the_whole_file(data: bytes, file: str) -> None:
     server = Server(Files(file))
 
     def read_slowly() -> bytes:
@@ -154,7 +154,7 @@ async def test_reader_with_a_tiny_window_gets_everything(data: bytes, file: str)
 
 
 @pytest_twisted.ensureDeferred
-async def test_client_that_leaves_takes_its_descriptor_with_it(server: Server, file: str) -> None:
+async def test_a_disconnect_closes_the_descriptor(server: Server, file: str) -> None:
     def leave() -> int:
         with connect(server) as client:
             client.sendall(get(b"/claims/5000001"))
@@ -167,7 +167,7 @@ async def test_client_that_leaves_takes_its_descriptor_with_it(server: Server, f
 
 
 @pytest_twisted.ensureDeferred
-async def test_file_that_is_too_short_never_looks_complete(server: Server, file: str) -> None:
+async def test_a_truncated_file_is_never_delivered_as_complete(server: Server, file: str) -> None:
     def read() -> int:
         with connect(server) as client:
             client.sendall(get(b"/claims/6000000", CLOSE))
@@ -182,7 +182,7 @@ async def test_file_that_is_too_short_never_looks_complete(server: Server, file:
 
 
 @pytest_twisted.ensureDeferred
-async def test_small_file_shares_a_write_with_its_head(tmp_path: Path) -> None:
+async def test_a_small_file_is_sent_in_one_write_with_its_head(tmp_path: Path) -> None:
     path = tmp_path / "small"
     path.write_bytes(b"small")
     answer = Answer(body=Content(5, lambda: os.open(path, os.O_RDONLY)))
@@ -194,8 +194,10 @@ async def test_small_file_shares_a_write_with_its_head(tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_error_while_reading_cuts_the_connection(tmp_path: Path) -> None:
-    answer = Answer(body=Content(SIZE, lambda: os.open(tmp_path, os.O_RDONLY)))  # a directory opens, but has no bytes
+async def test_a_read_error_closes_the_connection(tmp_path: Path) -> None:
+    answer = Answer(
+        body=Content(SIZE, lambda: os.open(tmp_path, os.O_RDONLY))
+    )  # a directory can be opened, but not read
     server = Server(Files(""), early=lambda _: PreparedAnswer(answer))
 
     def read() -> bytes:
@@ -212,7 +214,7 @@ async def test_error_while_reading_cuts_the_connection(tmp_path: Path) -> None:
 async def test_client_that_reads_nothing_is_aborted(tmp_path: Path, file: str) -> None:
     files = Files(file)
     with open(file, "ab") as grown:
-        grown.truncate(200_000_000)  # more than the kernel buffers
+        grown.truncate(200_000_000)  # larger than the kernel's socket buffers
     server = Server(files, limits=HttpLimits(write_stall_s=1))
     with socket.create_connection(server.address, timeout=TIMEOUT_S) as client:
         client.sendall(get(b"/claims/200000000"))
@@ -222,7 +224,7 @@ async def test_client_that_reads_nothing_is_aborted(tmp_path: Path, file: str) -
 
 
 @pytest_twisted.ensureDeferred
-async def test_drain_lets_a_transfer_end(file: str, data: bytes) -> None:
+async def test_drain_waits_for_a_transfer(file: str, data: bytes) -> None:
     begun: Deferred[None] = Deferred()
     files = Files(file)
 

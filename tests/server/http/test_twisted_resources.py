@@ -1,4 +1,4 @@
-"""What Twisted itself brings for the web works on our connections too."""
+"""twisted.web's own resources and endpoints work with this channel and site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads by programs that people use."""
+"""Uploads by requests and curl."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ from tests.support.timeouts import TIMEOUT_S
 pytestmark = pytest.mark.server
 
 MIB = 1024 * 1024
-WAITING = ("-H", "Expect: 100-continue", "--expect100-timeout", str(TIMEOUT_S))  # it sends after a second otherwise
+WAITING = (
+    "-H",
+    "Expect: 100-continue",
+    "--expect100-timeout",
+    str(TIMEOUT_S),
+)  # by default curl sends the body after one second
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
 
@@ -37,7 +42,7 @@ async def handle(request: Request) -> Answer:
 
 @pytest_twisted.async_yield_fixture
 async def server() -> AsyncIterator[Server]:
-    # A busy machine may keep the programs from sending for long; what becomes of such clients is not of interest here.
+    # On a busy machine the programs may send late; these tests are not about timeouts.
     server = Server(handle, limits=HttpLimits(drain_s=TIMEOUT_S, drain_idle_s=TIMEOUT_S))
     yield server
     await server.stop()

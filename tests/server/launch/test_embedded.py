@@ -1,4 +1,4 @@
-"""Started as part of somebody else's daemon."""
+"""The server as a service inside another Twisted program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.server
 
 
 def readme_example(folder: Path) -> MultiService:
-    """The service that README's example makes, with another folder and a free port."""
+    """Make the service of README's example, with another folder and a free port."""
     (code,) = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert "/srv/packages" in code
     assert '"tcp:8081"' in code
@@ -32,7 +32,7 @@ def readme_example(folder: Path) -> MultiService:
 
 
 @pytest_twisted.ensureDeferred
-async def test_the_example_of_the_readme_serves_and_leaves_nothing_behind(tmp_path):
+async def test_the_example_of_the_readme_serves_and_stops_cleanly(tmp_path):
     before = watched()
     with no_failures():
         daemon = readme_example(tmp_path)

@@ -1,4 +1,4 @@
-"""Installed as users install it: from a wheel into a clean environment, and by bin/serve from a fresh checkout."""
+"""Installation from a wheel into a clean environment, and by bin/serve from a fresh checkout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARTS = ("pyproject.toml", "README.md", "LICENSE", "bin", "pkgrepo", "twisted")
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of this checkout as a fresh clone would be: sources only, nothing installed, built or cached."""
+    """Copy this checkout like a fresh clone: only sources, nothing installed, built or cached."""
     copy = tmp_path / "checkout"
     copy.mkdir()
     for name in PARTS:
@@ -48,7 +48,7 @@ def assert_serves(server: ServerProcess) -> None:
 
 def test_the_wheel_serves_from_a_clean_environment(checkout, tmp_path):
     wheels, venv = tmp_path / "wheels", tmp_path / "venv"
-    # Builds the source distribution first and the wheel from it, so that what the wheel has is in both.
+    # Builds the source distribution, and the wheel from it, so that the test covers both.
     subprocess.run([sys.executable, "-m", "build", "--outdir", wheels, checkout], check=True)
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     subprocess.run([venv / "bin" / "pip", "install", "--quiet", *wheels.glob("*.whl")], check=True)
@@ -62,7 +62,7 @@ def test_the_wheel_serves_from_a_clean_environment(checkout, tmp_path):
     assert_serves(serve([str(venv / "bin" / "pkgrepo"), "serve"], tmp_path / "run"))
 
 
-def test_a_fresh_checkout_serves_by_one_command(checkout, tmp_path):
+def test_a_fresh_checkout_serves_with_one_command(checkout, tmp_path):
     first = serve([str(checkout / "bin" / "serve")], tmp_path / "run")
     assert_serves(first)
     assert "making a virtual environment" in first.output

@@ -1,4 +1,4 @@
-"""Started as systemd starts it: with a listening socket that it inherits, and a socket to say how it goes."""
+"""Start by systemd: with an inherited listening socket, and a notification socket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
-# What systemd does between fork and exec: the first socket is descriptor 3, and LISTEN_PID is the new process.
+# As systemd between fork and exec: the first socket is descriptor 3, and LISTEN_PID is the new process.
 AS_SYSTEMD = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
@@ -26,7 +26,7 @@ os.environ["LISTEN_PID"] = str(os.getpid())
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
-# What MemoryDenyWriteExecute= does, by the call that newer kernels have for it (prctl(2), PR_SET_MDWE).
+# The effect of MemoryDenyWriteExecute=, by a system call of Linux 6.3 (prctl(2), PR_SET_MDWE).
 WITHOUT_WRITE_EXECUTE = """
 import ctypes, os, sys
 if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
@@ -37,14 +37,14 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 @pytest.fixture
 def listening():
-    """The socket that outlives the service."""
+    """The listening socket, which stays open when the service restarts."""
     with socket.create_server(("127.0.0.1", 0)) as line:
         yield line
 
 
 @pytest.fixture
 def manager(tmp_path):
-    """Where the service tells how it goes."""
+    """The service manager's notification socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
         line.bind(str(tmp_path / "notify"))
         line.settimeout(TIMEOUT_S)
@@ -78,14 +78,14 @@ def receive_until(manager: socket.socket, wanted: str) -> None:
         pass
 
 
-def test_an_inherited_socket_is_served_and_readiness_is_told(start, listening, manager):
+def test_an_inherited_socket_is_served_and_readiness_notified(start, listening, manager):
     server = start()
     server.wait_ready()
     receive_until(manager, "READY=1")
     port = listening.getsockname()[1]
     assert requests.get(f"http://127.0.0.1:{port}/", timeout=TIMEOUT_S).headers["Server"].startswith("pkgrepo/")
     receive_until(manager, "WATCHDOG=1")
-    # Read while it stops: signs of life go on, and what finds the manager's queue full is lost.
+    # Read while it stops: watchdog messages continue, and messages to a full queue are lost.
     os.kill(server.pid, signal.SIGTERM)
     receive_until(manager, "STOPPING=1")
     server.wait()
@@ -101,14 +101,14 @@ def test_a_request_made_during_a_restart_waits_and_is_answered(start, listening,
         assert client.recv(9) == b"HTTP/1.1 "
 
 
-def test_the_script_takes_sockets_without_names(start, listening):
-    # systemd-socket-activate names no sockets, and Twisted takes none without a name.
+def test_the_script_accepts_sockets_without_names(start, listening):
+    # systemd-socket-activate does not name sockets, but Twisted requires names.
     server = start([str(ROOT / "bin" / "serve")], LISTEN_FDNAMES="", PKGREPO_VENV=sys.prefix)
     assert server.wait_ready().endswith(f":{listening.getsockname()[1]}")
 
 
 @pytest.mark.parametrize("count", ["0", "1"])
-def test_a_socket_that_was_not_passed_or_not_named_is_told_in_a_sentence(start, count):
+def test_a_missing_or_unnamed_socket_is_reported(start, count):
     server = start(LISTEN_FDS=count, LISTEN_FDNAMES="")
     assert server.wait() == 1
     assert "server.listen: there is nothing to listen at for 'systemd:domain=INET:index=0'" in server.output
@@ -117,7 +117,7 @@ def test_a_socket_that_was_not_passed_or_not_named_is_told_in_a_sentence(start, 
     assert "Traceback" not in server.output
 
 
-def test_serving_needs_no_memory_that_is_written_and_executed(start):
+def test_the_server_needs_no_writable_and_executable_memory(start):
     server = start([sys.executable, "-c", WITHOUT_WRITE_EXECUTE, *TWISTD, "--nodaemon", "--pidfile=", "pkgrepo"])
     try:
         url = server.wait_ready()
@@ -125,7 +125,7 @@ def test_serving_needs_no_memory_that_is_written_and_executed(start):
         if "this kernel cannot" in server.output:
             pytest.skip("this kernel cannot deny it to one process")
         raise
-    # An argon2 verification on the way, which is native code.
+    # Includes an argon2 verification, which is native code.
     answer = requests.get(url + "/api/user/me", auth=("admin", "wrong"), timeout=TIMEOUT_S)
     assert answer.status_code == 401
 

@@ -1,4 +1,4 @@
-"""Started as twistd starts it, from this checkout."""
+"""Start by twistd from this checkout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
-ENDED_BY_SIGTERM = (0, -signal.SIGTERM)  # twistd ends itself with the signal that stopped it
+ENDED_BY_SIGTERM = (0, -signal.SIGTERM)  # twistd re-raises the signal that stopped it
 
 
 def answers(url: str) -> bool:
@@ -27,14 +27,14 @@ def test_twistd_serves_from_a_file_and_stops_when_asked(run_twistd, tmp_path):
     assert "Traceback" not in server.output
 
 
-def test_a_run_leaves_nothing_but_its_data(run_twistd, tmp_path):
+def test_a_run_leaves_only_its_data_folder(run_twistd, tmp_path):
     server = run_twistd()
     server.wait_ready()
     server.stop()
     assert [each.name for each in tmp_path.iterdir()] == ["data"]
 
 
-def test_a_password_that_nobody_gave_is_made_and_shown_once(run_twistd):
+def test_a_missing_admin_password_is_generated_and_shown_once(run_twistd):
     first = run_twistd(environ={"PKGREPO_ADMIN_PASSWORD": ""})
     first.wait_ready()
     first.stop()
@@ -45,14 +45,14 @@ def test_a_password_that_nobody_gave_is_made_and_shown_once(run_twistd):
     assert "password" not in second.output
 
 
-def test_a_given_password_is_never_shown(run_twistd):
+def test_a_configured_password_is_never_shown(run_twistd):
     server = run_twistd(environ={"PKGREPO_ADMIN_PASSWORD": "s3cret-s3cret-s3cret"})
     server.wait_ready()
     server.stop()
     assert "s3cret" not in server.output
 
 
-def test_a_wrong_configuration_is_told_whole_and_nothing_is_made(run_twistd, tmp_path):
+def test_all_configuration_errors_are_reported_and_no_file_is_made(run_twistd, tmp_path):
     server = run_twistd("--set", "server.listn=x", environ={"PKGREPO_LOG__LEVEL": "loud"})
     assert server.wait() == 1
     assert "command line: server.listn is not a setting; did you mean server.listen?" in server.output
@@ -61,7 +61,7 @@ def test_a_wrong_configuration_is_told_whole_and_nothing_is_made(run_twistd, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_certificate_that_is_none_is_told_in_a_sentence(run_twistd, tmp_path):
+def test_an_invalid_certificate_is_reported(run_twistd, tmp_path):
     (tmp_path / "bad.pem").write_text("nothing of the kind")
     server = run_twistd("--set", "tls.cert=bad.pem", "--set", "tls.key=bad.pem")
     assert server.wait() == 1
@@ -69,7 +69,7 @@ def test_a_certificate_that_is_none_is_told_in_a_sentence(run_twistd, tmp_path):
     assert "Traceback" not in server.output
 
 
-def test_more_than_one_worker_is_refused_in_a_sentence(run_twistd):
+def test_more_than_one_worker_is_refused_with_a_message(run_twistd):
     server = run_twistd("--workers", "4")
     assert server.wait() == 1
     assert "--workers takes 1 only" in server.output

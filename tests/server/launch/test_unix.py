@@ -1,4 +1,4 @@
-"""Served at a Unix socket, behind a proxy on the same machine."""
+"""A server on a Unix socket, behind a proxy on the same machine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
-LIMIT = 5  # wrong logins
+LIMIT = 5  # failed logins
 
 
 class UnixConnection(http.client.HTTPConnection):
-    """A connection to the socket at a path."""
+    """An HTTP connection through a Unix socket."""
 
     def __init__(self, path: str) -> None:
         super().__init__("packages.example", timeout=TIMEOUT_S)
@@ -34,7 +34,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 @pytest_twisted.async_yield_fixture
 async def make_proxied(make_server: Any, tmp_path: Any) -> Any:
-    """Starts a server at a socket; gives what asks it as a proxy would, on behalf of an address."""
+    """Start a server on a Unix socket. Returns a function that sends requests like a proxy for a client's address."""
 
     async def make(**overrides: object) -> Any:
         await make_server(server__listen=[f"unix:{tmp_path}/socket"], limits__login_failures=LIMIT, **overrides)
@@ -57,7 +57,7 @@ async def make_proxied(make_server: Any, tmp_path: Any) -> Any:
 
 
 async def fail(ask: Any, address: str) -> int:
-    """Log in wrongly as often as it takes, each time as somebody else; the status of the next attempt."""
+    """Fail as many logins as are allowed, each with another name. Returns the status of the next attempt."""
     for number in range(LIMIT):
         status, _ = await ask(address, **basic((f"nobody{number}", "wrong")))
         assert status == 401
@@ -66,7 +66,7 @@ async def fail(ask: Any, address: str) -> int:
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_proxy_at_a_trusted_socket_is_believed(make_proxied):
+async def test_forwarded_headers_are_trusted_on_a_trusted_socket(make_proxied):
     ask = await make_proxied(server__trusted_proxies=["unix"])
     _, problem = await ask("203.0.113.7")
     assert problem["type"].startswith("https://packages.example/")

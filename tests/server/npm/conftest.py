@@ -1,4 +1,4 @@
-"""One server in a process of its own for all tests of the npm format's wire contract."""
+"""One server process for all tests of the npm format's HTTP interface."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ ADVISORY = {
 
 @pytest.fixture(scope="session")
 def npm_tokens() -> dict[str, str]:
-    """The texts of the tokens that the server knows, by name."""
+    """The server's tokens by name."""
     return {name: make_token(TokenKind.CI) for name in TOKENS}
 
 
 @pytest.fixture(scope="session")
 def npm_server(tmp_path_factory: pytest.TempPathFactory, npm_tokens: dict[str, str]) -> Iterator[ServerProcess]:
-    """A running server with the repositories and tokens above, an advisory, and a user who has no rights."""
+    """A running server with the repositories and tokens above, an advisory, and a user without permissions."""
     folder = tmp_path_factory.mktemp("npm_server")
     (folder / "osv").mkdir()
     (folder / "osv" / "one.json").write_text(json.dumps(ADVISORY))
@@ -79,25 +79,25 @@ npm.advisories = "osv"
 
 @pytest.fixture
 def registry(npm_server: ServerProcess) -> Callable[[str], HttpClient]:
-    """Any of its repositories by name, as the admin."""
+    """Return a client of a repository by name, with the admin's credentials."""
     return lambda name: HttpClient(f"{npm_server.url}/repositories/main/{name}", (USER, PASSWORD))
 
 
 @pytest.fixture
 def npm(registry: Callable[[str], HttpClient]) -> HttpClient:
-    """The public repository, as the admin."""
+    """A client of the public repository, with the admin's credentials."""
     return registry("npm")
 
 
 @pytest.fixture
 def as_token(registry: Callable[[str], HttpClient], npm_tokens: dict[str, str]) -> Callable[..., HttpClient]:
-    """A repository as the bearer of a token sees it: ``as_token(token, repository)``."""
+    """Return a client of a repository that sends a token: ``as_token(token, repository)``."""
     return lambda token, name="npm": registry(name).as_user("__token__", npm_tokens[token])
 
 
 @pytest.fixture
 def publish(npm: HttpClient) -> Callable[..., Reply]:
-    """Publishes a small package: ``publish(name, version, where=..., **options of make_publish)``."""
+    """Publish a small package: ``publish(name, version, where=..., **options of make_publish)``."""
 
     def put(name: str, version: str = "1.0.0", *, where: HttpClient = npm, **options: Any) -> Reply:
         reply = where.put(f"/{name.replace('/', '%2f')}", make_publish(name, version, **options))

@@ -1,4 +1,4 @@
-"""Deprecating, unpublishing, tags, owners and stars, by the requests that clients send."""
+"""Deprecations, unpublishing, tags, owners and stars, with the requests that clients send."""
 
 import json
 
@@ -91,7 +91,7 @@ def test_a_star_for_two_packages_is_refused(npm, publish):
 
 
 def unpublish(npm, document, write, name, version):
-    """The requests of ``npm unpublish name@version``."""
+    """Send the requests of ``npm unpublish name@version``."""
     sent = document(name)
     del sent["versions"][version]
     sent["dist-tags"] = {tag: at for tag, at in sent["dist-tags"].items() if at != version}

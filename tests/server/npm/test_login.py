@@ -1,4 +1,4 @@
-"""Login, tokens and profile, by the requests that npm sends."""
+"""Login, tokens and profile, with the requests that npm sends."""
 
 import re
 from urllib.parse import urlencode, urlsplit
@@ -50,7 +50,7 @@ def test_a_login_gives_a_token_for_this_repository(npm, registry, login, bearer)
     assert (reply.status, reply.json["ok"], reply.json["id"]) == (201, True, "org.couchdb.user:admin")
     assert bearer.get("/-/package/nothing/dist-tags").status == 404
     assert Bearer(registry("private"), reply.json["token"]).get("/anything").status == 404
-    assert bearer.ask("PUT", "/nothing", "{}").status == 400  # it may write here
+    assert bearer.ask("PUT", "/nothing", "{}").status == 400  # the user may write to this repository
 
 
 @pytest.mark.parametrize("member", [{"name": "bob"}, {"_id": "org.couchdb.user:bob"}, {"_id": USER}, {"_id": 1}])

@@ -33,7 +33,7 @@ INSTALL = f"{SHORT}; q=1.0, application/json; q=0.8, */*"
 def test_the_form_follows_the_accept_header(npm, publish, accept, expected):
     name = f"form-{hashlib.sha1(str(accept).encode()).hexdigest()[:8]}"
     publish(name)
-    for _ in range(2):  # the second answer comes from memory
+    for _ in range(2):  # the second response comes from the cache
         reply = npm.ask("GET", f"/{name}", headers={} if accept is None else {"Accept": accept})
         assert (reply.status, reply.headers["content-type"]) == (200, expected)
         assert reply.headers["vary"] == "Accept, Accept-Encoding"
@@ -75,7 +75,7 @@ def test_a_document_to_be_written_back_is_full_and_never_answered_with_304(npm, 
 
 
 def told_date(reply):
-    """The time in the Last-Modified field; None when there is none."""
+    """Return the time in the Last-Modified field, or None."""
     told = reply.headers.get("last-modified")
     return None if told is None else parsedate_to_datetime(told)
 
@@ -84,7 +84,7 @@ def told_date(reply):
 def test_if_modified_since_gives_304(npm, publish, accept):
     name = f"dated-{len(accept)}"
     publish(name)
-    for _ in range(2):  # the second answers come from memory
+    for _ in range(2):  # the second responses come from the cache
         reply = npm.get(f"/{name}", Accept=accept)
         assert told_date(reply) == datetime.fromisoformat(reply.json["time"]["modified"]).replace(microsecond=0)
         date = reply.headers["last-modified"]

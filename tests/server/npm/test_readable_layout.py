@@ -22,7 +22,7 @@ def files_below(folder: Path) -> list[str]:
 
 
 def comparable(document):
-    """A packument without revision and signatures, which a rebuilt catalog makes anew."""
+    """Return a packument without revision and signatures, which differ after the catalog is rebuilt."""
     for version in document["versions"].values():
         assert version["dist"].pop("signatures")
     return {key: value for key, value in document.items() if key != "_rev"}
@@ -30,7 +30,7 @@ def comparable(document):
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts servers on one data folder, with their repository ``npm`` as the admin sees it."""
+    """Start servers on one data folder. Yields a function that returns a server and a client of ``npm``."""
     with restarts(tmp_path, hosted("npm", "npm")) as run:
 
         def start():
@@ -41,7 +41,7 @@ def start(tmp_path):
 
 
 def fill(npm):
-    """Publishes, tags, deprecations, an owner, a star, and an unpublished version."""
+    """Make versions, tags, deprecations, an owner, a star, and an unpublished version."""
     for name, version, options in (
         ("plain", "1.0.0", {}),
         ("plain", "1.1.0", {}),

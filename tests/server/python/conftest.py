@@ -1,4 +1,4 @@
-"""One server in a process of its own for all tests of the Python format's wire contract."""
+"""One server process for all tests of the Python format's HTTP interface."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TOKENS = {
 
 @pytest.fixture(scope="session")
 def token_texts() -> dict[str, str]:
-    """The texts of the tokens that the server knows, by name."""
+    """The server's tokens by name."""
     return {name: make_token(TokenKind.CI) for name in TOKENS}
 
 
@@ -56,25 +56,25 @@ def python_server(tmp_path_factory: pytest.TempPathFactory, token_texts: dict[st
 
 @pytest.fixture
 def repository(python_server: ServerProcess) -> Callable[[str], HttpClient]:
-    """Any of its repositories by name, as the admin."""
+    """Return a client of a repository by name, with the admin's credentials."""
     return lambda name: HttpClient(f"{python_server.url}/repositories/main/{name}", (USER, PASSWORD))
 
 
 @pytest.fixture
 def py(repository: Callable[[str], HttpClient]) -> HttpClient:
-    """The public repository, as the admin."""
+    """A client of the public repository, with the admin's credentials."""
     return repository("py")
 
 
 @pytest.fixture
 def as_token(repository: Callable[[str], HttpClient], token_texts: dict[str, str]) -> Callable[..., HttpClient]:
-    """A repository as the bearer of a token sees it: ``as_token(token, repository)``."""
+    """Return a client of a repository that sends a token: ``as_token(token, repository)``."""
     return lambda token, name="py": repository(name).as_user("__token__", token_texts[token])
 
 
 @pytest.fixture
 def publish(py: HttpClient) -> Callable[..., tuple[str, bytes]]:
-    """Puts a wheel, or what ``make`` makes, into the repository; its name and bytes."""
+    """Publish a wheel, or the file that ``make`` returns. Returns its name and bytes."""
 
     def put(
         project: str,

@@ -1,4 +1,4 @@
-"""Who may read: public, hidden, private and guarded repositories, and what changes of them do at once."""
+"""Read access to public, hidden, private and guarded repositories, and immediate effect of changes to it."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def api(python_server):
 
 @pytest.fixture
 def new_repository(api, python_server):
-    """Adds a repository with one project; the repository as the admin, and its id."""
+    """Add a repository with one project. Returns an admin's client of it, and its id."""
     filename, data = make_wheel("inside", "1.0")
 
     def add(name, visibility="public", **config):
@@ -34,7 +34,7 @@ def new_repository(api, python_server):
 
 @pytest.fixture
 def new_user(api):
-    """Adds a user; their credentials."""
+    """Add a user, and return their credentials."""
 
     def add(name, **rest):
         reply = api.post_json("/users", {"username": name, "password": PASSWORD, **rest})
@@ -68,13 +68,13 @@ ABSENT = (
 
 
 @pytest.mark.parametrize("kind", ["private", "guarded"])
-def test_a_closed_repository_asks_everybody_and_tells_nothing(new_repository, new_user, kind):
+def test_a_closed_repository_requires_credentials_and_reveals_nothing(new_repository, new_user, kind):
     config = {"auth": {"enabled": True}} if kind == "guarded" else {}
     where, _ = new_repository(f"closed-{kind}", "private" if kind == "private" else "public", **config)
     stranger, _ = new_user(f"stranger-{kind}")
     for path in READS:
         assert where.get(path).status in (200, 301)
-        assert where.get(path).status in (200, 301)  # perhaps from memory
+        assert where.get(path).status in (200, 301)  # may come from the cache
     for path in READS + ABSENT:
         nobody = where.as_user().get(path)
         assert (path, nobody.status) == (path, 401)
@@ -88,7 +88,7 @@ def test_a_closed_repository_asks_everybody_and_tells_nothing(new_repository, ne
         assert where.get(path).status == 404
 
 
-def test_answers_of_closed_repositories_may_be_kept_by_their_reader_only(new_repository):
+def test_responses_of_closed_repositories_are_cacheable_only_privately(new_repository):
     where, _ = new_repository("kept-private", "private")
     for path in READS:
         reply = where.get(path)
@@ -97,7 +97,7 @@ def test_answers_of_closed_repositories_may_be_kept_by_their_reader_only(new_rep
             assert "access-control-allow-origin" not in reply.headers
 
 
-def test_a_hidden_repository_is_read_by_whoever_knows_its_name(new_repository, api):
+def test_a_hidden_repository_is_readable_by_name(new_repository, api):
     where, _ = new_repository("unlisted", "hidden")
     for path in READS:
         assert where.as_user().get(path).status in (200, 301)
@@ -124,7 +124,7 @@ def test_a_repository_that_turns_private_is_closed_at_once(new_repository, api):
         assert nobody.get(path).status in (200, 301)
 
 
-def test_an_inactive_repository_answers_nobody(new_repository, api):
+def test_an_inactive_repository_refuses_all_requests(new_repository, api):
     where, uid = new_repository("sleeping")
     for path in READS:
         where.get(path)
@@ -138,7 +138,7 @@ def test_an_inactive_repository_answers_nobody(new_repository, api):
     assert where.get("/simple/inside/").status == 200
 
 
-def test_a_removed_repository_is_gone_and_its_name_begins_anew(new_repository, api):
+def test_the_name_of_a_removed_repository_can_be_used_again(new_repository, api):
     where, uid = new_repository("phoenix")
     for path in READS:
         where.get(path)
@@ -152,7 +152,7 @@ def test_a_removed_repository_is_gone_and_its_name_begins_anew(new_repository, a
     assert where.get("/simple/", Accept=JSON).json["projects"] == []
 
 
-def test_a_grant_opens_and_its_end_closes_at_once(new_repository, new_user, api):
+def test_grants_and_revocations_take_effect_at_once(new_repository, new_user, api):
     where, _ = new_repository("granted", "private")
     user, uid = new_user("grantee")
     theirs = where.as_user(*user)
@@ -188,5 +188,5 @@ def test_a_revoked_token_and_an_inactive_user_read_nothing_more(new_repository, 
         assert by_password.get(path).status in (401, 403)
 
 
-def test_credentials_in_hand_are_checked_on_public_repositories_too(py):
+def test_credentials_are_checked_on_public_repositories_too(py):
     assert py.as_user(USER, "wrong").get("/simple/").status == 401

@@ -1,4 +1,4 @@
-"""Addresses that nobody should ask for."""
+"""Invalid paths and methods."""
 
 import pytest
 

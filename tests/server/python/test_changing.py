@@ -1,4 +1,4 @@
-"""Yanking, deleting and marking what was published, and what readers see of it at once."""
+"""Yanks, deletions and project status, and their immediate effect on pages and files."""
 
 import xml.etree.ElementTree as ET
 from functools import partial
@@ -20,24 +20,24 @@ def page(where, project):
 
 
 @pytest.mark.parametrize("word", ["pypi", "pkgindex"])
-def test_a_yanked_version_says_so_until_it_is_restored(py, publish, word):
+def test_a_version_is_marked_as_yanked_until_it_is_restored(py, publish, word):
     project = f"yanked-{word}"
     filename, _ = publish(project, "1.0")
     publish(project, "2.0")
-    py.get(f"/simple/{project}/", Accept=JSON)  # kept in memory from here on
+    py.get(f"/simple/{project}/", Accept=JSON)  # cached from here on
     reply = py.post_json(f"/{word}/{project}/1.0.0/yank", {"reason": "broken <b>build</b>"})
     assert (reply.status, reply.json["version"], reply.json["state"]) == (200, "1.0", "yanked")
     old, new = page(py, project)["files"]
     assert (old["yanked"], new["yanked"]) == ("broken <b>build</b>", False)
     assert 'data-yanked="broken &lt;b&gt;build&lt;/b&gt;"' in py.get(f"/simple/{project}/").text
-    assert py.get(f"/packages/{filename}").status == 200  # whoever pins it still gets it
+    assert py.get(f"/packages/{filename}").status == 200  # a yanked file can still be downloaded
     told = py.get(f"/pypi/{project}/1.0/json").json
     assert (told["info"]["yanked"], told["info"]["yanked_reason"]) == (True, "broken <b>build</b>")
     assert py.post(f"/{word}/{project}/1.0/unyank").json["state"] == "live"
     assert [file["yanked"] for file in page(py, project)["files"]] == [False, False]
 
 
-def test_a_yank_takes_its_reason_from_query_form_or_json_or_has_none(py, publish):
+def test_the_reason_of_a_yank_is_optional_and_comes_from_query_form_or_json(py, publish):
     publish("reasons", "1.0")
     yank = "/pypi/reasons/1.0/yank"
     form = {"Content_Type": "application/x-www-form-urlencoded"}
@@ -75,7 +75,7 @@ def test_a_deleted_file_is_gone_everywhere_at_once(py, publish):
         f"/packages/deleted/1.0/{filename}.provenance",
     ]
     for address in addresses:
-        for _ in range(2):  # the second answer comes from memory
+        for _ in range(2):  # the second response comes from the cache
             assert py.get(address).status == 200
     reply = py.delete(f"/packages/Deleted/1.0.0/{filename}")
     assert reply.status == 200
@@ -100,7 +100,7 @@ def test_a_project_without_versions_is_gone(py, publish):
     assert py.delete("/pypi/last-one/1.1").status == 404
 
 
-def test_a_deleted_name_stays_burned_whatever_the_bytes(py, publish):
+def test_the_name_of_a_deleted_file_cannot_be_used_again(py, publish):
     filename, data = publish("burned", "1.0")
     assert py.delete(f"/packages/burned/1.0/{filename}").status == 200
     _, other = make_wheel("burned", "1.0", pad=10)
@@ -116,7 +116,7 @@ def test_a_deleted_name_stays_burned_whatever_the_bytes(py, publish):
     assert py.get("/simple/burned/").status == 404
 
 
-def test_a_deleted_name_comes_back_once_the_policy_says_so(repository, publish, python_server):
+def test_the_name_of_a_deleted_file_can_be_used_again_after_a_policy_change(repository, publish, python_server):
     where = repository("turned")
     filename, data = publish("turned", "1.0", where=where)
     assert where.delete(f"/packages/turned/1.0/{filename}").status == 200
@@ -130,7 +130,7 @@ def test_a_deleted_name_comes_back_once_the_policy_says_so(repository, publish, 
     assert where.get(f"/packages/{filename}").body == data
 
 
-def test_a_deleted_name_is_given_out_again_where_the_policy_says_so(repository, publish):
+def test_the_name_of_a_deleted_file_can_be_used_again_if_the_policy_allows_it(repository, publish):
     where = repository("reusable")
     filename, _ = publish("reused", "1.0", where=where)
     address = f"/packages/reused/1.0/{filename}"
@@ -191,7 +191,7 @@ def test_a_status_that_does_not_exist_is_refused(py, publish):
         ("DELETE", "/packages/{0}/9.9/{0}-1.0-py3-none-any.whl"),
     ],
 )
-def test_what_is_not_there_cannot_be_changed(py, publish, method, path):
+def test_changes_of_missing_projects_and_files_are_not_found(py, publish, method, path):
     publish("thinair", "1.0")  # each time: the same file again is no change
     assert py.ask(method, path.format("thinair"), b"").status == 404
     assert page(py, "thinair")["versions"] == ["1.0"]
@@ -207,7 +207,7 @@ def test_what_is_not_there_cannot_be_changed(py, publish, method, path):
         ("PUT", "/pypi/guarded/status"),
     ],
 )
-def test_changes_need_leave(py, as_token, publish, method, path):
+def test_changes_need_permission(py, as_token, publish, method, path):
     publish("guarded", "1.0")  # each time: the same file again is no change
     nobody = py.as_user().ask(method, path, b'{"status": "archived"}')
     assert (nobody.status, nobody.headers["www-authenticate"][:5]) == (401, "Basic")

@@ -1,4 +1,4 @@
-"""What readers of a Python repository fetch: files and what accompanies them, in whole and in parts."""
+"""Downloads from a Python repository: files, their metadata and signatures, complete and as ranges."""
 
 import hashlib
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.server
 JSON = "application/vnd.pypi.simple.v1+json"
 
 
-@pytest.mark.parametrize("pad", [0, 300_000])  # sent from memory, and by the kernel
+@pytest.mark.parametrize("pad", [0, 300_000])  # one is sent from memory, one by sendfile
 def test_a_file_is_the_same_on_every_address(py, publish, pad):
     project = f"everywhere-{pad}"
     filename, data = publish(project, "1.0", pad=pad)
@@ -94,7 +94,7 @@ def test_metadata_of_a_wheel_is_the_exact_bytes_inside(py, publish):
     assert py.head(f"/packages/exact/1.0/{filename}.metadata").status == 200
 
 
-def test_what_does_not_accompany_a_file_is_not_there(py, publish):
+def test_missing_companions_of_a_file_are_not_found(py, publish):
     filename, _ = publish("alone", "1.0", make=make_sdist)
     for suffix in (".metadata", ".asc", ".provenance", ".sig"):
         assert py.get(f"/packages/alone/1.0/{filename}{suffix}").status == 404
@@ -143,7 +143,7 @@ def test_the_file_of_a_version_is_the_most_general_one(py, publish):
     assert py.get("/pypi/chosen/2.0/").status == 404
     reply = py.get("/pypi/chosen/1.0/")
     assert f'filename="{pure}"' in reply.headers["content-disposition"]
-    assert reply.headers["cache-control"] == "no-cache"  # a better file may come
+    assert reply.headers["cache-control"] == "no-cache"  # a more general file may be published later
 
 
 def test_a_downloaded_file_is_safe_in_a_browser(py, publish):

@@ -1,4 +1,4 @@
-"""What readers of a Python repository are told: pages in every form, on every address."""
+"""Pages of a Python repository, in every representation and on every path."""
 
 import gzip
 import hashlib
@@ -67,13 +67,13 @@ def test_the_format_parameter_wins_over_accept(py, publish):
     encoded = JSON.replace("+", "%2B")
     assert py.get(f"/simple/by-parameter/?format={encoded}", Accept="text/html").headers["content-type"] == JSON
     assert py.get("/simple/by-parameter/?format=text/html", Accept=JSON).headers["content-type"] == HTML
-    for plus in (encoded, JSON):  # people do not escape it
-        for _ in range(2):  # rendered, and from memory
+    for plus in (encoded, JSON):  # curl users do not escape it
+        for _ in range(2):  # rendered, and from the cache
             assert py.get(f"/simple/by-parameter/?format={plus}").headers["content-type"] == JSON
             assert py.get(f"/simple/?format={plus}").headers["content-type"] == JSON
 
 
-def test_a_json_page_tells_everything_of_its_files(py, publish):
+def test_a_json_page_has_all_fields_of_its_files(py, publish):
     old, _ = publish("Told.Whole", "1.0", requires_python=">=3.8,<4")
     new, data = publish("Told.Whole", "1.10", make=make_sdist)
     page = py.get("/simple/told-whole/", Accept=JSON).json
@@ -96,7 +96,7 @@ def test_a_json_page_tells_everything_of_its_files(py, publish):
     assert wheel["core-metadata"] == {"sha256": hashlib.sha256(metadata).hexdigest()}
 
 
-def test_the_html_page_tells_the_same_in_attributes(py, publish):
+def test_an_html_page_has_the_same_fields_as_attributes(py, publish):
     filename, data = publish("in-html", "1.0", requires_python=">=3.8,<4")
     page = py.get("/simple/in-html/").text
     digest = hashlib.sha256(data).hexdigest()
@@ -133,7 +133,7 @@ def test_the_list_shows_names_as_they_were_published_last(py, publish):
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_other_spellings_are_moved_in_one_hop_to_a_relative_address(py, publish, method, asked, location):
+def test_other_spellings_are_redirected_once_to_a_relative_url(py, publish, method, asked, location):
     reply = py.ask(method, asked)
     assert (reply.status, reply.headers["location"]) == (301, location)
 
@@ -146,7 +146,7 @@ def test_a_repository_is_found_in_any_case_and_encoding(py, python_server, publi
         assert HttpClient(python_server.url).get(f"/repositories/{path}/simple/found-anyhow/").status == 200
 
 
-def test_an_unknown_project_is_told_shortly_and_never_kept(py):
+def test_an_unknown_project_gets_a_short_uncacheable_404(py):
     for path in ("/simple/nothing-here/", "/packages/nothing-here/1.0/nothing_here-1.0-py3-none-any.whl"):
         reply = py.get(path)
         assert (reply.status, reply.headers["cache-control"]) == (404, "no-store")
@@ -219,7 +219,7 @@ def test_a_change_shows_at_once_with_a_new_validator_and_serial(py, publish):
     assert py.get("/simple/", Accept=JSON, If_None_Match=listed.headers["etag"]).status == 200
 
 
-def test_head_of_a_page_tells_what_get_would(py, publish):
+def test_head_of_a_page_has_the_headers_of_get(py, publish):
     publish("headed", "1.0")
     for headers in ({}, {"Accept": JSON}, {"Accept-Encoding": "gzip"}):
         got = py.ask("GET", "/simple/headed/", headers=headers)
@@ -233,7 +233,7 @@ def test_head_of_a_page_tells_what_get_would(py, publish):
 
 
 @pytest.mark.parametrize("word", ["pypi", "pkgindex"])
-def test_json_metadata_on_both_words(py, python_server, publish, word):
+def test_json_metadata_is_served_on_both_paths(py, python_server, publish, word):
     project = f"described-{word}"
     publish(project, "1.0", summary="first", requires_python=">=3.8")
     wheel, data = publish(project, "1.1", summary="second")
@@ -271,7 +271,7 @@ def test_json_metadata_on_both_words(py, python_server, publish, word):
 # The repository itself
 
 
-def test_a_repository_tells_what_it_is_in_json_and_html(py, publish):
+def test_a_repository_describes_itself_in_json_and_html(py, publish):
     publish("info-page", "1.0")
     value = py.get("/", Accept="application/json").json
     assert value["repository"] == "main/py"

@@ -23,7 +23,7 @@ UV_ACCEPT = "application/json;q=0.9, text/plain;q=0.8, text/html;q=0.7"
 
 
 def assert_refused(reply, status, sentence):
-    """The sentence is in the reason phrase and in the body, which nobody may keep."""
+    """Check that the message is in the reason phrase and in the body, and that the response must not be cached."""
     assert (reply.status, bool(re.search(sentence, reply.reason))) == (status, True), reply
     assert reply.headers["cache-control"] == "no-store"
     if reply.headers["content-type"].startswith("application/problem+json"):
@@ -152,7 +152,7 @@ def test_a_file_is_refused_with_a_sentence_that_names_it(py, case, raw):
     assert py.get("/simple/refused/").status == 404
 
 
-def test_a_raw_body_must_belong_where_it_is_put(py):
+def test_a_raw_body_must_match_its_path(py):
     filename, data = make_wheel("refused", "1.0")
     assert_refused(py.put(f"/other/1.0/{filename}", data), 400, "project")
     assert_refused(py.put(f"/refused/2.0/{filename}", data), 400, "does not belong to version 2.0")
@@ -216,7 +216,7 @@ def test_a_second_sdist_of_a_version_is_refused(py):
 # Who may not
 
 
-def test_nobody_and_wrong_credentials_are_asked_who_they_are(py):
+def test_missing_and_wrong_credentials_get_a_challenge(py):
     for somebody in (py.as_user(), py.as_user("admin", "wrong"), py.as_user("__token__", "pkgr_c_nonsense")):
         reply = somebody.post_form("/legacy/", wheel_form())
         assert_refused(reply, 401, "authentication required|incorrect")
@@ -248,7 +248,7 @@ def test_a_file_that_its_token_may_not_publish_is_refused_before_it_is_stored(as
     with writer.connect() as connection:
         content_type = f"multipart/form-data; boundary={BOUNDARY}"
         head = writer.head_lines("POST", "/legacy/", Content_Type=content_type, Content_Length=str(len(body)))
-        connection.sendall(head + body[:20_000])  # the file has begun
+        connection.sendall(head + body[:20_000])  # the file's part has started
         assert_refused(read_reply(connection), 403, "may not publish 'not-the-teams'")
 
 
@@ -288,7 +288,7 @@ def test_a_refused_client_that_waits_for_100_gets_its_answer_instead(py, as_toke
 @pytest.mark.parametrize(
     ("path", "size"), [("/big/1.0/big-1.0.tar.gz", MAX_UPLOAD + 1), ("/legacy/", MAX_UPLOAD + 64 * 1024 * 1024)]
 )
-def test_what_says_that_it_is_too_large_is_refused_by_its_head_alone(py, path, size):
+def test_an_announced_length_over_the_limit_is_refused_before_the_body(py, path, size):
     for expect in ({}, {"Expect": "100-continue"}):
         with py.connect() as connection:
             content_type = f"multipart/form-data; boundary={BOUNDARY}"
@@ -298,7 +298,7 @@ def test_what_says_that_it_is_too_large_is_refused_by_its_head_alone(py, path, s
             assert_refused(read_reply(connection), 413, "larger than the limit of")
 
 
-def test_a_client_that_may_upload_is_told_to_go_on(py):
+def test_an_allowed_upload_gets_100_continue(py):
     filename, data = make_wheel("invited", "1.0")
     with py.connect() as connection:
         head = py.head_lines("PUT", f"/invited/1.0/{filename}", Content_Length=str(len(data)), Expect="100-continue")
@@ -309,7 +309,7 @@ def test_a_client_that_may_upload_is_told_to_go_on(py):
 
 
 @pytest.mark.parametrize("who", ["nobody", "reader"])
-def test_a_client_that_ignores_the_answer_until_it_has_sent_all_still_reads_it(py, as_token, who):
+def test_a_client_that_sends_the_whole_body_first_still_reads_the_refusal(py, as_token, who):
     import requests
 
     user = py.as_user() if who == "nobody" else as_token("reader")
@@ -321,7 +321,7 @@ def test_a_client_that_ignores_the_answer_until_it_has_sent_all_still_reads_it(p
     assert reply.reason
 
 
-def test_a_file_over_the_limit_is_refused_wherever_it_turns_out(py):
+def test_a_file_over_the_limit_is_refused_in_every_kind_of_upload(py):
     big = bytes(MAX_UPLOAD + 10)
     chunked = py.ask("PUT", "/big/1.0/big-1.0.tar.gz", iter([big]))
     assert_refused(chunked, 413, "larger than the limit of")
@@ -330,7 +330,7 @@ def test_a_file_over_the_limit_is_refused_wherever_it_turns_out(py):
     assert py.get("/packages/big-1.0.tar.gz").status == 404
 
 
-def test_a_client_that_leaves_midway_leaves_nothing(py, python_server):
+def test_an_interrupted_upload_leaves_no_files(py, python_server):
     filename, data = make_wheel("left", "1.0", pad=300_000)
     for path, body in (
         (f"/left/1.0/{filename}", data),

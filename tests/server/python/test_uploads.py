@@ -1,4 +1,4 @@
-"""Uploads that are taken: every tool's form, every address, raw bodies, and what is told of the files afterwards."""
+"""Accepted uploads: every tool's form, every path, raw bodies, and the resulting pages."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ def page(where, project):
 
 @pytest.mark.parametrize("tool", upload_forms.TOOLS)
 @pytest.mark.parametrize("make", [make_wheel, make_sdist])
-def test_the_form_of_every_tool_is_taken(py, tool, make):
+def test_the_form_of_every_tool_is_accepted(py, tool, make):
     project = f"by-{tool.replace('_', '-')}-{make.__name__.removeprefix('make_')}"
     filename, data = make(project, "1.0")
     reply = py.post_form("/legacy/", upload_forms.TOOLS[tool](project, "1.0", filename, data))
@@ -33,7 +33,7 @@ def test_the_form_of_every_tool_is_taken(py, tool, make):
 
 
 @pytest.mark.parametrize("path", ["/", "", "/legacy/", "/legacy"])
-def test_a_form_is_taken_on_every_address_without_a_redirect(py, path):
+def test_a_form_is_accepted_on_every_path_without_a_redirect(py, path):
     project = "at" + path.replace("/", "-s") + "-x"
     filename, data = make_wheel(project, "1.0")
     assert py.post_form(path, upload_forms.twine(project, "1.0", filename, data)).status == 200
@@ -50,7 +50,7 @@ def test_a_form_at_a_projects_address_needs_no_action_but_the_right_project(py, 
     assert page(py, project)["versions"] == ["1.0"]
 
 
-def test_a_raw_body_is_taken_by_put_and_post(py):
+def test_a_raw_body_is_accepted_by_put_and_post(py):
     for method, path in (("PUT", "/{}/{}/{}"), ("POST", "/{}/{}/{}"), ("PUT", "/packages/{}/{}/{}")):
         project = f"raw-{method.lower()}-{path.count('/')}"
         filename, data = make_wheel(project, "1.0")
@@ -125,7 +125,7 @@ def test_signature_and_provenance_accompany_a_file(py):
     assert f'data-provenance="../..{address}.provenance"' in html
 
 
-def test_what_the_file_says_counts_not_the_form(py):
+def test_metadata_of_the_file_overrides_the_form(py):
     filename, data = make_wheel("hearsay", "1.0", requires_python=">=3.10", summary="from the file")
     form = upload_forms.replaced(
         upload_forms.twine("hearsay", "1.0", filename, data), requires_python=">=2", summary="from the form"
@@ -135,7 +135,7 @@ def test_what_the_file_says_counts_not_the_form(py):
     assert py.get("/pypi/hearsay/json").json["info"]["summary"] == "from the file"
 
 
-def test_digests_that_were_announced_are_kept(py):
+def test_announced_digests_are_stored(py):
     filename, data = make_wheel("digested", "1.0")
     assert py.post_form("/legacy/", upload_forms.twine("digested", "1.0", filename, data)).status == 200
     [file] = py.get("/pypi/digested/json").json["urls"]
@@ -184,7 +184,7 @@ def test_a_spelling_that_is_too_long_for_a_path_is_normalised(py):
 
 
 @pytest.mark.parametrize(("field", "limit"), [("summary", 2**20), ("keywords", 2**20), ("description", 2**22)])
-def test_a_text_of_the_form_has_a_longest_length(py, field, limit):
+def test_a_text_field_of_the_form_has_a_length_limit(py, field, limit):
     filename, data = make_wheel(f"long-{field}", "1.0")
     form = [each for each in upload_forms.twine(f"long-{field}", "1.0", filename, data) if each[0] != field]
     for length, status in ((limit + 1, 413), (limit, 200)):
@@ -204,7 +204,7 @@ def test_old_spellings_of_sdists_are_taken_and_refused_where_the_policy_says(rep
     assert "strict_filenames" in refused.reason
 
 
-def test_a_file_with_other_content_replaces_the_old_one_where_the_policy_lets_it(repository):
+def test_a_file_with_other_content_replaces_the_old_one_if_the_policy_allows_it(repository):
     where = repository("overwritable")
     filename, first = make_wheel("replaced", "1.0", requires_python=">=3.8")
     form = upload_forms.uv("replaced", "1.0", filename, first)
@@ -221,7 +221,7 @@ def test_a_file_with_other_content_replaces_the_old_one_where_the_policy_lets_it
     metadata = where.get(f"{address}.metadata").body
     assert file["core-metadata"] == {"sha256": hashlib.sha256(metadata).hexdigest()}
     assert b">=3.9" in metadata
-    # What spoke of the old bytes does not speak of the new ones.
+    # The signature and provenance of the old file are not those of the new one.
     assert "gpg-sig" not in file
     assert "provenance" not in file
     assert where.get(f"{address}.asc").status == 404
