@@ -16,7 +16,7 @@ from .settings import Sources
 
 @click.group()
 def storage() -> None:
-    """Storages that were moved or belong to another catalog; no server may use them meanwhile."""
+    """Storages that were moved or belong to another catalog; stop the server first."""
 
 
 @storage.command("adopt")

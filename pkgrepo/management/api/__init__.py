@@ -1,1 +1,1 @@
-"""What every resource uses. A request passes the route table, then identity, permission and body, then its handler."""
+"""The parts that all resources share: route table, dispatch with permission checks, pages, problems, OpenAPI."""

@@ -1,4 +1,4 @@
-"""Which callers a route admits; it is checked before the body is read."""
+"""Rules which callers a route admits; they are checked before the body is read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HOLDERS = {
 @frozen
 class AccessRule:
     """
-    The callers that a route admits; ``label`` is the required permission in the OpenAPI document.
+    The condition under which a route admits a caller; ``label`` is the required permission in the OpenAPI document.
 
     ``action``: the route is about a repository, and the caller needs this action there. ``scope``: the route is about a
     part of the server (``api``: the caller's own account). With neither, the route admits everybody. ``content``: the
@@ -133,7 +133,7 @@ def is_full_admin(identity: Identity) -> bool:
 
 def check_no_bearer(identity: Identity) -> None:
     """
-    Refuse bearer tokens where a token is made or a password is set: what they make would outlive them.
+    Refuse bearer tokens for operations that create a token or set a password: the result would outlive the token.
 
     :raises Forbidden: the caller uses a bearer token
     """

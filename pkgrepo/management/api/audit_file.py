@@ -26,7 +26,7 @@ class AuditFile:
         self._failures = FailureLog(log, f"lines cannot be written to {path}")
 
     def restrict_permissions(self) -> None:
-        """Let only the owner read an existing file, as earlier releases made it; new files are made so."""
+        """Restrict an existing file to its owner; earlier releases created it with wider permissions."""
         tighten(self._path)
 
     def append(self, line: bytes) -> None:

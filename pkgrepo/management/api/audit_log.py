@@ -7,10 +7,10 @@ row                            when it is written
 of a change                    in the transaction of the change: both are committed, or neither
 of a login, a refusal or a     queued in memory, written within ``FLUSH_S``; a crash loses the queue. While the
 failure, by a known user       catalog cannot be written the queue keeps ``QUEUE_LIMIT`` rows; a later row
-                               "audit.lost" counts those that did not fit. A stop at such a time loses the queue,
-                               and the log says so
+                               "audit.lost" counts those that did not fit. If the server stops meanwhile, the
+                               queue is lost, and the number of rows is logged
 of a refusal of an anonymous   counted in memory by action and outcome; one row for each kind every ``COUNTS_S``, so
-caller                         that nobody can fill the disk without credentials
+caller                         that anonymous callers cannot fill the disk
 =============================  ====================================================================================
 
 No answer waits for a row, and no request fails because a row cannot be written. Before the log is read through the API,
@@ -103,7 +103,7 @@ class AuditLog:
         self._writing = FairSemaphore(1, reactor)
 
     def enqueue(self, entry: Entry) -> None:
-        """Queue or count a row that belongs to no change (see the table above)."""
+        """Queue or count a row that records no change (see the table above)."""
         row = _Row(
             evolve(entry, object=truncate(entry.object), detail=truncate_detail(entry.detail)), self._clock.now_ms()
         )
@@ -156,7 +156,7 @@ class AuditLog:
         return run
 
     def copy(self, entry: Entry, at_ms: int | None = None) -> None:
-        """Give the sink the line of a row that is durable."""
+        """Pass a row that is durable to the sink, as a line of JSON."""
         if self._sink is None:
             return
         actor = entry.actor

@@ -1,4 +1,4 @@
-"""One call of the API, as it is given to the handler."""
+"""One call of the API: the object that is passed to the handler."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .services import ManagementServices
 T = TypeVar("T")
 P = ParamSpec("P")
 
-# The config serial and the identity serial: every change that If-Match may guard increases one of them.
+# The config serial and the identity serial: every change of an object that If-Match can guard increases one of them.
 Serials = tuple[int, int]
 
 _TRUE = frozenset({"", "1", "true", "yes", "on"})
@@ -36,8 +36,8 @@ class Call:
     """
     The caller, the parameters, and the writing of changes with their rows of the audit log.
 
-    ``now_ms`` is the time at which the call began; everything that it changes has this time. ``object`` is what the
-    call is about, for the audit log. ``audited`` becomes true once the audit log has a row of this call.
+    ``now_ms`` is the start time of the call; all its changes have this time. ``object`` names the changed object in the
+    audit log. ``audited`` becomes true once the audit log has a row of this call.
     """
 
     def __init__(self, *, request: Request, route: Route, services: ManagementServices, object: str) -> None:
@@ -79,11 +79,11 @@ class Call:
         return self._services.shared.base_url(self.request)
 
     async def may(self, action: Action, repository: Repository, package: str | None = None) -> bool:
-        """Whether the caller may do this."""
+        """Whether the caller may take this action in the repository, or on a package in it."""
         return await self._services.shared.access.may(self.identity, action, repository, package)
 
     async def knows(self, repository: Repository) -> bool:
-        """Whether the caller may know of the repository."""
+        """Whether the caller may know that the repository exists."""
         return await self._services.shared.access.knows(self.identity, repository)
 
     # The query
@@ -132,9 +132,9 @@ class Call:
 
     async def remember_serials(self) -> None:
         """
-        Read the serials before the handler reads anything; L{write} makes a conditional change only if they hold.
+        Read the serials before the handler runs; L{write} refuses a conditional change if they have changed since.
 
-        Afterwards the registry is at least as new as the serials.
+        It also refreshes the registry, which is then at least as new as the serials.
         """
         if self.route.conditional and self.request.header(b"if-match") is not None:
             self._seen = await self._services.shared.catalog.look(_read_serials)

@@ -41,7 +41,7 @@ from .route import NDJSON, Created, Lines, Route, Table, Value
 from .services import ManagementServices
 
 REFUSALS = (AuthenticationFailed, AuthenticationRequired, Forbidden, TooManyAttempts)
-ATTEMPTS = 5  # at a conditional change, while other changes are committed in between
+ATTEMPTS = 5  # runs of the handler of a conditional change, while other changes are committed in between
 SAFE = "@:+~!$&'()*,;="  # not percent-encoded in a path segment (RFC 3986 section 3.3)
 
 
@@ -50,8 +50,8 @@ class SegmentResource(Resource):
     """
     A Klein application in whose paths %2F does not separate segments.
 
-    Klein joins the decoded segments before it matches a path. So it is given encoded segments, and the dispatcher
-    decodes the parameters.
+    Klein joins decoded segments before it matches a path. This resource passes encoded segments to Klein, and the
+    dispatcher decodes the parameters.
     """
 
     isLeaf = True
@@ -170,10 +170,12 @@ class Dispatcher:
 
 async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments: Mapping[str, Any]) -> object:
     """
-    What the handler returns. It checks If-Match before it writes (RFC 9110 section 13.1.1): if another change was
-    committed in between, it runs again.
+    Run the handler and return its result.
 
-    :raises Conflict: that happened at each of the ``ATTEMPTS``
+    The handler checks If-Match before it writes (RFC 9110 section 13.1.1). If another change was committed between the
+    check and the write, the handler runs again.
+
+    :raises Conflict: another change was committed during each of ``ATTEMPTS`` runs
     """
     for _ in range(ATTEMPTS):
         await call.remember_serials()
@@ -183,7 +185,7 @@ async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments:
 
 
 def render(call: Call, value: object) -> Answer:
-    """The answer for what a handler returned (see the table in L{route})."""
+    """Convert the value that a handler returned to an answer (see the table in L{route})."""
     headers = NO_STORE
     status = 200 if call.route.status == 201 else call.route.status
     if isinstance(value, Answer):

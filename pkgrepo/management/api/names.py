@@ -1,4 +1,4 @@
-"""Finds actions, visibilities, formats and repositories by the names that callers use for them."""
+"""Finds actions, visibilities, formats and repositories by the names in requests."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def action_names(actions: Iterable[Action]) -> list[str]:
 
 def parse_visibility(text: str, pointer: str = "/visibility") -> Visibility:
     """
-    A visibility, written in any case.
+    The visibility of this name, in upper or lower case.
 
-    :raises Invalid: there is no such one
+    :raises Invalid: no visibility has this name
     """
     try:
         return Visibility(text.lower())
@@ -76,11 +76,11 @@ async def get_repository(
     registry: Registry, name: str, pointer: str, knows: Callable[[Repository], Awaitable[bool]] | None = None
 ) -> Repository:
     """
-    The repository that a body or query names by id or path.
+    The repository with the id or path in a body or query.
 
     ``knows`` tells whether the caller may know that a repository exists; without it, every repository is found.
 
-    :raises Invalid: there is none, or the caller may not know of it; ``pointer`` says where the name stands
+    :raises Invalid: there is none, or the caller may not know of it; ``pointer`` is the place of the name
     """
     repository = find_repository(registry, name)
     if repository is None or (knows is not None and not await knows(repository)):

@@ -11,7 +11,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.http.answers import Refusal
 from pkgrepo.untrusted.json_errors import ERRORS, describe
 
-BODY_LIMIT = 1024 * 1024  # bytes; the largest bodies are configurations with a page of text
+BODY_LIMIT = 1024 * 1024  # bytes; the largest bodies are configurations with a description in Markdown
 
 T = TypeVar("T")
 

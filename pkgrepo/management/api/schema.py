@@ -33,7 +33,7 @@ class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 class Record(msgspec.Struct, kw_only=True):
     """
-    A value in the form in which the API answers it.
+    A value in the form in which the API returns it.
 
     ``measured`` are the fields that change without an edit of the object: sizes, counts, times of use.
     """

@@ -25,7 +25,7 @@ from .audit_log import AuditLog
 @frozen(kw_only=True)
 class ManagementServices:
     """
-    What the management API uses: the mechanisms that it shares with the formats, and its own.
+    The services of the management API: those that it shares with the formats (``shared``), and its own.
 
     ``formats`` are by name. ``on_change`` is called with each repository that was added, changed or removed.
 

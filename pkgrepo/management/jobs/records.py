@@ -27,7 +27,7 @@ def job_record(job: Job) -> JobRecord:
 
 
 def collection_record(job: Job) -> Collection:
-    """What a garbage collection came to; the keys of its result are the fields of L{GcReport}."""
+    """The record of a garbage collection; the keys of its result are the fields of L{GcReport}."""
     found = job.result
     return Collection(
         job_id=job.uid,
@@ -50,7 +50,7 @@ def collection_record(job: Job) -> Collection:
 
 
 def _kept(job: Job) -> Iterator[KeptRecord]:
-    """What was kept, and why, for callers who expected more to be removed."""
+    """What was kept, by reason; reasons without objects are left out."""
     found, grace_s = job.result, job.data["grace_s"]
     reasons = (
         (

@@ -95,7 +95,7 @@ class RequestMetrics:
         if known is not None:  # asking the registry each time would cost as much as all other counting
             return known
         serial = self._registry.serial
-        if serial != self._serial:  # anybody can send names of repositories that do not exist
+        if serial != self._serial:  # names of repositories that do not exist must not cause a rebuild for each request
             self._serial = serial
             self._formats = {repository.path: repository.format for repository in self._registry.all()}
         return self._formats.get(path, "")

@@ -44,7 +44,7 @@ class Images:
         return IImageFormat.providedBy(self._services.formats.get(repository.format))
 
     async def versions(self, call: Call, package: Package) -> Page[VersionSummaryRecord]:
-        """A page of versions, what was pushed last first."""
+        """A page of versions, sorted by time of push from new to old."""
         page_request, keys = call.page_request, await self._keys(call, package.key)
         before = _position(page_request.after(""))
         found = await self._catalog.scan(
@@ -116,7 +116,7 @@ class Images:
         """
         Delete the manifests and blobs of an image one after the other; their digests.
 
-        What is pushed meanwhile stays. :raises Conflict: the repository does not allow deletion
+        Content that is pushed during the deletion is kept. :raises Conflict: the repository does not allow deletion
         """
         self._check_policy(call.repository)
         manifests, blobs = await self._catalog.scan(content_digests, package.id)

@@ -23,8 +23,8 @@ class ProjectMembers(Handlers):
     """
     Members and bindings of projects.
 
-    Owners of a project change its members. Only system managers change its bindings, since nobody else may publish
-    under a name that a project owns.
+    Owners of a project change its members. Only system managers change its bindings: with the push rule
+    must_be_project_member, a binding excludes other users from pushing under the names.
     """
 
     table = Table("projects")

@@ -1,4 +1,4 @@
-"""The folders of storages, as requests name, check and make them."""
+"""Finds, checks and creates the folders of storages for requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = Logger()
 
 
 class FolderSetup:
-    """Does what L{StorageFolders} does, in the disk pool; what a request can mend is raised as L{Invalid}."""
+    """Runs methods of L{StorageFolders} in the disk pool; errors that a request can correct become L{Invalid}."""
 
     def __init__(self, services: ManagementServices) -> None:
         self._folders = services.folders
@@ -76,7 +76,7 @@ class FolderSetup:
 
 
 def _unusable(error: PkgrepoError | OSError) -> Exception:
-    """The error as L{Invalid}; file descriptors that are used up are not the request's fault, and stay as they are."""
+    """Convert an error to L{Invalid}, except a lack of file descriptors, which the request cannot correct."""
     if isinstance(error, TooManyOpenFiles) or (isinstance(error, OSError) and is_out_of_descriptors(error)):
         return error
     why = error.strerror or "the disk failed" if isinstance(error, OSError) else str(error)
