@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 
 from pkgrepo.http.request import Request
-from pkgrepo.storage.catalog.images.promises import ANYBODY
+from pkgrepo.storage.catalog.images.promises import ANY_CLIENT
 
 
 def client_of(request: Request) -> str:
     """
-    An id of the client: its bearer token, else its connection; ``ANYBODY`` if neither identifies it.
+    An id of the client: its bearer token, else its connection; ``ANY_CLIENT`` if neither identifies it.
 
     A proxy shares its connections among clients, and Unix sockets have no address.
     """
@@ -19,4 +19,4 @@ def client_of(request: Request) -> str:
         return f"bearer {hashlib.sha256(value[7:].strip()).hexdigest()}"
     peer = request.client
     host, port = getattr(peer, "host", ""), getattr(peer, "port", "")
-    return f"connection {host} {port}" if host and host == request.client_address else ANYBODY
+    return f"connection {host} {port}" if host and host == request.client_address else ANY_CLIENT

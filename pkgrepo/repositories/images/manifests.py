@@ -39,17 +39,17 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     signed = _note_signatures(tx, package, push)
     change = signatures.derive_trust(tx, package.id, new.digest, trusted)  # its signatures may have come first
     quarantine = push.quarantine
-    if quarantine is not None and trust.is_shown(tx, package.id, new.digest, quarantine.keys):
+    if quarantine is not None and trust.is_visible(tx, package.id, new.digest, quarantine.keys):
         quarantine = None
     for tag in moved:
         served = None
         if quarantine is not None and signatures.signed_at(tag) is None:  # signatures are not hidden from readers
-            served = trust.find_shown_digest(tx, package.id, tag, quarantine.keys)
+            served = trust.find_visible_digest(tx, package.id, tag, quarantine.keys)
         tags.set_tag(tx, package.id, tag, actor=actor, now_ms=now_ms, digest=new.digest)
         if quarantine is not None:
-            trust.hold_tag(tx, package.id, tag, served, quarantine.expires_ms)
+            trust.quarantine_tag(tx, package.id, tag, served, quarantine.expires_ms)
     if quarantine is not None:
-        trust.await_signature(tx, package.id, new.digest, quarantine.expires_ms, new=added)
+        trust.quarantine_manifest(tx, package.id, new.digest, quarantine.expires_ms, new=added)
     if added or moved:
         bump_package_serial(tx, repository, package, now_ms)
         data = {"digest": new.digest, "media_type": new.media_type, "tags": list(moved)}
@@ -87,11 +87,11 @@ def delete_manifest(
     if size is None:
         raise NotFound("manifest", digest)
     depending = signatures.depending_on(tx, package.id, digest)
-    untagged = manifests.remove_manifest(tx, package.id, digest)
+    changes = manifests.remove_manifest(tx, package.id, digest)
     repositories.add_usage(tx, repository.id, -size, 0)
     bump_package_serial(tx, repository, package, now_ms)
-    others = {"hidden": untagged.hidden, "released": untagged.released}
-    data = {"digest": digest, "tags": untagged.gone, **{kind: names for kind, names in others.items() if names}}
+    others = {"hidden": changes.hidden, "released": changes.released}
+    data = {"digest": digest, "tags": changes.removed, **{kind: names for kind, names in others.items() if names}}
     append_package_event(tx, package, "deleted", data, actor, now_ms)
     update_trust(tx, repository, package, depending, (), actor, now_ms)
     remove_if_empty(tx, repository, package)
@@ -131,7 +131,7 @@ def _note_signatures(tx: Transaction, package: Package, push: Push) -> list[str]
     signed = signatures.signed_by(new.subject, new.artifact_type, push.tags)
     if verified is not None:
         for subject, keys in verified.signed.items():
-            signatures.note_signature(tx, package.id, new.digest, subject, keys)
+            signatures.add_signature(tx, package.id, new.digest, subject, keys)
     if signed:
         signatures.mark_unverified(tx, package.id, None if verified is None else verified.key_set)
     return signed
@@ -150,8 +150,8 @@ def _end_promises(
     for name in [name for name in names if name.startswith("sha512:")]:
         found = linked_blobs.find_in_package(tx, repository.storage_id, package.id, name)
         names += [] if found is None else [f"sha256:{found.sha256}"]
-    promises.fulfil(tx, package.id, names, client)
+    promises.end_promises(tx, package.id, names, client)
     if push.tags or new.subject is not None:
-        promises.fulfil(tx, package.id, [new.digest], client)
+        promises.end_promises(tx, package.id, [new.digest], client)
     else:
         promises.promise(tx, package.id, new.digest, client, now_ms)

@@ -57,17 +57,17 @@ def remove_expired(tx: Transaction, repository: Repository, now_ms: int) -> int:
 
 def end_quarantine(tx: Transaction, repository: Repository, now_ms: int) -> None:
     """End the quarantine of everything in a repository that no longer requires signatures."""
-    for key in trust.waiting_images(tx, repository.id):
+    for key in trust.images_in_quarantine(tx, repository.id):
         package = packages.find_package(tx, repository.id, key)
         if package is not None:
             append_package_event(tx, package, "accepted", {}, SYSTEM, now_ms)
-    trust.stop_waiting(tx, repository.id)
+    trust.accept_all(tx, repository.id)
     repositories.bump_serial(tx, repository.id)
 
 
 def extend_quarantine(tx: Transaction, repository: Repository, now_ms: int) -> None:
     """Begin the quarantine of everything in a repository again: without trusted keys nothing can be signed."""
-    trust.wait_until(tx, repository.id, now_ms + window_ms(repository))
+    trust.set_quarantine_expiry(tx, repository.id, now_ms + window_ms(repository))
 
 
 def window_ms(repository: Repository) -> int:
@@ -105,7 +105,7 @@ class QuarantineExpiry(PeriodicTask):
 
     async def run_once(self) -> None:
         """Look at each repository that has something in quarantine. It may be cancelled at any await."""
-        for repository_id in await self._catalog.scan(trust.waiting_repositories):
+        for repository_id in await self._catalog.scan(trust.repositories_in_quarantine):
             await self._registry.refresh()
             repository = self._registry.find_id(repository_id)
             if repository is None:  # its rows are removed with it
@@ -125,7 +125,7 @@ class QuarantineExpiry(PeriodicTask):
         if not keys:
             await self._publisher.change(extend_quarantine, repository)
             return
-        for image in await self._catalog.scan(trust.waiting_images, repository.id, self._clock.now_ms()):
+        for image in await self._catalog.scan(trust.images_in_quarantine, repository.id, self._clock.now_ms()):
             if not await self._verify(repository, image):
                 return  # a signed image must not be removed because its signatures cannot be read
         dropped = 0

@@ -9,7 +9,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Package, Repository
 from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
-from pkgrepo.storage.catalog.images.signatures import TrustChange, derive_trust, note_signature
+from pkgrepo.storage.catalog.images.signatures import TrustChange, add_signature, derive_trust
 from pkgrepo.storage.catalog.packages import packages
 
 
@@ -40,7 +40,7 @@ def note_signatures(
     if package is None:
         return
     for each in found:
-        note_signature(tx, package.id, each.manifest, each.subject, each.keys)
+        add_signature(tx, package.id, each.manifest, each.subject, each.keys)
     update_trust(tx, repository, package, sorted({each.subject for each in found}), trusted, actor, now_ms)
 
 

@@ -34,8 +34,8 @@ from pkgrepo.repositories.images.manifests import delete_manifest
 from pkgrepo.repositories.publish.publisher import ChangeListener
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.blobs.uploads import EXPIRES_MS, unfinished_uploads
-from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, loose_blob, plan_image, still_doomed
-from pkgrepo.storage.catalog.images.promises import forget_promises
+from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, may_remove_blob, may_remove_manifest, plan_image
+from pkgrepo.storage.catalog.images.promises import remove_expired_promises
 from pkgrepo.storage.catalog.packages import packages
 
 from .sweep import UPLOAD_GRACE
@@ -147,7 +147,7 @@ class GarbageCollector:
         store = await self._stores.of(storage)
         if not options.dry_run:
             await self._resume_interrupted(storage, store, report)
-            while await self._catalog.write(forget_promises, started_ms, PAGE):
+            while await self._catalog.write(remove_expired_promises, started_ms, PAGE):
                 pass
         reference_counts: Counter[str] = Counter()
         for repository in repositories:
@@ -279,7 +279,7 @@ def remove_manifests(
     if _was_removed(tx, repository, package):
         return 0
     for digest in digests:
-        if still_doomed(tx, package.id, digest, doomed, before_ms, now_ms):
+        if may_remove_manifest(tx, package.id, digest, doomed, before_ms, now_ms):
             delete_manifest(tx, repository, package.key, digest, actor, now_ms)
             removed += 1
     return removed
@@ -292,7 +292,7 @@ def remove_links(
     if _was_removed(tx, repository, package):
         return
     for sha256 in sha256s:
-        if loose_blob(tx, package.id, sha256, before_ms, now_ms):
+        if may_remove_blob(tx, package.id, sha256, before_ms, now_ms):
             delete_blob(tx, repository, package.key, f"sha256:{sha256}", now_ms)
 
 

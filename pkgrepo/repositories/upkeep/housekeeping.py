@@ -12,7 +12,7 @@ from pkgrepo.concurrency.periodic import PeriodicTask
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext
-from pkgrepo.storage.catalog.images.promises import forget_promises
+from pkgrepo.storage.catalog.images.promises import remove_expired_promises
 from pkgrepo.storage.catalog.server.audit import prune_audit
 from pkgrepo.storage.catalog.server.purge import purge_due
 
@@ -76,7 +76,7 @@ class Housekeeping(PeriodicTask):
             log.info("purged {count} removed repositories", count=purged)
         while await self._catalog.write(prune_audit, self._before_ms(self._audit_kept)):
             pass
-        while await self._catalog.write(forget_promises, self._clock.now_ms(), BATCH):
+        while await self._catalog.write(remove_expired_promises, self._clock.now_ms(), BATCH):
             pass
 
     def _before_ms(self, kept: timedelta) -> int:

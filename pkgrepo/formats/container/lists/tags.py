@@ -12,7 +12,7 @@ from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity
-from pkgrepo.storage.catalog.images.trust import Keys, list_shown_tags
+from pkgrepo.storage.catalog.images.trust import Keys, list_visible_tags
 from pkgrepo.storage.catalog.packages.packages import find_package, package_serial
 from pkgrepo.storage.catalog.packages.tags import list_tag_names
 
@@ -72,5 +72,5 @@ def _read_tags(
     if package is None:
         return None, 0
     if keys is not None:
-        return list_shown_tags(r, package.id, keys, after=after, limit=limit), package.serial
+        return list_visible_tags(r, package.id, keys, after=after, limit=limit), package.serial
     return list_tag_names(r, package.id, after=after, limit=limit), package.serial

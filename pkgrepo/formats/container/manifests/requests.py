@@ -23,7 +23,7 @@ from pkgrepo.model import Identity
 from pkgrepo.repositories.downloads import ImagePull
 from pkgrepo.repositories.images.manifests import delete_manifest, promise_manifest
 from pkgrepo.repositories.images.tags import delete_tag
-from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, is_part
+from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, is_listed
 from pkgrepo.storage.catalog.images.trust import Keys
 
 
@@ -72,7 +72,7 @@ class ManifestRequests:
         )
 
         # clients request the manifests of an index after the index, and only the index counts as a pull
-        part = await services.catalog.look(is_part, found.package_id, found.digest)
+        part = await services.catalog.look(is_listed, found.package_id, found.digest)
         item = None if part else ImagePull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
         if item is not None and sends_all(request, answer):
             services.downloads.record(item, identity)

@@ -73,7 +73,7 @@ class SignatureVerifier:
 
         async def verify() -> None:
             catalog, found = self._services.catalog, []
-            for manifest, subject in await catalog.scan(signatures.list_places, package_id):
+            for manifest, subject in await catalog.scan(signatures.list_signature_places, package_id):
                 signers = await self._find_stored_signers(repository, image, manifest, subject, keys)
                 found.append(FoundSignatures(manifest, subject, signers))
             for start in range(0, len(found), BATCH):

@@ -94,7 +94,7 @@ class Visibility:
         for image in sorted(hidden):
             await self.verifier.verify_stored(repository, image)
         shown = set(
-            await self._services.catalog.scan(trust.shown_images, repository.id, keys, images[0], images[-1])
+            await self._services.catalog.scan(trust.visible_images, repository.id, keys, images[0], images[-1])
             if hidden
             else ()
         )
@@ -125,4 +125,4 @@ class Visibility:
 
 def _is_shown(r: Reader, repository_id: int, image: str, digest: str, keys: Sequence[str]) -> bool:
     state = find_key_set(r, repository_id, image)
-    return state is not None and trust.is_shown(r, state[0], digest, keys)
+    return state is not None and trust.is_visible(r, state[0], digest, keys)

@@ -15,7 +15,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.repositories.layout.line_documents import open_document
 from pkgrepo.repositories.layout.sidecars import decode
 from pkgrepo.storage.catalog.images import contents
-from pkgrepo.storage.catalog.images.contents import Named, StoredManifest, StoredTag
+from pkgrepo.storage.catalog.images.contents import Descriptor, StoredManifest, StoredTag
 from pkgrepo.storage.catalog.packages.events import Event
 
 from .directory import INDEX_FORM, ImageLayoutWriter, read_index_entry, tag_key
@@ -84,7 +84,7 @@ class Changed:
 
     manifests: Sequence[StoredManifest]
     tags: Mapping[str, StoredTag | None]
-    loose: Mapping[str, Named | None]
+    loose: Mapping[str, Descriptor | None]
     gone: frozenset[str]
     superfluous: frozenset[str]
 
@@ -98,8 +98,8 @@ def resolve_changes(
         return None
     digests, tags = set(changes.digests), set(changes.tags)
     for digest in changes.completed:
-        names = contents.names_of_blob(reader, package_id, digest)
-        digests.update(contents.manifests_naming(reader, package_id, names, MAX_CHANGES))
+        names = contents.digests_of_blob(reader, package_id, digest)
+        digests.update(contents.manifests_referring_to(reader, package_id, names, MAX_CHANGES))
     waiting = set(changes.trusted)
     seen: set[str] = set()
     while waiting:
@@ -149,7 +149,7 @@ def read_changed(
     shown = (each.manifest.digest for each in tags.values() if each.manifest is not None)
     named = changes.digests.union(before.tagged.values(), shown)
     named.update(digest for digest, kind in references if kind == "manifest")
-    loose = {each.digest: each for each in contents.find_loose(reader, package_id, named)}
+    loose = {each.digest: each for each in contents.find_unreferenced(reader, package_id, named)}
     parts = gone.union(digest for digest, _ in before.references)
     return Changed(
         manifests=manifests,

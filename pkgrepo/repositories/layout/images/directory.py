@@ -20,7 +20,7 @@ from pkgrepo.repositories.layout.line_documents import Form
 from pkgrepo.repositories.layout.sidecars import encode
 from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
 from pkgrepo.storage.catalog.images import contents
-from pkgrepo.storage.catalog.images.contents import Named, StoredManifest, StoredTag
+from pkgrepo.storage.catalog.images.contents import Descriptor, StoredManifest, StoredTag
 from pkgrepo.storage.catalog.images.manifests import has_manifests
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.layout_folder import LayoutFolder
@@ -60,7 +60,7 @@ class ImageContents:
 
     manifests: Sequence[StoredManifest]
     tags: Sequence[StoredTag]
-    loose: Sequence[Named]
+    loose: Sequence[Descriptor]
 
 
 @frozen
@@ -138,7 +138,7 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
         return ImageContents(
             manifests=self.read_manifests(reader, package_key, "", MAX_AT_ONCE),
             tags=contents.tags_after(reader, found, "", MAX_AT_ONCE),
-            loose=contents.loose_after(reader, found, "", MAX_AT_ONCE),
+            loose=contents.unreferenced_after(reader, found, "", MAX_AT_ONCE),
         )
 
     def read_manifests(self, reader: Reader, image: str, after: str, limit: int) -> list[StoredManifest]:
@@ -219,7 +219,7 @@ def image_directory(key: str) -> str:
     return "/".join(f"{part}~" if part in (LAYOUT_FILE, INDEX, BLOBS) else part for part in key.split("/"))
 
 
-def index_entry(manifest: Named, tag: str | None = None) -> bytes:
+def index_entry(manifest: Descriptor, tag: str | None = None) -> bytes:
     """Return the line of a manifest in the index, with a tag or without one."""
     notes = {} if tag is None else {REF_NAME: tag}
     return msgspec.json.encode(

@@ -16,7 +16,7 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.repositories.layout.line_documents import Form, K, LineWriter, open_document
 from pkgrepo.repositories.layout.writer import Plan
 from pkgrepo.storage.catalog.images import contents
-from pkgrepo.storage.catalog.images.contents import Named, StoredTag
+from pkgrepo.storage.catalog.images.contents import Descriptor, StoredTag
 from pkgrepo.storage.layout_folder import Draft, LayoutFolder
 from pkgrepo.storage.pools import Pools
 
@@ -138,7 +138,7 @@ class _Drafts:
         self._index_lines.add(list(tag_index_entries(tags)))
         self._sidecar_lines.add([tag_entry(each) for each in tags])
 
-    def add_loose(self, loose: Sequence[Named]) -> None:
+    def add_loose(self, loose: Sequence[Descriptor]) -> None:
         self._index_lines.add([index_entry(each) for each in loose])
 
     def end(self) -> tuple[tuple[str, str], ...]:
@@ -233,9 +233,9 @@ def _tags(reader: Reader, writer: ImageLayoutWriter, image: str, after: str) -> 
     return [] if package_id is None else contents.tags_after(reader, package_id, after, LINES)
 
 
-def _loose(reader: Reader, writer: ImageLayoutWriter, image: str, after: str) -> list[Named]:
+def _loose(reader: Reader, writer: ImageLayoutWriter, image: str, after: str) -> list[Descriptor]:
     package_id = writer.package_id(reader, image)
-    return [] if package_id is None else contents.loose_after(reader, package_id, after, LINES)
+    return [] if package_id is None else contents.unreferenced_after(reader, package_id, after, LINES)
 
 
 def _known(writer: ImageLayoutWriter, image: str) -> _Known:

@@ -112,7 +112,9 @@ def _put_tags(
         if each.waiting is not None and _put_tag(
             tx, repository, image, each, each.waiting, _wait(repository, True, now_ms)
         ):
-            trust.hold_tag(tx, found.id, each.name, each.digest if shown else None, now_ms + window_ms(repository))
+            trust.quarantine_tag(
+                tx, found.id, each.name, each.digest if shown else None, now_ms + window_ms(repository)
+            )
             shown = True
         fresh += shown
         if not shown:

@@ -1,1 +1,1 @@
-"""Container images: manifests, the blobs that an image may serve, signatures and trust."""
+"""Container images: manifests, linked blobs, signatures, trust, promises and garbage collection."""

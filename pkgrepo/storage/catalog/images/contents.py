@@ -1,8 +1,8 @@
 """
-What an image consists of, for whoever copies or describes it: page by page, or what a change touched.
+The content of an image for the readable layout: pages of everything, or the objects that a change affects.
 
-Its parts are its manifests and the blobs that they refer to. A tag stands here for what readers get by it, and beside
-that is named what waits for its signature.
+The content is the image's manifests, the blobs to which they refer, and its tags. Tags and unreferenced manifests are
+listed as readers see them: a tag in quarantine points to the manifest that is served until the new one is signed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .manifests import ManifestRecord, has_manifest
 
 @frozen
 class StoredBlob:
-    """A blob under the name by which a manifest refers to it; ``locator`` is empty when the bytes are damaged."""
+    """A blob with the digest that a manifest uses for it; ``locator`` is empty if the blob is suspect."""
 
     digest: str
     sha256: str
@@ -35,9 +35,9 @@ class StoredBlob:
 @frozen(kw_only=True)
 class StoredManifest(ManifestRecord):
     """
-    A manifest of an image with those of its blobs that the image has.
+    A manifest of an image; ``blobs`` are those to which it refers and that the image has.
 
-    ``locator`` is empty if its bytes were found damaged. ``waiting`` means that it is in quarantine.
+    ``locator`` is empty if the manifest's own blob is suspect. ``waiting`` means that the manifest is in quarantine.
     """
 
     locator: str
@@ -47,8 +47,8 @@ class StoredManifest(ManifestRecord):
 
 
 @frozen
-class Named:
-    """A manifest as an index names it."""
+class Descriptor:
+    """Digest, media type and size (bytes) of a manifest: the fields of a descriptor in an OCI index."""
 
     digest: str
     media_type: str
@@ -58,13 +58,13 @@ class Named:
 @frozen
 class StoredTag:
     """
-    A tag with the manifest that readers get by it, or None.
+    A tag; ``manifest`` is the one that readers get, or None if the only one is in quarantine.
 
-    ``waiting`` is the digest that they get once it is signed; None when that is the same.
+    ``waiting`` is the digest in quarantine to which the tag points once that is signed; None without quarantine.
     """
 
     name: str
-    manifest: Named | None
+    manifest: Descriptor | None
     updated_at: datetime
     actor: str
     waiting: str | None
@@ -81,9 +81,9 @@ _TAG = """
     FROM tag t LEFT JOIN manifest m
     ON m.package_id = t.package_id AND m.digest = CASE WHEN t.expires_at IS NULL THEN t.digest ELSE t.served END
 """
-# What no tag stands for, as readers see it, and no other manifest names. The tags are joined with themselves since they
-# are then found by an index over their digests; by one condition more the planner looks through all tags of the image.
-_LOOSE = """
+# Manifests that readers see under no tag, and to which no index refers. Each subquery joins tag with itself: the first
+# look-up then uses an index on the digest. With all conditions on one table the planner reads all tags of the image.
+_UNREFERENCED = """
     SELECT m.digest, m.media_type, m.size FROM manifest m WHERE NOT EXISTS (
         SELECT 1 FROM tag x CROSS JOIN tag t
         WHERE x.package_id = m.package_id AND x.digest = m.digest
@@ -99,7 +99,7 @@ _LOOSE = """
 
 
 def has_at_most(r: Reader, package_id: int, most: int) -> bool:
-    """Whether an image has no more than so many manifests, and no more tags."""
+    """Whether an image has at most ``most`` manifests, and at most ``most`` tags."""
     return all(
         len(r.all(sql, (package_id, most + 1))) <= most
         for sql in (
@@ -110,7 +110,7 @@ def has_at_most(r: Reader, package_id: int, most: int) -> bool:
 
 
 def manifests_after(r: Reader, storage_id: int, package_id: int, after: str, limit: int) -> list[StoredManifest]:
-    """Manifests of an image by digest, from after one."""
+    """A page of an image's manifests after the digest ``after``, ordered by digest."""
     rows = r.all(
         f"{_MANIFEST} WHERE m.package_id = ? AND m.digest > ? ORDER BY m.digest LIMIT ?",
         (storage_id, package_id, after, limit),
@@ -119,7 +119,7 @@ def manifests_after(r: Reader, storage_id: int, package_id: int, after: str, lim
 
 
 def find_manifests(r: Reader, storage_id: int, package_id: int, digests: Iterable[str]) -> list[StoredManifest]:
-    """Those of these manifests that an image has."""
+    """The manifests with these digests that an image has."""
     rows = (
         r.one(f"{_MANIFEST} WHERE m.package_id = ? AND m.digest = ?", (storage_id, package_id, digest))
         for digest in digests
@@ -128,37 +128,37 @@ def find_manifests(r: Reader, storage_id: int, package_id: int, digests: Iterabl
 
 
 def tags_after(r: Reader, package_id: int, after: str, limit: int) -> list[StoredTag]:
-    """Tags of an image by name, from after one."""
+    """A page of an image's tags after the name ``after``, ordered by name."""
     return every(
         r, _tag, f"{_TAG} WHERE t.package_id = ? AND t.name > ? ORDER BY t.name LIMIT ?", (package_id, after, limit)
     )
 
 
 def find_tags(r: Reader, package_id: int, names: Iterable[str]) -> list[StoredTag]:
-    """Those of these tags that an image has."""
+    """The tags with these names that an image has."""
     rows = (r.one(f"{_TAG} WHERE t.package_id = ? AND t.name = ?", (package_id, name)) for name in names)
     return [_tag(row) for row in rows if row is not None]
 
 
-def loose_after(r: Reader, package_id: int, after: str, limit: int) -> list[Named]:
-    """Manifests that neither a tag nor another manifest names, by digest, from after one."""
-    rows = r.all(f"{_LOOSE} AND m.digest > ? ORDER BY m.digest LIMIT ?", (package_id, after, limit))
-    return [Named(*row) for row in rows]
+def unreferenced_after(r: Reader, package_id: int, after: str, limit: int) -> list[Descriptor]:
+    """A page of the manifests to which no tag and no index refers, after the digest ``after``, ordered by digest."""
+    rows = r.all(f"{_UNREFERENCED} AND m.digest > ? ORDER BY m.digest LIMIT ?", (package_id, after, limit))
+    return [Descriptor(*row) for row in rows]
 
 
-def find_loose(r: Reader, package_id: int, digests: Iterable[str]) -> list[Named]:
-    """Those of these manifests that are so."""
-    rows = (r.one(f"{_LOOSE} AND m.digest = ?", (package_id, digest)) for digest in digests)
-    return [Named(*row) for row in rows if row is not None]
+def find_unreferenced(r: Reader, package_id: int, digests: Iterable[str]) -> list[Descriptor]:
+    """The manifests with these digests to which no tag and no index refers."""
+    rows = (r.one(f"{_UNREFERENCED} AND m.digest = ?", (package_id, digest)) for digest in digests)
+    return [Descriptor(*row) for row in rows if row is not None]
 
 
 def find_parts(r: Reader, storage_id: int, package_id: int, digests: Iterable[str]) -> set[str]:
-    """Those of these digests that are a manifest of the image, or a blob of it to which a manifest refers."""
+    """The digests that belong to a manifest of the image, or to a blob of it to which a manifest refers."""
     return {digest for digest in digests if _is_part(r, storage_id, package_id, digest)}
 
 
-def manifests_naming(r: Reader, package_id: int, digests: Collection[str], limit: int) -> list[str]:
-    """Digests of manifests that refer to one of these, no more than so many."""
+def manifests_referring_to(r: Reader, package_id: int, digests: Collection[str], limit: int) -> list[str]:
+    """The digests of at most ``limit`` manifests that refer to one of these digests, in order."""
     return column(
         r,
         f"""
@@ -169,20 +169,20 @@ def manifests_naming(r: Reader, package_id: int, digests: Collection[str], limit
     )
 
 
-def names_of_blob(r: Reader, package_id: int, digest: str) -> list[str]:
-    """The digests by which an image has the blob of a sha256 digest."""
+def digests_of_blob(r: Reader, package_id: int, digest: str) -> list[str]:
+    """The digests of an image's blob: the given sha256 digest, and its sha512 digest if the image has that."""
     sha256 = bytes.fromhex(digest.partition(":")[2])
     row = r.one("SELECT sha512 FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, sha256))
     return [digest] if row is None or row[0] is None else [digest, f"sha512:{row[0].hex()}"]
 
 
 def tags_of(r: Reader, package_id: int, digest: str, limit: int) -> list[str]:
-    """Names of tags that stand for a manifest, or will when it is trusted, no more than so many."""
+    """The names of at most ``limit`` tags that point to a manifest, including tags in quarantine."""
     return column(r, "SELECT name FROM tag WHERE package_id = ? AND digest = ? LIMIT ?", (package_id, digest, limit))
 
 
 def children_of(r: Reader, package_id: int, digest: str) -> list[str]:
-    """The digests of the manifests that a manifest lists."""
+    """The digests of the manifests that an index lists."""
     return column(
         r,
         """
@@ -194,7 +194,7 @@ def children_of(r: Reader, package_id: int, digest: str) -> list[str]:
 
 
 def content_digests(r: Reader, package_id: int) -> tuple[list[str], list[str]]:
-    """The digests of an image's manifests, and those of its blobs, which are always sha256."""
+    """The digests of an image's manifests, and the sha256 digests of its blobs."""
     manifests = r.all("SELECT digest FROM manifest WHERE package_id = ? ORDER BY digest", (package_id,))
     blobs = r.all("SELECT sha256 FROM package_blob WHERE package_id = ? ORDER BY sha256", (package_id,))
     return [row[0] for row in manifests], [f"sha256:{row[0].hex()}" for row in blobs]
@@ -239,5 +239,5 @@ def _is_part(r: Reader, storage_id: int, package_id: int, digest: str) -> bool:
 
 
 def _tag(row: Row) -> StoredTag:
-    shown = None if row[1] is None else Named(row[1], row[2], row[3])
-    return StoredTag(name=row[0], manifest=shown, updated_at=at(row[4]), actor=row[5], waiting=row[6])
+    manifest = None if row[1] is None else Descriptor(row[1], row[2], row[3])
+    return StoredTag(name=row[0], manifest=manifest, updated_at=at(row[4]), actor=row[5], waiting=row[6])

@@ -1,13 +1,18 @@
 """
-What of an image nothing needs any more.
+Garbage collection of images: which manifests and blobs of an image are not needed.
 
-A manifest is needed when a tag stands for it, or does so for readers while they wait for the signature of another; when
-a needed manifest lists it; and when it says of a needed manifest that it belongs to it, as signatures do. A blob is
-needed when a manifest of the image refers to it. What somebody touched since a given time counts as needed, and so does
-what is promised to a client (see L{promises}), since clients push the parts before the whole.
+=========  ============================================================================================================
+object     is needed if
+=========  ============================================================================================================
+manifest   a tag points to it, or serves it while the new one is in quarantine; or a needed index lists it; or its
+           subject is a needed manifest (signatures and other referrers)
+blob       a manifest of the image refers to it
+both       touched within the grace period, or promised to a client (see L{promises}): clients push blobs before the
+           manifest, and manifests before the index
+=========  ============================================================================================================
 
-A plan is made on a reader thread and may be old when it is carried out: everything in it is looked at again, in the
-transaction that removes it.
+A plan is made on a reader thread, so it may be outdated when it is executed. The transaction that removes an object
+checks all conditions again.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from .promises import is_promised, list_promised
 
 @frozen
 class Kept:
-    """How much nothing needs and stays nevertheless; ``latest_ms`` is the time that says until when, 0 for nothing."""
+    """The number of unneeded objects that stay for now; ``latest_ms`` is the latest of their times, 0 without any."""
 
     count: int
     latest_ms: int
@@ -35,12 +40,12 @@ class Kept:
 @frozen
 class ImagePlan:
     """
-    What may go of one image: digests of manifests, those that list others first, and blobs by their sha256.
+    What can be removed from one image: digests of manifests, indexes before their children, and sha256 of blobs.
 
-    ``contents`` are the sha256 of the manifests' own bytes; ``manifests_seen`` and ``blobs_seen`` count what the image
-    has. Of what nothing needs, ``young`` was touched too recently, with the time of the last touch, and ``promised`` is
-    for pushes under way, with the time when the last promise ends. ``untagged`` counts the manifests that nobody asked
-    to remove.
+    ``contents`` are the sha256 of the manifests' own blobs. ``manifests_seen`` and ``blobs_seen`` count all objects of
+    the image. ``young`` counts unneeded objects that were touched within the grace period, with the time of the latest
+    touch; ``promised`` those with a promise, with the time when the last promise ends. ``untagged`` counts unneeded
+    manifests that stay because the option ``untagged`` is not set.
     """
 
     manifests: tuple[str, ...]
@@ -60,15 +65,15 @@ class _Manifest:
     subject: str | None
     touched_ms: int
     children: frozenset[str]
-    names: frozenset[str]  # of everything that it refers to
+    references: frozenset[str]  # digests of manifests and blobs
 
 
 def plan_image(r: Reader, package_id: int, before_ms: int, now_ms: int, *, untagged: bool) -> ImagePlan:
     """
-    What may go of an image: blobs, and with ``untagged`` also manifests, that nobody touched since ``before_ms`` and
-    that are promised to nobody.
+    Plan what can be removed from an image: unneeded blobs and, with ``untagged``, unneeded manifests.
 
-    Reads everything that the image consists of, so this is for a reader thread.
+    Objects touched at or after ``before_ms``, or with a promise, are kept. Reads all rows of the image: call it on a
+    reader thread.
     """
     found = _manifests(r, package_id)
     tags = r.all("SELECT digest, served FROM tag WHERE package_id = ?", (package_id,))
@@ -79,33 +84,37 @@ def plan_image(r: Reader, package_id: int, before_ms: int, now_ms: int, *, untag
     touched = {name: each.touched_ms for name, each in found.items() if each.touched_ms >= before_ms}
     young = _reachable(found, needed | touched.keys()) if untagged else needed
     kept = _reachable(found, young | (promised.keys() & found.keys())) if untagged else needed
-    doomed = _parents_first({name: each for name, each in found.items() if name not in kept})
-    names = set().union(*(found[name].names for name in kept))
+    removable = _parents_first({name: each for name, each in found.items() if name not in kept})
+    referenced = set().union(*(found[name].references for name in kept))
     links = r.all("SELECT sha256, sha512, touched_at FROM package_blob WHERE package_id = ?", (package_id,))
-    loose = {
+    unreferenced = {
         f"sha256:{sha256.hex()}": touched_ms
         for sha256, sha512, touched_ms in links
-        if f"sha256:{sha256.hex()}" not in names and (sha512 is None or f"sha512:{sha512.hex()}" not in names)
+        if f"sha256:{sha256.hex()}" not in referenced and (sha512 is None or f"sha512:{sha512.hex()}" not in referenced)
     }
-    young_blobs = [name for name, touched_ms in loose.items() if touched_ms >= before_ms]
-    held_blobs = [name for name in loose if name in promised and name not in young_blobs]
-    staying = {*young_blobs, *held_blobs}
+    young_blobs = [name for name, touched_ms in unreferenced.items() if touched_ms >= before_ms]
+    promised_blobs = [name for name in unreferenced if name in promised and name not in young_blobs]
+    kept_blobs = {*young_blobs, *promised_blobs}
     return ImagePlan(
-        manifests=doomed,
-        blobs=tuple(name.partition(":")[2] for name in loose if name not in staying),
-        contents=tuple(found[name].sha256 for name in doomed),
+        manifests=removable,
+        blobs=tuple(name.partition(":")[2] for name in unreferenced if name not in kept_blobs),
+        contents=tuple(found[name].sha256 for name in removable),
         manifests_seen=len(found),
         blobs_seen=len(links),
-        young=_kept([*(young - needed), *young_blobs], {**touched, **loose}),
-        promised=_kept([*(kept - young), *held_blobs], promised),
+        young=_kept([*(young - needed), *young_blobs], {**touched, **unreferenced}),
+        promised=_kept([*(kept - young), *promised_blobs], promised),
         untagged=0 if untagged else len(found.keys() - in_use),
     )
 
 
-def still_doomed(
-    tx: Transaction, package_id: int, digest: str, doomed: Collection[str], before_ms: int, now_ms: int
+def may_remove_manifest(
+    tx: Transaction, package_id: int, digest: str, planned: Collection[str], before_ms: int, now_ms: int
 ) -> bool:
-    """Whether a manifest of a plan may still go: nothing that is not ``doomed`` itself needs it, nor a push."""
+    """
+    Whether a manifest of a plan is still unneeded, now that it is to be removed.
+
+    References from manifests that are ``planned`` for removal as well do not count.
+    """
     row = tx.one("SELECT subject, touched_at FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
     if row is None or row[1] >= before_ms:
         return False
@@ -118,17 +127,17 @@ def still_doomed(
         """,
         (package_id, digest),
     )
-    if any(parent not in doomed for (parent,) in parents):
+    if any(parent not in planned for (parent,) in parents):
         return False
     subject = row[0]
-    return subject is None or subject in doomed or not has_manifest(tx, package_id, subject)
+    return subject is None or subject in planned or not has_manifest(tx, package_id, subject)
 
 
-def loose_blob(tx: Transaction, package_id: int, sha256: str, before_ms: int, now_ms: int) -> bool:
+def may_remove_blob(tx: Transaction, package_id: int, sha256: str, before_ms: int, now_ms: int) -> bool:
     """
-    Whether a blob of a plan may still go.
+    Whether a blob of a plan is still unneeded, now that it is to be removed.
 
-    Its image has it, nobody touched it, and neither a manifest nor a push needs it.
+    That is: the image has it, it was last touched before ``before_ms``, it has no promise, no manifest refers to it.
     """
     row = tx.one(
         "SELECT touched_at FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, bytes.fromhex(sha256))
@@ -159,48 +168,48 @@ def _manifests(r: Reader, package_id: int) -> dict[str, _Manifest]:
             subject=subject,
             touched_ms=touched_ms,
             children=frozenset(name for name, kind in named if kind == "manifest"),
-            names=frozenset(name for name, _ in named),
+            references=frozenset(name for name, _ in named),
         )
     return found
 
 
 def _reachable(found: Mapping[str, _Manifest], roots: Iterable[str]) -> set[str]:
-    """The roots, what they list, and what belongs to any of these, over again."""
-    belonging: dict[str, list[str]] = {}
+    """The roots, and recursively the children and the referrers of each manifest found."""
+    referrers: dict[str, list[str]] = {}
     for each in found.values():
         if each.subject is not None:
-            belonging.setdefault(each.subject, []).append(each.digest)
+            referrers.setdefault(each.subject, []).append(each.digest)
     reached: set[str] = set()
-    open_ = [name for name in roots if name in found]
-    while open_:
-        name = open_.pop()
+    pending = [name for name in roots if name in found]
+    while pending:
+        name = pending.pop()
         if name in reached:
             continue
         reached.add(name)
-        open_ += (child for child in found[name].children if child in found)
-        open_ += belonging.get(name, ())
+        pending += (child for child in found[name].children if child in found)
+        pending += referrers.get(name, ())
     return reached
 
 
-def _parents_first(doomed: Mapping[str, _Manifest]) -> tuple[str, ...]:
+def _parents_first(manifests: Mapping[str, _Manifest]) -> tuple[str, ...]:
     """
-    An order in which no manifest goes before those that list it, nor before that to which it belongs.
+    The manifests in removal order: an index before its children, and a subject before its referrers.
 
-    So that one that comes back into use half-way still has everything. Only the second can go in a circle: a list is
-    named by what is in it, so no list holds itself.
+    If a manifest becomes needed during the removal, then its children and referrers are all still there. Subjects may
+    form a cycle, and are then ignored. Indexes cannot, since the digest of an index depends on those of its children.
     """
-    listing: dict[str, set[str]] = {name: set() for name in doomed}
-    for name, each in doomed.items():
-        for child in each.children & doomed.keys():
-            listing[child].add(name)
-    both = {name: {*before, *({doomed[name].subject} & doomed.keys())} for name, before in listing.items()}
+    parents: dict[str, set[str]] = {name: set() for name in manifests}
+    for name, each in manifests.items():
+        for child in each.children & manifests.keys():
+            parents[child].add(name)
+    both = {name: {*before, *({manifests[name].subject} & manifests.keys())} for name, before in parents.items()}
     try:
         return tuple(str(name) for name in TopologicalSorter(both).static_order())
     except CycleError:
-        return tuple(TopologicalSorter(listing).static_order())
+        return tuple(TopologicalSorter(parents).static_order())
 
 
 def _is_tagged(r: Reader, package_id: int, digest: str) -> bool:
-    """Whether a tag stands for a manifest, or did for readers until its successor is trusted."""
+    """Whether a tag points to a manifest, or serves it while the new one is in quarantine."""
     row = r.one("SELECT 1 FROM tag WHERE package_id = ? AND ? IN (digest, served) LIMIT 1", (package_id, digest))
     return row is not None

@@ -1,8 +1,8 @@
 """
-Which blobs an image may serve: those that were pushed to it, or mounted from an image that the pusher could read.
+Linked blobs: the blobs that an image serves, because they were pushed to it or mounted from another image.
 
-A digest is written ``algorithm:hex`` as on the wire; ``sha256`` and ``sha512`` are known. A blob is stored once
-whatever it is called, so its sha512 is a second name of the same link.
+A mount requires that the client can read the other image. A digest is written ``algorithm:hex``, with the algorithms
+``sha256`` and ``sha512``. A blob is stored once, under its sha256; a sha512 digest is a second key of the same link.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, TOUCH_MS
 from pkgrepo.storage.catalog.rows import exists, find
 
 ALGORITHMS = ("sha256", "sha512")
-MOST_SOURCES = 100  # images that are looked at for one that has a blob and may be read
+MAX_SOURCES = 100  # images with a blob that one mount request examines, to find one that the client can read
 
 
 @frozen
 class LinkedBlob:
     """
-    A blob as an image has it; ``locator`` is empty when the bytes were found damaged.
+    A blob that is linked to an image; ``size`` in bytes, ``locator`` is empty if the blob is suspect.
 
-    ``touched_ms`` is when somebody was last told that it need not be uploaded.
+    ``touched_ms`` is the time of the last answer that let a client skip the upload.
     """
 
     package_id: int
@@ -47,25 +47,25 @@ _IMAGES_BY = {
 
 
 def find_linked(r: Reader, storage_id: int, repository_id: int, package_key: str, digest: str) -> LinkedBlob | None:
-    """The blob of this digest in an image, or None. The one look-up of every pull of a layer."""
+    """The blob with this digest in an image, or None. Every pull of a layer makes this one look-up."""
     package = r.one("SELECT id FROM package WHERE repository_id = ? AND key = ?", (repository_id, package_key))
     return None if package is None else find_in_package(r, storage_id, package[0], digest)
 
 
 def find_in_package(r: Reader, storage_id: int, package_id: int, digest: str) -> LinkedBlob | None:
-    """The same, for an image that is known by its catalog key."""
+    """The blob with this digest in an image, or None, by the id of the image's row."""
     algorithm, value = split_digest(digest)
     return find(r, _linked, _LINKED_BY[algorithm], (storage_id, package_id, value))
 
 
 def images_with(r: Reader, digest: str) -> list[tuple[int, str]]:
-    """Some of the images that have a blob, as catalog key of the repository and key of the image."""
+    """At most ``MAX_SOURCES`` images that have a blob, as pairs (repository id, image key)."""
     algorithm, value = split_digest(digest)
-    return [(row[0], row[1]) for row in r.all(_IMAGES_BY[algorithm], (value, MOST_SOURCES))]
+    return [(row[0], row[1]) for row in r.all(_IMAGES_BY[algorithm], (value, MAX_SOURCES))]
 
 
 def link_blob(tx: Transaction, package_id: int, sha256: str, sha512: str | None, now_ms: int) -> bool:
-    """Let an image serve a blob, also by its sha512 if that is given; whether it could not before."""
+    """Link a blob to an image, under its sha512 as well if that is given; returns whether the link is new."""
     key = bytes.fromhex(sha256)
     second = None if sha512 is None else bytes.fromhex(sha512)
     changed = tx.execute(
@@ -82,7 +82,7 @@ def link_blob(tx: Transaction, package_id: int, sha256: str, sha512: str | None,
 
 
 def touch_link(tx: Transaction, package_id: int, sha256: str, now_ms: int) -> bool:
-    """Keep an image's link from the gc for another while; whether there is one."""
+    """Restart the grace period of a link; returns whether it exists."""
     row = tx.one(
         "SELECT touched_at FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, bytes.fromhex(sha256))
     )
@@ -97,36 +97,36 @@ def touch_link(tx: Transaction, package_id: int, sha256: str, now_ms: int) -> bo
 
 
 def unlink_blob(tx: Transaction, package_id: int, sha256: str) -> bool:
-    """Take a blob out of an image, by all of its names; whether it was in it."""
+    """Remove the link of a blob, under both digests; returns whether it existed."""
     return bool(
         tx.execute("DELETE FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, bytes.fromhex(sha256)))
     )
 
 
 def has_links(r: Reader, package_id: int) -> bool:
-    """Whether an image has any blob."""
+    """Whether an image has a linked blob."""
     return exists(r, "SELECT 1 FROM package_blob WHERE package_id = ? LIMIT 1", (package_id,))
 
 
 def is_needed(r: Reader, package_id: int, sha256: str) -> bool:
-    """Whether a manifest of the image refers to a blob of it, by whichever name."""
+    """Whether a manifest of the image refers to a blob, by its sha256 or its sha512 digest."""
     row = r.one(
         "SELECT sha512 FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, bytes.fromhex(sha256))
     )
-    names = [f"sha256:{sha256}"]
+    digests = [f"sha256:{sha256}"]
     if row is not None and row[0] is not None:
-        names.append(f"sha512:{row[0].hex()}")
+        digests.append(f"sha512:{row[0].hex()}")
     return any(
-        r.one("SELECT 1 FROM manifest_ref WHERE package_id = ? AND digest = ? LIMIT 1", (package_id, name)) is not None
-        for name in names
+        exists(r, "SELECT 1 FROM manifest_ref WHERE package_id = ? AND digest = ? LIMIT 1", (package_id, digest))
+        for digest in digests
     )
 
 
 def split_digest(digest: str) -> tuple[str, bytes]:
     """
-    The column for a digest's algorithm, and its raw bytes.
+    The algorithm of a digest, which is the name of its column, and its raw bytes.
 
-    :raises ValueError: of another algorithm, or not hex
+    :raises ValueError: the algorithm is unknown, or the value is not hexadecimal
     """
     algorithm, _, text = digest.partition(":")
     if algorithm not in ALGORITHMS:

@@ -1,4 +1,9 @@
-"""Manifests of images, and what they refer to. Their bytes are blobs; a digest is written ``algorithm:hex``."""
+"""
+Manifests of images, and their references to blobs and other manifests.
+
+The bytes of a manifest are a blob. A digest is written ``algorithm:hex``. Queries with a parameter ``keys`` return only
+manifests that readers may see, see L{trust}.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +18,15 @@ from pkgrepo.storage.catalog.clauses import placeholders
 from pkgrepo.storage.catalog.columns import at, dump, load
 from pkgrepo.storage.catalog.rows import column, every, exists, find
 
-from .trust import Keys, shown
+from .trust import Keys, visible
 
 
 @frozen
 class Manifest:
     """
-    A stored manifest; ``locator`` is empty when its bytes were found damaged.
+    A stored manifest; ``size`` in bytes, ``locator`` is empty if its blob is suspect.
 
-    ``artifact_type`` is what lists of referrers say: its own, else an image's type of configuration.
+    ``artifact_type`` is the value for lists of referrers: the manifest's own, else the media type of its config.
     """
 
     id: int
@@ -41,10 +46,10 @@ class Manifest:
 @frozen(kw_only=True)
 class ManifestRecord:
     """
-    What the catalog stores of a manifest.
+    The fields of a manifest that the catalog stores.
 
-    ``references`` are (digest, kind), where kind is config, layer or manifest. ``evidence`` means that its layers are
-    signatures, attestations or SBOMs, and nothing to run.
+    ``references`` are pairs (digest, kind), where kind is config, layer or manifest. ``evidence`` means that its layers
+    are signatures, attestations or SBOMs, and not runnable content.
     """
 
     digest: str
@@ -69,11 +74,11 @@ _PACKAGE = "SELECT id FROM package WHERE repository_id = ? AND key = ?"
 def find_manifest(
     r: Reader, storage_id: int, repository_id: int, package_key: str, digest: str, keys: Keys = None
 ) -> Manifest | None:
-    """The manifest of this digest in an image, or None; with ``keys`` only what readers who trust those may see."""
+    """The manifest with this digest in an image, or None; with ``keys``, only if readers may see it."""
     return find(
         r,
         _manifest,
-        f"{_STORED} WHERE m.package_id = ({_PACKAGE}) AND m.digest = ?{shown(keys)}",
+        f"{_STORED} WHERE m.package_id = ({_PACKAGE}) AND m.digest = ?{visible(keys)}",
         (storage_id, repository_id, package_key, digest, *(keys or ())),
     )
 
@@ -82,20 +87,19 @@ def find_tagged(
     r: Reader, storage_id: int, repository_id: int, package_key: str, tag: str, keys: Keys = None
 ) -> Manifest | None:
     """
-    The manifest that a tag of an image stands for, or None.
+    The manifest to which a tag of an image points, or None.
 
-    With ``keys`` it is what readers who trust those get: while what was pushed last waits for its signature, the one
-    before.
+    With ``keys`` it is the one that readers get: while the new manifest is in quarantine, the one served before.
     """
-    standing = "m.digest = t.digest" if keys is None else "m.digest IN (t.digest, t.served)"
+    target = "m.digest = t.digest" if keys is None else "m.digest IN (t.digest, t.served)"
     return find(
         r,
         _manifest,
         f"""
         SELECT {_COLUMNS} FROM tag t
-        JOIN manifest m ON m.package_id = t.package_id AND {standing}
+        JOIN manifest m ON m.package_id = t.package_id AND {target}
         JOIN blob b ON b.storage_id = ? AND b.sha256 = m.sha256
-        WHERE t.package_id = ({_PACKAGE}) AND t.name = ?{shown(keys)}
+        WHERE t.package_id = ({_PACKAGE}) AND t.name = ?{visible(keys)}
         ORDER BY CASE WHEN m.digest = t.digest THEN 0 ELSE 1 END LIMIT 1
         """,
         (storage_id, repository_id, package_key, tag, *(keys or ())),
@@ -103,32 +107,32 @@ def find_tagged(
 
 
 def manifest_size(r: Reader, package_id: int, digest: str) -> int | None:
-    """The size in bytes of an image's manifest, or None when it has none of this digest."""
+    """The size in bytes of a manifest, or None if the image has none with this digest."""
     row = r.one("SELECT size FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
     return None if row is None else int(row[0])
 
 
-def is_part(r: Reader, package_id: int, digest: str) -> bool:
-    """Whether another manifest of the image names this one, as an index does."""
+def is_listed(r: Reader, package_id: int, digest: str) -> bool:
+    """Whether an index of the image lists this manifest."""
     sql = "SELECT 1 FROM manifest_ref WHERE package_id = ? AND digest = ? AND kind = 'manifest' LIMIT 1"
     return exists(r, sql, (package_id, digest))
 
 
 def has_manifest(r: Reader, package_id: int, digest: str) -> bool:
-    """Whether an image has the manifest of this digest."""
+    """Whether an image has a manifest with this digest."""
     return exists(r, "SELECT 1 FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
 
 
 def has_manifests(r: Reader, package_id: int) -> bool:
-    """Whether an image has any manifest."""
+    """Whether an image has at least one manifest."""
     return exists(r, "SELECT 1 FROM manifest WHERE package_id = ? LIMIT 1", (package_id,))
 
 
 def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: ManifestRecord, now_ms: int) -> bool:
     """
-    Store a manifest whose blob has been claimed, with its references; whether the image did not have it.
+    Add a manifest and its references; returns whether it is new. Its blob must have been claimed before.
 
-    One that it has keeps the type under which it came first: readers were promised that a digest never changes.
+    An existing manifest is touched and keeps its first media type, since the content of a digest must never change.
     """
     changed = tx.execute(
         """
@@ -169,7 +173,7 @@ def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: Mani
 
 
 def touch_manifest(tx: Transaction, package_id: int, digest: str, now_ms: int) -> bool:
-    """Keep a manifest from the gc for another while; whether there is one."""
+    """Restart the grace period of a manifest; returns whether it exists."""
     return bool(
         tx.execute(
             "UPDATE manifest SET touched_at = ? WHERE package_id = ? AND digest = ?", (now_ms, package_id, digest)
@@ -178,29 +182,29 @@ def touch_manifest(tx: Transaction, package_id: int, digest: str, now_ms: int) -
 
 
 @frozen
-class Untagged:
+class TagChanges:
     """
-    Names of the tags of a manifest that was removed.
+    The names of the tags that the removal of a manifest changed.
 
-    ``gone`` went with it; ``released`` went back to the manifest that readers still get by them; by ``hidden`` readers
-    got this one while another waits for its signature, and get nothing until that has come.
+    ``removed`` were removed with it. ``released`` pointed to it in quarantine, and point to the manifest served before.
+    ``hidden`` served it while another manifest is in quarantine, and serve nothing until that one is signed.
     """
 
-    gone: list[str]
+    removed: list[str]
     released: list[str]
     hidden: list[str]
 
 
-def remove_manifest(tx: Transaction, package_id: int, digest: str) -> Untagged:
-    """Remove a manifest, with the tags that stand for it and for nothing else; what became of its tags."""
-    # Looked for before it is written: only a look-up of names is sure to go by the index over digests.
+def remove_manifest(tx: Transaction, package_id: int, digest: str) -> TagChanges:
+    """Remove a manifest, and remove or change its tags; returns which tags were affected."""
+    # The tags are selected before they are updated: only the SELECT is sure to use the index on the digest.
     hidden = tx.all("SELECT name FROM tag WHERE package_id = ? AND served = ? ORDER BY name", (package_id, digest))
     if hidden:
         tx.execute("UPDATE tag SET served = NULL WHERE package_id = ? AND served = ?", (package_id, digest))
-    standing = "SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name"
-    standing_before = tx.all(standing, (package_id, digest))
-    gone: list[Row] = []
-    if standing_before:
+    tags_of_manifest = "SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name"
+    before = tx.all(tags_of_manifest, (package_id, digest))
+    removed: list[Row] = []
+    if before:
         tx.execute(
             """
             UPDATE tag SET digest = served, served = NULL, expires_at = NULL
@@ -208,11 +212,11 @@ def remove_manifest(tx: Transaction, package_id: int, digest: str) -> Untagged:
             """,
             (package_id, digest),
         )
-        gone = tx.all(standing, (package_id, digest))
+        removed = tx.all(tags_of_manifest, (package_id, digest))
         tx.execute("DELETE FROM tag WHERE package_id = ? AND digest = ?", (package_id, digest))
     tx.execute("DELETE FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
-    released = {row[0] for row in standing_before} - {row[0] for row in gone}
-    return Untagged([row[0] for row in gone], sorted(released), [row[0] for row in hidden])
+    released = {row[0] for row in before} - {row[0] for row in removed}
+    return TagChanges([row[0] for row in removed], sorted(released), [row[0] for row in hidden])
 
 
 def list_referrers(
@@ -227,16 +231,16 @@ def list_referrers(
     keys: Keys = None,
 ) -> list[Manifest]:
     """
-    Manifests of an image whose subject is this digest, by digest, from after ``after``; of certain types, or all.
+    A page of the referrers of a digest: manifests of the image with this subject, after the digest ``after``.
 
-    With ``keys`` only those that readers who trust those may see.
+    Ordered by digest. Without ``artifact_types``, referrers of all types; with ``keys``, only what readers may see.
     """
     wanted = tuple(artifact_types)
     of_types = f" AND m.artifact_type IN ({placeholders(len(wanted))})" if wanted else ""
     return every(
         r,
         _manifest,
-        f"{_STORED} WHERE m.package_id = ? AND m.subject = ? AND m.digest > ?{of_types}{shown(keys)} "
+        f"{_STORED} WHERE m.package_id = ? AND m.subject = ? AND m.digest > ?{of_types}{visible(keys)} "
         "ORDER BY m.digest LIMIT ?",
         (storage_id, package_id, subject, after, *wanted, *(keys or ()), limit),
     )
@@ -246,9 +250,9 @@ def list_images(
     r: Reader, repository_id: int, *, after: str = "", limit: int = 100, alone: bool | None = None
 ) -> list[str]:
     """
-    Keys of the images of a repository that have a manifest, bytewise ordered, from after ``after``.
+    A page of the keys of the images with at least one manifest, after the key ``after``, in bytewise order.
 
-    With ``alone`` only those that were pushed last by their names alone, or only the others.
+    With ``alone`` True only the images whose last push named them without their repository, with False only the others.
     """
     only = "" if alone is None else " AND alone = ?"
     return column(

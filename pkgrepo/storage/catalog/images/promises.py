@@ -1,10 +1,19 @@
 """
-What clients were told is there, for pushes that they have not completed.
+Promises: they protect blobs and manifests from garbage collection during a push, whatever the grace period is.
 
-A client that has uploaded or mounted a blob, or has asked whether one is there, sends a manifest that refers to it
-next; one that has pushed a manifest by its digest sends an index or sets a tag. Until then, and for L{LASTS_MS} at
-most, garbage collection leaves these alone, whatever its grace time. A client is one run of a program: what it has
-completed ends its own promises, and not those to others that push the same.
+A client uploads or mounts a blob, or asks whether the image has it, before it pushes a manifest that refers to it. It
+pushes a manifest by digest before it pushes an index or a tag that refers to it.
+
+=========  ============================================================================================================
+promise    when
+=========  ============================================================================================================
+made       an answer tells the client that the image has the blob or manifest
+renewed    such an answer is sent again, after ``FRESH_MS``
+ended      the client pushes a manifest or a tag that refers to the object; at the latest after ``LASTS_MS``
+=========  ============================================================================================================
+
+A promise is a row per image, digest and client, and survives a crash. A client is one run of a program: its push ends
+its own promises, not those to other clients that push the same content.
 """
 
 from __future__ import annotations
@@ -15,42 +24,42 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.rows import exists
 
 LASTS_MS = 15 * 60_000
-FRESH_MS = 60_000  # a promise made so recently is not written anew
-MOST_CLIENTS = 16  # promises of one blob or manifest that are told apart
-ANYBODY = ""  # a client that cannot be told from others: nothing but the time ends its promises
+FRESH_MS = 60_000  # minimum time between two writes of one promise
+MAX_CLIENTS = 16  # clients with a promise of their own for one blob or manifest; the others share one
+ANY_CLIENT = ""  # client of a shared promise, or of a client without an id; only expiry ends it
 
 
-def since(now_ms: int) -> int:
-    """The time from which promises stand."""
+def valid_since_ms(now_ms: int) -> int:
+    """The earliest time at which a promise that is still valid was made."""
     return now_ms - LASTS_MS - FRESH_MS
 
 
 def is_fresh(r: Reader, package_id: int, digest: str, client: str, now_ms: int) -> bool:
-    """Whether a promise need not be written anew."""
+    """Whether a promise to this client was written within ``FRESH_MS``, so it need not be renewed."""
     sql = "SELECT 1 FROM promise WHERE package_id = ? AND digest = ? AND client IN (?, ?) AND made_at >= ?"
-    return exists(r, sql, (package_id, digest, client, ANYBODY, now_ms - FRESH_MS))
+    return exists(r, sql, (package_id, digest, client, ANY_CLIENT, now_ms - FRESH_MS))
 
 
 def promise(tx: Transaction, package_id: int, digest: str, client: str, now_ms: int) -> None:
-    """Promise a blob or manifest of an image to a client."""
+    """Insert or renew the promise of a blob or manifest to a client."""
     if is_fresh(tx, package_id, digest, client, now_ms):
         return
     others = tx.all(
         "SELECT 1 FROM promise WHERE package_id = ? AND digest = ? AND client <> ? LIMIT ?",
-        (package_id, digest, client, MOST_CLIENTS),
+        (package_id, digest, client, MAX_CLIENTS),
     )
     tx.execute(
         """
         INSERT INTO promise (package_id, digest, client, made_at) VALUES (?, ?, ?, ?)
         ON CONFLICT (package_id, digest, client) DO UPDATE SET made_at = excluded.made_at
         """,
-        (package_id, digest, client if len(others) < MOST_CLIENTS else ANYBODY, now_ms),
+        (package_id, digest, client if len(others) < MAX_CLIENTS else ANY_CLIENT, now_ms),
     )
 
 
-def fulfil(tx: Transaction, package_id: int, digests: Iterable[str], client: str) -> None:
-    """End the promises of some blobs and manifests to a client, which has named them in what it pushed."""
-    if client == ANYBODY:
+def end_promises(tx: Transaction, package_id: int, digests: Iterable[str], client: str) -> None:
+    """End a client's promises for some blobs and manifests, to which its pushed manifest or tag now refers."""
+    if client == ANY_CLIENT:
         return
     for digest in digests:
         tx.execute(
@@ -59,27 +68,27 @@ def fulfil(tx: Transaction, package_id: int, digests: Iterable[str], client: str
 
 
 def list_promised(r: Reader, package_id: int, now_ms: int) -> dict[str, int]:
-    """The blobs and manifests of an image that are promised to anybody, with the times when that ends."""
+    """The digests of an image's blobs and manifests with a valid promise, each with the ms when its last one ends."""
     rows = r.all(
         "SELECT digest, MAX(made_at) FROM promise WHERE package_id = ? AND made_at >= ? GROUP BY digest",
-        (package_id, since(now_ms)),
+        (package_id, valid_since_ms(now_ms)),
     )
-    return {row[0]: row[1] + now_ms - since(now_ms) for row in rows}
+    return {row[0]: row[1] + now_ms - valid_since_ms(now_ms) for row in rows}
 
 
 def is_promised(r: Reader, package_id: int, digest: str, now_ms: int) -> bool:
-    """Whether a blob or manifest of an image is promised to anybody."""
+    """Whether a blob or manifest of an image has a valid promise to any client."""
     sql = "SELECT 1 FROM promise WHERE package_id = ? AND digest = ? AND made_at >= ? LIMIT 1"
-    return exists(r, sql, (package_id, digest, since(now_ms)))
+    return exists(r, sql, (package_id, digest, valid_since_ms(now_ms)))
 
 
-def forget_promises(tx: Transaction, now_ms: int, limit: int) -> int:
-    """Remove some promises whose time is over; how many."""
+def remove_expired_promises(tx: Transaction, now_ms: int, limit: int) -> int:
+    """Remove at most ``limit`` expired promises; returns the number of removed ones."""
     return tx.execute(
         """
         DELETE FROM promise WHERE (package_id, digest, client) IN (
             SELECT package_id, digest, client FROM promise WHERE made_at < ? ORDER BY made_at LIMIT ?
         )
         """,
-        (since(now_ms), limit),
+        (valid_since_ms(now_ms), limit),
     )

@@ -1,20 +1,19 @@
 """
-Which keys have signed what in an image, and which manifests are trusted by that.
+Signatures in an image, and the trust of manifests that is derived from them.
 
 ================  =================================================  ================================================
-table             says                                               is written
+table             a row means                                        written
 ================  =================================================  ================================================
-signature         a stored manifest holds a signature, by this key,  when signatures are verified; the row goes with
-                  of the content of this digest                      the manifest
-manifest_trust    the keys by which a manifest is shown: of the      by L{derive_trust}, in the transaction of every
-                  signatures in place for it, and of those for the   change of what it follows from
-                  indexes that name it
-image_trust       the set of keys against which all signatures of    by L{set_key_set}; another value says that some
-                  the image have been held                           signature is still to be verified
+signature         a stored manifest contains a signature, made with  when signatures are verified; removed together
+                  this key, for the content with this digest         with the manifest
+manifest_trust    this manifest has a discoverable signature made    by L{derive_trust}, in each transaction that
+                  with this key, or an index that lists it has one   changes a signature, tag or reference of it
+image_trust       all signatures of the image were verified          by L{set_key_set}; L{mark_unverified} stores a
+                  against this set of keys                           random value, so they are verified again
 ================  =================================================  ================================================
 
-A signature is in place while clients find it: at the tag C{sha256-HEX.sig}, or in a manifest of the type L{BUNDLE}
-whose subject is that digest.
+A signature is discoverable if clients can find it: at the tag C{sha256-HEX.sig}, or in a manifest of the type L{BUNDLE}
+whose subject is the signed digest.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.rows import column
 
-from .trust import settle
+from .trust import end_quarantine
 
-BUNDLE = "application/vnd.dev.sigstore.bundle.v0.3+json"  # type of a referrer with signatures (cosign 3)
+BUNDLE = "application/vnd.dev.sigstore.bundle.v0.3+json"  # artifact type of a referrer with signatures (cosign 3)
 
-_TAG = re.compile(r"(sha256)-([0-9a-f]{64})\.sig")  # of signatures (cosign 1 and 2)
+_TAG = re.compile(r"(sha256)-([0-9a-f]{64})\.sig")  # tag of a signature manifest (cosign 1 and 2)
 
 
 @frozen
 class TrustChange:
-    """The keys that a manifest bears now and did not before, those it bears no more, and whether a wait has ended."""
+    """The keys that a manifest gained and lost as trusted by, and whether a quarantine ended (``settled``)."""
 
     gained: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
@@ -45,21 +44,21 @@ class TrustChange:
 
 
 def signed_at(tag: str) -> str | None:
-    """The digest whose signatures are at a tag; None for other tags."""
+    """The digest whose signatures a tag points to; None if the tag is not a signature tag."""
     match = _TAG.fullmatch(tag)
     return None if match is None else f"{match[1]}:{match[2]}"
 
 
 def signed_by(subject: str | None, artifact_type: str | None, tags: Iterable[str]) -> list[str]:
-    """The digests that a manifest may hold signatures of, by its own words and by its tags."""
+    """The digests for which a manifest may contain signatures, according to its subject and its tags."""
     found = {digest for tag in tags if (digest := signed_at(tag)) is not None}
     if subject is not None and artifact_type == BUNDLE:
         found.add(subject)
     return sorted(found)
 
 
-def list_places(r: Reader, package_id: int) -> list[tuple[str, str]]:
-    """Everything in an image that may hold signatures: the digest of the manifest, and that of what it may sign."""
+def list_signature_places(r: Reader, package_id: int) -> list[tuple[str, str]]:
+    """The possible signatures in an image, as pairs (digest of the signature manifest, signed digest)."""
     tags = r.all(
         "SELECT name, digest FROM tag WHERE package_id = ? AND name LIKE '%.sig' AND digest IS NOT NULL",
         (package_id,),
@@ -72,8 +71,8 @@ def list_places(r: Reader, package_id: int) -> list[tuple[str, str]]:
     return sorted(places.union((row[0], row[1]) for row in referrers))
 
 
-def note_signature(tx: Transaction, package_id: int, manifest: str, subject: str, keys: Collection[str]) -> None:
-    """Note that a manifest, if it is still there, holds signatures of a digest by these keys."""
+def add_signature(tx: Transaction, package_id: int, manifest: str, subject: str, keys: Collection[str]) -> None:
+    """Record that a manifest contains signatures for a digest, made with these keys; no effect without the manifest."""
     for key in keys:
         tx.execute(
             """
@@ -85,7 +84,7 @@ def note_signature(tx: Transaction, package_id: int, manifest: str, subject: str
 
 
 def depending_on(r: Reader, package_id: int, digest: str) -> list[str]:
-    """The digests of manifests whose trust may follow from a manifest: what it signs, and what it names if trusted."""
+    """The digests whose trust may depend on a manifest: those that it signs and, if it is trusted, its children."""
     return column(
         r,
         """
@@ -102,32 +101,32 @@ def depending_on(r: Reader, package_id: int, digest: str) -> list[str]:
 
 def derive_trust(tx: Transaction, package_id: int, digest: str, trusted: Collection[str]) -> TrustChange:
     """
-    Bring the trust of a manifest, and of all that it names, in line with the signatures that are in place.
+    Update the trust of a manifest and its descendants from the discoverable signatures.
 
-    What one of the ``trusted`` keys has signed waits for nothing any more.
+    The quarantine of those that are signed with one of the ``trusted`` keys ends.
     """
     row = tx.one("SELECT id FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
     if row is None:
         return TrustChange()
-    before, deserved, settled = _borne(tx, row[0]), _deserved(tx, package_id, digest), False
-    if not before and not deserved:
+    before, derived, settled = _stored_keys(tx, row[0]), _derived_keys(tx, package_id, digest), False
+    if not before and not derived:
         return TrustChange()
-    lost = before - deserved
+    lost = before - derived
     if lost:
-        family = _family(tx, package_id, digest)
-        for manifest_id, _ in family:
+        descendants = _with_descendants(tx, package_id, digest)
+        for manifest_id, _ in descendants:
             for key in lost:
                 tx.execute("DELETE FROM manifest_trust WHERE manifest_id = ? AND key_id = ?", (manifest_id, key))
-        for _, each in family:
-            settled |= _grant(tx, package_id, each, trusted)
+        for _, each in descendants:
+            settled |= _add_keys(tx, package_id, each, trusted)
     else:
-        settled = _grant(tx, package_id, digest, trusted)
-    after = _borne(tx, row[0])
+        settled = _add_keys(tx, package_id, digest, trusted)
+    after = _stored_keys(tx, row[0])
     return TrustChange(gained=after - before, lost=before - after, settled=settled)
 
 
 def find_key_set(r: Reader, repository_id: int, image: str) -> tuple[int, str | None] | None:
-    """An image's catalog key and the set of keys that its signatures were last held against; None without image."""
+    """An image's row id, and the set of keys against which it was verified (or None); None if there is no image."""
     row = r.one(
         """
         SELECT p.id, i.key_set FROM package p LEFT JOIN image_trust i ON i.package_id = p.id
@@ -140,9 +139,9 @@ def find_key_set(r: Reader, repository_id: int, image: str) -> tuple[int, str | 
 
 def set_key_set(tx: Transaction, package_id: int, before: str | None, key_set: str) -> None:
     """
-    Remember that all signatures of an image, if it is still there, were held against a set of keys.
+    Record that all signatures of an image were verified against a set of keys.
 
-    Unless it is another one than ``before`` by now: then a signature has come meanwhile.
+    No effect if the image was removed, or if the stored value is not ``before``: then a signature was pushed meanwhile.
     """
     tx.execute(
         """
@@ -154,7 +153,7 @@ def set_key_set(tx: Transaction, package_id: int, before: str | None, key_set: s
 
 
 def mark_unverified(tx: Transaction, package_id: int, key_set: str | None = None) -> None:
-    """Have the signatures of an image held against the keys anew, unless all were against this set."""
+    """Have all signatures of an image verified again, unless they were verified against ``key_set``."""
     tx.execute(
         """
         INSERT INTO image_trust (package_id, key_set) VALUES (?, ?)
@@ -164,12 +163,12 @@ def mark_unverified(tx: Transaction, package_id: int, key_set: str | None = None
     )
 
 
-def _borne(r: Reader, manifest_id: int) -> frozenset[str]:
+def _stored_keys(r: Reader, manifest_id: int) -> frozenset[str]:
     return frozenset(column(r, "SELECT key_id FROM manifest_trust WHERE manifest_id = ?", (manifest_id,)))
 
 
-def _deserved(r: Reader, package_id: int, digest: str) -> frozenset[str]:
-    """The keys of the signatures in place for a manifest, and those that the indexes bear which name it."""
+def _derived_keys(r: Reader, package_id: int, digest: str) -> frozenset[str]:
+    """The keys of the discoverable signatures for a manifest, and those stored for the indexes that list it."""
     found = column(
         r,
         """
@@ -187,34 +186,34 @@ def _deserved(r: Reader, package_id: int, digest: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _family(r: Reader, package_id: int, digest: str) -> list[tuple[int, str]]:
-    """A manifest and all that it names and that are there, with their catalog keys."""
+def _with_descendants(r: Reader, package_id: int, digest: str) -> list[tuple[int, str]]:
+    """A manifest and its existing descendants, as pairs (row id, digest)."""
     found: list[tuple[int, str]] = []
-    waiting, seen = [digest], {digest}
-    while waiting:
-        current = waiting.pop()
+    pending, seen = [digest], {digest}
+    while pending:
+        current = pending.pop()
         row = r.one("SELECT id FROM manifest WHERE package_id = ? AND digest = ?", (package_id, current))
         if row is None:
             continue
         found.append((row[0], current))
-        named = r.all("SELECT digest FROM manifest_ref WHERE manifest_id = ? AND kind = 'manifest'", (row[0],))
-        waiting += [child[0] for child in named if child[0] not in seen]
-        seen.update(child[0] for child in named)
+        children = r.all("SELECT digest FROM manifest_ref WHERE manifest_id = ? AND kind = 'manifest'", (row[0],))
+        pending += [child[0] for child in children if child[0] not in seen]
+        seen.update(child[0] for child in children)
     return found
 
 
-def _grant(tx: Transaction, package_id: int, digest: str, trusted: Collection[str]) -> bool:
-    """Give a manifest the keys that it deserves, and all that it names; whether that ended a wait."""
-    keys = _deserved(tx, package_id, digest)
+def _add_keys(tx: Transaction, package_id: int, digest: str, trusted: Collection[str]) -> bool:
+    """Store the derived keys of a manifest for it and its descendants; returns whether a quarantine ended."""
+    keys = _derived_keys(tx, package_id, digest)
     if not keys:
         return False
     settled = False
-    for manifest_id, each in _family(tx, package_id, digest):
+    for manifest_id, each in _with_descendants(tx, package_id, digest):
         for key in keys:
             tx.execute(
                 "INSERT INTO manifest_trust (manifest_id, key_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
                 (manifest_id, key),
             )
         if not keys.isdisjoint(trusted):
-            settled |= settle(tx, package_id, each)
+            settled |= end_quarantine(tx, package_id, each)
     return settled

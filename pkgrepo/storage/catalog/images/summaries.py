@@ -1,4 +1,4 @@
-"""Images as lists show them: what a tag stands for, or a manifest that no tag and no other manifest names."""
+"""Summaries of images for lists: one entry per tag, and one per manifest to which no tag and no index refers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from pkgrepo.storage.catalog.columns import at, load
 from pkgrepo.storage.catalog.rows import column, every, find, number
 
 from .linked_blobs import find_in_package
-from .trust import Keys, shown
+from .trust import Keys, visible
 
-MOST_PARTS = 10_000  # manifests and blobs of one image that are looked at for its size
+MAX_PARTS = 10_000  # manifests and blobs that one call of image_parts reads
 
 
 @frozen
 class ImageVersion:
     """
-    A tag of an image, or a manifest without one: ``name`` is the tag, else the digest.
+    A tag of an image, or a manifest without a tag: ``name`` is the tag, else the digest.
 
-    ``pushed_at`` is when the tag was last set; ``waiting`` says that readers do not see it before it is signed.
+    ``pushed_at`` is the time when the tag was last set, else when the manifest was pushed (``pushed_ms``: the same in
+    ms). ``publisher`` is empty for a manifest. ``waiting`` means that the manifest is in quarantine.
     """
 
     name: str
@@ -39,7 +40,7 @@ class ImageVersion:
 
 @frozen
 class ImagePart:
-    """A manifest or blob that an image consists of; ``kind`` is manifest, config or layer, ``size`` in bytes."""
+    """A manifest or blob of an image; ``kind`` is manifest, config or layer, ``size`` in bytes."""
 
     digest: str
     kind: str
@@ -49,7 +50,8 @@ class ImagePart:
 
 
 _COLUMNS = "m.digest, m.media_type, m.artifact_type, m.subject, m.annotations, m.expires_at"
-_LOOSE = """
+# The condition on a manifest ``m`` that no tag and no index refers to it.
+_UNREFERENCED = """
     NOT EXISTS (SELECT 1 FROM tag t WHERE t.package_id = m.package_id AND t.digest = m.digest)
     AND NOT EXISTS (SELECT 1 FROM tag t WHERE t.package_id = m.package_id AND t.served = m.digest)
     AND NOT EXISTS (
@@ -62,44 +64,44 @@ def list_image_versions(
     r: Reader, package_id: int, *, before: tuple[int, str] | None = None, limit: int = 50, keys: Keys = None
 ) -> list[ImageVersion]:
     """
-    What was pushed last comes first; a page begins below the time and name in ``before``.
+    A page of an image's versions, last pushed first; it starts below the (``pushed_ms``, ``name``) in ``before``.
 
-    With ``keys`` only what readers who trust those may see.
+    With ``keys`` only what readers may see, see L{trust}.
     """
     below = "" if before is None else "WHERE (pushed, name) < (?, ?)"
-    sql = f"SELECT * FROM ({_every(keys)}) x {below} ORDER BY pushed DESC, name DESC LIMIT ?"
-    return every(r, _version, sql, (*_twice(package_id, keys), *(before or ()), limit))
+    sql = f"SELECT * FROM ({_versions_sql(keys)}) x {below} ORDER BY pushed DESC, name DESC LIMIT ?"
+    return every(r, _version, sql, (*_versions_parameters(package_id, keys), *(before or ()), limit))
 
 
 def count_image_versions(r: Reader, package_id: int, keys: Keys = None) -> int:
-    """How many there are."""
-    return number(r, f"SELECT COUNT(*) FROM ({_every(keys)}) x", _twice(package_id, keys))
+    """The number of versions that ``list_image_versions`` returns over all pages."""
+    return number(r, f"SELECT COUNT(*) FROM ({_versions_sql(keys)}) x", _versions_parameters(package_id, keys))
 
 
 def find_image_version(r: Reader, package_id: int, name: str, keys: Keys = None) -> ImageVersion | None:
-    """The version of this tag, or the manifest of this digest, whatever names that; None when there is none."""
+    """The version with this tag, or the manifest with this digest even if a tag or index refers to it; or None."""
     if ":" in name:
         sql = f"SELECT m.digest, m.created_at, '', {_COLUMNS} FROM manifest m WHERE m.package_id = ? AND m.digest = ?"
     else:
-        sql = f"{_tags(keys)} AND t.name = ?"
-    return find(r, _version, f"{sql}{shown(keys)}", (package_id, name, *(keys or ())))
+        sql = f"{_tags_sql(keys)} AND t.name = ?"
+    return find(r, _version, f"{sql}{visible(keys)}", (package_id, name, *(keys or ())))
 
 
 def tags_of_manifest(r: Reader, package_id: int, digest: str) -> list[str]:
-    """Names of the tags that stand for a manifest, in order."""
+    """The names of the tags that point to a manifest, in order."""
     return column(r, "SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name", (package_id, digest))
 
 
 def image_parts(r: Reader, storage_id: int, package_id: int, digest: str) -> list[ImagePart]:
     """
-    What an image consists of, each part once: the manifest, those that it names, and the blobs of all of them.
+    A manifest, its descendants, and the blobs of all of them, each once.
 
-    What is named and not there is left out.
+    References to objects that the image does not have are left out. No more manifests are read after ``MAX_PARTS``.
     """
     found: list[ImagePart] = []
-    waiting, seen = [digest], {digest}
-    while waiting and len(found) < MOST_PARTS:
-        current = waiting.pop(0)
+    pending, seen = [digest], {digest}
+    while pending and len(found) < MAX_PARTS:
+        current = pending.pop(0)
         row = r.one(
             "SELECT id, media_type, size, created_at FROM manifest WHERE package_id = ? AND digest = ?",
             (package_id, current),
@@ -116,30 +118,31 @@ def image_parts(r: Reader, storage_id: int, package_id: int, digest: str) -> lis
             seen.add(name)
             blob = None if kind == "manifest" else find_in_package(r, storage_id, package_id, name)
             if kind == "manifest":
-                waiting.append(name)
+                pending.append(name)
             elif blob is not None:
                 found.append(ImagePart(name, kind, "application/octet-stream", blob.size, uploaded_at))
     return found
 
 
-def _every(keys: Keys) -> str:
+def _versions_sql(keys: Keys) -> str:
+    shown = visible(keys)
     return f"""
-        {_tags(keys)}{shown(keys)}
+        {_tags_sql(keys)}{shown}
         UNION ALL
-        SELECT m.digest, m.created_at, '', {_COLUMNS} FROM manifest m WHERE m.package_id = ? AND {_LOOSE}{shown(keys)}
+        SELECT m.digest, m.created_at, '', {_COLUMNS} FROM manifest m WHERE m.package_id = ? AND {_UNREFERENCED}{shown}
     """
 
 
-def _twice(package_id: int, keys: Keys) -> list[Value]:
-    """The parameters of ``_every``."""
+def _versions_parameters(package_id: int, keys: Keys) -> list[Value]:
+    """The parameters of ``_versions_sql``, which has two SELECTs with the same ones."""
     return [package_id, *(keys or ())] * 2
 
 
-def _tags(keys: Keys) -> str:
-    standing = "t.digest" if keys is None else "COALESCE(t.served, t.digest)"
+def _tags_sql(keys: Keys) -> str:
+    target = "t.digest" if keys is None else "COALESCE(t.served, t.digest)"
     return f"""
         SELECT t.name AS name, t.updated_at AS pushed, t.actor AS actor, {_COLUMNS} FROM tag t
-        JOIN manifest m ON m.package_id = t.package_id AND m.digest = {standing} WHERE t.package_id = ?
+        JOIN manifest m ON m.package_id = t.package_id AND m.digest = {target} WHERE t.package_id = ?
     """
 
 

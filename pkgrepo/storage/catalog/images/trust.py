@@ -1,9 +1,18 @@
 """
-Which manifests readers may see where content must be trusted, and what still waits for a signature.
+Visibility and quarantine of images in repositories that require signatures.
 
-A manifest is trusted when one of the keys that are trusted now has signed it, or an index that it is part of; what says
-so is derived in L{signatures}. Keys are named by the sha256 of the public key. Evidence (signatures, statements, bills
-of material) is seen by everybody: it is what readers check, and nothing that runs.
+A manifest is trusted if it, or an index that lists it, is signed with a key that is trusted now (see L{signatures}).
+The id of a key is the sha256 of the public key. Evidence (signatures, attestations, SBOMs) is always visible: readers
+need it for their own verification, and it is not runnable.
+
+A pushed manifest that is not trusted is in quarantine, and so is the tag that was moved to it:
+
+=============  ========================================================================================================
+column         in quarantine
+=============  ========================================================================================================
+expires_at     the time when an unsigned manifest or tag is removed, in ms; NULL: not in quarantine
+served         of a tag: the digest that readers get until the new one is signed; NULL: nothing
+=============  ========================================================================================================
 """
 
 from __future__ import annotations
@@ -16,26 +25,26 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.clauses import placeholders
 from pkgrepo.storage.catalog.rows import column, exists
 
-MOST_INTEGER = 2**63 - 1  # of a column; later than any time
+MAX_INTEGER = 2**63 - 1  # the largest value of a column; later than any time
 
-# The keys by which content is shown, or None where all of it is.
+# The ids of the trusted keys, or None if the repository does not require signatures.
 Keys = Sequence[str] | None
 
 
 @frozen
 class Expired:
-    """A manifest, or a tag, whose signature did not come in time."""
+    """A manifest or a tag whose quarantine expired; ``name`` is its digest or its tag name."""
 
     package_id: int
     package_key: str
     name: str
 
 
-def shown(keys: Keys) -> str:
+def visible(keys: Keys) -> str:
     """
-    The condition on manifests ``m`` for what readers see, to be put behind others.
+    The SQL condition on a manifest ``m`` that readers may see it, to append to other conditions.
 
-    Its parameters are the keys, if there are any.
+    Its parameters are the keys; without keys it has no parameter.
     """
     if keys is None:
         return ""
@@ -45,14 +54,14 @@ def shown(keys: Keys) -> str:
     return f" AND (m.evidence = 1 OR EXISTS ({signed}))"
 
 
-def list_shown_tags(r: Reader, package_id: int, keys: Sequence[str], *, after: str, limit: int) -> list[str]:
-    """Names of the tags by which readers get something, bytewise ordered, from after ``after``."""
+def list_visible_tags(r: Reader, package_id: int, keys: Sequence[str], *, after: str, limit: int) -> list[str]:
+    """A page of the names of the tags that readers may see, after the name ``after``, in bytewise order."""
     return column(
         r,
         f"""
         SELECT t.name FROM tag t WHERE t.package_id = ? AND t.name > ? AND EXISTS (
             SELECT 1 FROM manifest m
-            WHERE m.package_id = t.package_id AND m.digest IN (t.digest, t.served){shown(keys)}
+            WHERE m.package_id = t.package_id AND m.digest IN (t.digest, t.served){visible(keys)}
         )
         ORDER BY t.name LIMIT ?
         """,
@@ -60,26 +69,26 @@ def list_shown_tags(r: Reader, package_id: int, keys: Sequence[str], *, after: s
     )
 
 
-def shown_images(r: Reader, repository_id: int, keys: Sequence[str], first: str, last: str) -> list[str]:
-    """Keys of the images from ``first`` to ``last`` that hold something trusted; evidence alone is no image."""
+def visible_images(r: Reader, repository_id: int, keys: Sequence[str], first: str, last: str) -> list[str]:
+    """The keys of the images from ``first`` to ``last`` (both included) with a trusted manifest besides evidence."""
     return column(
         r,
         f"""
         SELECT p.key FROM package p WHERE p.repository_id = ? AND p.key BETWEEN ? AND ? AND EXISTS (
-            SELECT 1 FROM manifest m WHERE m.package_id = p.id AND m.evidence = 0{shown(keys)}
+            SELECT 1 FROM manifest m WHERE m.package_id = p.id AND m.evidence = 0{visible(keys)}
         )
         """,
         (repository_id, first, last, *keys),
     )
 
 
-def find_shown_digest(r: Reader, package_id: int, tag: str, keys: Sequence[str]) -> str | None:
-    """The digest that readers get by a tag, or None."""
+def find_visible_digest(r: Reader, package_id: int, tag: str, keys: Sequence[str]) -> str | None:
+    """The digest that readers get for a tag, or None."""
     row = r.one(
         f"""
         SELECT m.digest FROM tag t
         JOIN manifest m ON m.package_id = t.package_id AND m.digest IN (t.digest, t.served)
-        WHERE t.package_id = ? AND t.name = ?{shown(keys)}
+        WHERE t.package_id = ? AND t.name = ?{visible(keys)}
         ORDER BY CASE WHEN m.digest = t.digest THEN 0 ELSE 1 END LIMIT 1
         """,
         (package_id, tag, *keys),
@@ -87,14 +96,18 @@ def find_shown_digest(r: Reader, package_id: int, tag: str, keys: Sequence[str])
     return None if row is None else str(row[0])
 
 
-def is_shown(r: Reader, package_id: int, digest: str, keys: Sequence[str]) -> bool:
-    """Whether readers see the manifest of this digest."""
-    query = f"SELECT 1 FROM manifest m WHERE m.package_id = ? AND m.digest = ?{shown(keys)}"
+def is_visible(r: Reader, package_id: int, digest: str, keys: Sequence[str]) -> bool:
+    """Whether readers may see the manifest with this digest."""
+    query = f"SELECT 1 FROM manifest m WHERE m.package_id = ? AND m.digest = ?{visible(keys)}"
     return exists(r, query, (package_id, digest, *keys))
 
 
-def await_signature(tx: Transaction, package_id: int, digest: str, expires_ms: int, *, new: bool) -> None:
-    """Let a manifest wait for its signature, anew if it waits already; one that is older than the rule just stays."""
+def quarantine_manifest(tx: Transaction, package_id: int, digest: str, expires_ms: int, *, new: bool) -> None:
+    """
+    Put a new manifest in quarantine, or restart the quarantine of one that is in it already.
+
+    An older manifest without quarantine is unchanged: it was pushed before signatures were required.
+    """
     tx.execute(
         "UPDATE manifest SET expires_at = ? WHERE package_id = ? AND digest = ? AND (expires_at IS NOT NULL OR ? = 1)",
         (expires_ms, package_id, digest, int(new)),
@@ -105,8 +118,8 @@ def await_signature(tx: Transaction, package_id: int, digest: str, expires_ms: i
     )
 
 
-def hold_tag(tx: Transaction, package_id: int, name: str, served: str | None, expires_ms: int) -> None:
-    """Let a tag that was just moved wait; readers get ``served`` by it meanwhile, or nothing."""
+def quarantine_tag(tx: Transaction, package_id: int, name: str, served: str | None, expires_ms: int) -> None:
+    """Put a tag that was just moved in quarantine; readers get the digest ``served`` meanwhile, or nothing (None)."""
     tx.execute(
         "UPDATE tag SET served = ?, expires_at = ? WHERE package_id = ? AND name = ?",
         (served, expires_ms, package_id, name),
@@ -114,7 +127,7 @@ def hold_tag(tx: Transaction, package_id: int, name: str, served: str | None, ex
 
 
 def expired_tags(r: Reader, repository_id: int, now_ms: int, limit: int) -> list[Expired]:
-    """Tags of a repository that waited in vain."""
+    """At most ``limit`` tags of a repository whose quarantine expired, oldest expiry first."""
     rows = r.all(
         """
         SELECT p.id, p.key, t.name FROM tag t JOIN package p ON p.id = t.package_id
@@ -126,7 +139,7 @@ def expired_tags(r: Reader, repository_id: int, now_ms: int, limit: int) -> list
 
 
 def expired_manifests(r: Reader, repository_id: int, now_ms: int, limit: int) -> list[Expired]:
-    """Manifests of a repository that waited in vain, and that no index of their image and no tag names any more."""
+    """At most ``limit`` manifests whose quarantine expired, and to which no index and no tag refers; oldest first."""
     rows = r.all(
         """
         SELECT p.id, p.key, m.digest FROM manifest m JOIN package p ON p.id = m.package_id
@@ -141,8 +154,8 @@ def expired_manifests(r: Reader, repository_id: int, now_ms: int, limit: int) ->
     return [Expired(*row) for row in rows]
 
 
-def waiting_images(r: Reader, repository_id: int, until_ms: int = MOST_INTEGER) -> list[str]:
-    """Keys of the images of a repository in which a manifest or a tag waits until ``until_ms`` at the longest."""
+def images_in_quarantine(r: Reader, repository_id: int, until_ms: int = MAX_INTEGER) -> list[str]:
+    """The keys of the images with a manifest or tag whose quarantine expires by ``until_ms``, in order."""
     found = column(
         r,
         """
@@ -158,7 +171,7 @@ def waiting_images(r: Reader, repository_id: int, until_ms: int = MOST_INTEGER) 
 
 
 def release_tag(tx: Transaction, package_id: int, name: str) -> bool:
-    """Give a tag back to what readers get by it; False when that is nothing."""
+    """Point a tag in quarantine to the digest that it serves; returns False if it serves none."""
     return bool(
         tx.execute(
             """
@@ -170,8 +183,8 @@ def release_tag(tx: Transaction, package_id: int, name: str) -> bool:
     )
 
 
-def waiting_repositories(r: Reader) -> list[int]:
-    """Catalog keys of the repositories in which anything waits for a signature."""
+def repositories_in_quarantine(r: Reader) -> list[int]:
+    """The ids of the repositories with a manifest or tag in quarantine, in order."""
     found = column(
         r,
         """
@@ -183,8 +196,8 @@ def waiting_repositories(r: Reader) -> list[int]:
     return sorted(found)
 
 
-def wait_until(tx: Transaction, repository_id: int, expires_ms: int) -> None:
-    """Let all that waits in a repository wait until then."""
+def set_quarantine_expiry(tx: Transaction, repository_id: int, expires_ms: int) -> None:
+    """Set the expiry time of all manifests and tags of a repository that are in quarantine."""
     tx.execute(
         "UPDATE manifest SET expires_at = ? WHERE repository_id = ? AND expires_at IS NOT NULL",
         (expires_ms, repository_id),
@@ -198,8 +211,8 @@ def wait_until(tx: Transaction, repository_id: int, expires_ms: int) -> None:
     )
 
 
-def stop_waiting(tx: Transaction, repository_id: int) -> None:
-    """Accept all that waits in a repository, as when its rule was taken back."""
+def accept_all(tx: Transaction, repository_id: int) -> None:
+    """End the quarantine of all manifests and tags of a repository, because it no longer requires signatures."""
     tx.execute(
         "UPDATE manifest SET expires_at = NULL WHERE repository_id = ? AND expires_at IS NOT NULL", (repository_id,)
     )
@@ -212,8 +225,8 @@ def stop_waiting(tx: Transaction, repository_id: int) -> None:
     )
 
 
-def settle(tx: Transaction, package_id: int, digest: str) -> bool:
-    """End the wait of a manifest and of the tags that stand for it; whether there was any."""
+def end_quarantine(tx: Transaction, package_id: int, digest: str) -> bool:
+    """End the quarantine of a manifest and of the tags that point to it; returns whether one was in quarantine."""
     manifests = tx.execute(
         "UPDATE manifest SET expires_at = NULL WHERE package_id = ? AND digest = ? AND expires_at IS NOT NULL",
         (package_id, digest),

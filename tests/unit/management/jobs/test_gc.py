@@ -400,10 +400,10 @@ async def test_rows_of_many_clients_are_bounded_and_expire(registry: Registry) -
         return int(catalog.peek(lambda r: r.one("SELECT COUNT(*) FROM promise"))[0])
 
     now_ms = registry.stack.assembly.core.clock.now_ms()
-    for number in range(3 * promises.MOST_CLIENTS):
+    for number in range(3 * promises.MAX_CLIENTS):
         await catalog.write(promises.promise, 1, digest, f"client {number}", now_ms)
-    assert rows() <= promises.MOST_CLIENTS + 1
-    await catalog.write(promises.fulfil, 1, [digest], "client 40")
+    assert rows() <= promises.MAX_CLIENTS + 1
+    await catalog.write(promises.end_promises, 1, [digest], "client 40")
     assert catalog.peek(promises.is_promised, 1, digest, now_ms)
     advance(registry.stack, LAST_MS)
     await collect(registry)

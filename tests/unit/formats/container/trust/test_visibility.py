@@ -13,7 +13,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.configuration import validate
 from pkgrepo.formats.container.trust import verification
 from pkgrepo.repositories.images.quarantine import EVERY_S
-from pkgrepo.storage.catalog.images.gc import plan_image, still_doomed
+from pkgrepo.storage.catalog.images.gc import may_remove_manifest, plan_image
 from pkgrepo.storage.catalog.images.manifests import find_manifest
 from pkgrepo.storage.catalog.packages.packages import find_package
 from tests.support.images import make_artifact, make_image, make_index
@@ -339,7 +339,7 @@ async def test_the_gc_keeps_what_readers_get_while_another_waits(world: Trusting
     package = catalog.peek(find_package, world.repository.id, "app")
     plan = await catalog.scan(plan_image, package.id, later_ms, later_ms, untagged=True)
     assert plan.manifests == ()
-    assert not await catalog.write(still_doomed, package.id, old.digest, [old.digest], later_ms, later_ms)
+    assert not await catalog.write(may_remove_manifest, package.id, old.digest, [old.digest], later_ms, later_ms)
 
 
 @pytest_twisted.ensureDeferred

@@ -1,4 +1,4 @@
-"""What an image consists of: looked for by what was named, however many tags the image has."""
+"""The queries for the content of an image use indexes, so their cost does not grow with the image."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pkgrepo.storage.catalog.images import contents
 from tests.support.catalog import MemoryCatalog
 
 
-class Plans:
-    """Answers queries as a catalog without a row does, and notes how it looked for what."""
+class PlanRecorder:
+    """A reader of an empty catalog that records the steps of each query plan."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
@@ -27,23 +27,23 @@ class Plans:
 
 
 @pytest.mark.parametrize(
-    "look",
+    "query",
     [
-        lambda reader: contents.find_loose(reader, 1, ["sha256:aa"]),
-        lambda reader: contents.loose_after(reader, 1, "", 10),
+        lambda reader: contents.find_unreferenced(reader, 1, ["sha256:aa"]),
+        lambda reader: contents.unreferenced_after(reader, 1, "", 10),
         lambda reader: contents.find_tags(reader, 1, ["v1"]),
         lambda reader: contents.tags_of(reader, 1, "sha256:aa", 10),
         lambda reader: contents.find_manifests(reader, 1, 1, ["sha256:aa"]),
         lambda reader: contents.find_parts(reader, 1, 1, ["sha256:" + "a" * 64]),
-        lambda reader: contents.manifests_naming(reader, 1, ["sha256:aa"], 10),
+        lambda reader: contents.manifests_referring_to(reader, 1, ["sha256:aa"], 10),
         lambda reader: contents.children_of(reader, 1, "sha256:aa"),
     ],
 )
-def test_nothing_is_looked_for_through_the_whole_image(look: Any) -> None:
+def test_no_query_scans_all_rows_of_an_image(query: Any) -> None:
     def steps(reader: Any) -> list[str]:
-        plans = Plans(reader)
-        look(plans)
-        return plans.steps
+        recorder = PlanRecorder(reader)
+        query(recorder)
+        return recorder.steps
 
     found = MemoryCatalog().peek(steps)
     assert found

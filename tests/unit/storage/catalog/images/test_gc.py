@@ -1,4 +1,4 @@
-"""What of an image may go, and what changes between the plan and the removal."""
+"""Garbage collection of an image: the plan, and changes between the plan and the removal."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ BEFORE = LATER - 1000
 
 
 class Scene:
-    """An image of manifests that are named by their content."""
+    """An image; the content of each manifest and blob is its name."""
 
     def __init__(self) -> None:
         self.catalog = MemoryCatalog()
         self.repository: Repository = self.catalog.do(add_repository)
 
     def put(self, name: str, *names: str, tag: str = "", subject: str = "", now_ms: int = NOW) -> str:
-        """A manifest that lists others, or is of blobs, each by its content; its digest."""
+        """Push a manifest that refers to the manifests and blobs ``names``; returns its digest."""
         blob = make_blob(name.encode())
         known = self._manifests()
         references = [(digest_of(each.encode()), "manifest" if each in known else "layer") for each in names]
@@ -55,7 +55,7 @@ class Scene:
         return push.manifest.digest
 
     def link(self, content: str, now_ms: int = NOW, client: str | None = None) -> BlobInfo:
-        """A blob of the image."""
+        """Link a blob to the image."""
         blob = make_blob(content.encode())
         self.catalog.do(link_blob, self.repository, "app", blob, digest_of(content.encode()), None, client, now_ms)
         return blob
@@ -64,13 +64,13 @@ class Scene:
         return self.catalog.peek(plan_image, self._package().id, BEFORE, LATER, untagged=True)
 
     def carry_out(self, plan: ImagePlan) -> None:
-        """Remove what a plan says, as the collector does."""
+        """Remove the objects of a plan, as the garbage collector does."""
         where = (self.repository, self._package())
         self.catalog.do(gc.remove_manifests, *where, plan.manifests, frozenset(plan.manifests), BEFORE, Actor(), LATER)
         self.catalog.do(gc.remove_links, *where, plan.blobs, BEFORE, LATER)
 
     def has(self, content: str) -> bool:
-        """Whether the image has the manifest or the blob of this content."""
+        """Whether the image has a manifest or a blob with this content."""
         package_id, digest = self._package().id, digest_of(content.encode())
         return (
             self.catalog.peek(manifests.manifest_size, package_id, digest) is not None
@@ -89,12 +89,12 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Scene:
-    """An image with a tagged manifest and its blob, an untagged one, and a blob of nobody."""
+    """An image with a tagged and an untagged manifest, their blob, and a blob without references."""
     scene = Scene()
     scene.link("layer")
     scene.put("kept", "layer", tag="v1")
     scene.put("untagged", "layer")
-    scene.link("loose")
+    scene.link("unused")
     return scene
 
 
@@ -102,14 +102,14 @@ def touch_manifest(scene: Scene) -> None:
     scene.catalog.do(manifests.touch_manifest, scene._package().id, digest_of(b"untagged"), LATER)
 
 
-def name_by_an_index(scene: Scene) -> None:
+def list_in_an_index(scene: Scene) -> None:
     scene.put("index", "untagged", tag="v2", now_ms=NOW)
-    # naming it touches it; what is asked here is whether being named is enough
+    # The push touched the manifest. Undo that: the test is whether the reference of the index is enough.
     scene.catalog.do(manifests.touch_manifest, scene._package().id, digest_of(b"untagged"), NOW)
 
 
 def promise_manifest(scene: Scene) -> None:
-    scene.catalog.do(promises.promise, scene._package().id, digest_of(b"untagged"), "somebody", LATER)
+    scene.catalog.do(promises.promise, scene._package().id, digest_of(b"untagged"), "client 1", LATER)
 
 
 def tag_manifest(scene: Scene) -> None:
@@ -119,18 +119,18 @@ def tag_manifest(scene: Scene) -> None:
 CHANGES: dict[str, Callable[[Scene], None]] = {
     "touched": touch_manifest,
     "tagged": tag_manifest,
-    "named by an index": name_by_an_index,
+    "listed in an index": list_in_an_index,
     "promised": promise_manifest,
 }
 
 
-def test_what_nothing_needs_goes(scene: Scene) -> None:
+def test_unneeded_objects_are_removed(scene: Scene) -> None:
     scene.carry_out(scene.plan())
-    assert [scene.has(each) for each in ("kept", "layer", "untagged", "loose")] == [True, True, False, False]
+    assert [scene.has(each) for each in ("kept", "layer", "untagged", "unused")] == [True, True, False, False]
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_manifest_that_comes_into_use_after_the_plan_stays(scene: Scene, change: str) -> None:
+def test_a_manifest_that_is_needed_after_the_plan_stays(scene: Scene, change: str) -> None:
     plan = scene.plan()
     assert plan.manifests == (digest_of(b"untagged"),)
     CHANGES[change](scene)
@@ -138,7 +138,7 @@ def test_a_manifest_that_comes_into_use_after_the_plan_stays(scene: Scene, chang
     assert scene.has("untagged")
 
 
-def test_a_referrer_whose_subject_comes_after_the_plan_stays(scene: Scene) -> None:
+def test_a_referrer_whose_subject_is_pushed_after_the_plan_stays(scene: Scene) -> None:
     scene.put("signature", subject="to come", now_ms=NOW)
     plan = scene.plan()
     assert digest_of(b"signature") in plan.manifests
@@ -147,7 +147,7 @@ def test_a_referrer_whose_subject_comes_after_the_plan_stays(scene: Scene) -> No
     assert scene.has("signature")
 
 
-def test_a_referrer_goes_with_its_subject(scene: Scene) -> None:
+def test_a_referrer_is_removed_with_its_subject(scene: Scene) -> None:
     scene.put("signature", subject="untagged", now_ms=NOW)
     plan = scene.plan()
     assert set(plan.manifests) == {digest_of(b"signature"), digest_of(b"untagged")}
@@ -156,33 +156,33 @@ def test_a_referrer_goes_with_its_subject(scene: Scene) -> None:
 
 
 BLOB_CHANGES: dict[str, Callable[[Scene], object]] = {
-    "touched": lambda scene: scene.link("loose", now_ms=LATER),
+    "touched": lambda scene: scene.link("unused", now_ms=LATER),
     "promised": lambda scene: scene.catalog.do(
-        promises.promise, scene._package().id, digest_of(b"loose"), "somebody", LATER
+        promises.promise, scene._package().id, digest_of(b"unused"), "client 1", LATER
     ),
-    "referred to": lambda scene: scene.put("of loose", "loose", tag="v2", now_ms=NOW),
+    "referred to": lambda scene: scene.put("of unused", "unused", tag="v2", now_ms=NOW),
 }
 
 
 @pytest.mark.parametrize("change", BLOB_CHANGES)
-def test_a_blob_that_comes_into_use_after_the_plan_stays(scene: Scene, change: str) -> None:
+def test_a_blob_that_is_needed_after_the_plan_stays(scene: Scene, change: str) -> None:
     plan = scene.plan()
-    assert plan.blobs == (make_blob(b"loose").sha256,)
+    assert plan.blobs == (make_blob(b"unused").sha256,)
     BLOB_CHANGES[change](scene)
     scene.carry_out(plan)
-    assert scene.has("loose")
+    assert scene.has("unused")
 
 
-def test_an_image_that_was_removed_and_came_again_is_not_the_one_of_the_plan(scene: Scene) -> None:
+def test_a_plan_does_not_apply_to_an_image_that_was_removed_and_pushed_again(scene: Scene) -> None:
     plan, before = scene.plan(), scene._package()
     for name in ("kept", "untagged"):
         scene.catalog.do(delete_manifest, scene.repository, "app", digest_of(name.encode()), Actor(), NOW)
-    for name in ("layer", "loose"):
+    for name in ("layer", "unused"):
         scene.catalog.do(delete_blob, scene.repository, "app", digest_of(name.encode()), NOW)
-    scene.link("loose")
-    scene.put("untagged", "loose")
+    scene.link("unused")
+    scene.put("untagged", "unused")
     assert scene._package().id != before.id
     scene.catalog.do(gc.remove_links, scene.repository, before, plan.blobs, BEFORE, LATER)
-    doomed = frozenset(plan.manifests)
-    scene.catalog.do(gc.remove_manifests, scene.repository, before, plan.manifests, doomed, BEFORE, Actor(), LATER)
+    planned = frozenset(plan.manifests)
+    scene.catalog.do(gc.remove_manifests, scene.repository, before, plan.manifests, planned, BEFORE, Actor(), LATER)
     assert scene.has("untagged")
