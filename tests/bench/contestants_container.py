@@ -1,4 +1,4 @@
-"""Registries of container images: how each is started, and how its clients are let in."""
+"""Container registries: how each is started, and how its clients authenticate."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class PkgrepoFewTags(PkgrepoTags):
 
 
 class OpenRegistry(ImageRegistry):
-    """A registry without accounts: anybody may do anything, which is the quickest way to run it."""
+    """A registry without authentication, which is its fastest configuration."""
 
     def client(self, image: str) -> Registry:
         """Without credentials."""

@@ -1,4 +1,4 @@
-"""Registries of Node packages: where the documents and tarballs of each are, and where it takes packages."""
+"""npm registries: the URLs of documents, tarballs and publishes of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILLERS = 8
 
 
 class NodeRegistry(Contestant):
-    """A server that npm takes for a registry."""
+    """An npm registry."""
 
     fillers = FILLERS
 
@@ -29,23 +29,23 @@ class NodeRegistry(Contestant):
     @property
     @abstractmethod
     def registry_url(self) -> str:
-        """What npm is given as the registry, with no slash at the end."""
+        """The registry's URL without a slash at its end."""
 
     @property
     @abstractmethod
     def credentials(self) -> Mapping[str, str]:
-        """The header fields of somebody who may publish."""
+        """The header fields with credentials that allow publishing."""
 
     def package_url(self, name: str) -> str:
-        """Where a package's document is, and where its versions are sent."""
+        """Return the URL of a package's document, to which versions are also published."""
         return f"{self.registry_url}/{quote(name, safe='@')}"
 
     def tarball_url(self, package: NodePackage) -> str:
-        """Where a version's tarball is."""
+        """Return the URL of a version's tarball."""
         return f"{self.registry_url}/{package.name}/-/{package.filename}"
 
     def publish_target(self, name: str) -> Target:
-        """Where versions of a package go."""
+        """Return the target of a package's publish requests."""
         return Target(self.package_url(name), self.credentials)
 
     def further(self, name: str, count: int) -> list[NodePackage]:
@@ -55,7 +55,7 @@ class NodeRegistry(Contestant):
         return versions(name, count, start=start)
 
     def fill(self, name: str, count: int) -> None:
-        """Make a package that has so many versions."""
+        """Make a package with this number of versions."""
         posts = [package.post(self.registry_url) for package in self.further(name, count)]
         target = self.publish_target(name)
         post_all(target, posts[:1], 1)
@@ -136,7 +136,7 @@ class Verdaccio(NodeRegistry):
 
 
 class VerdaccioJwt(Verdaccio):
-    """The same with JSON Web Tokens, the cheaper of its two kinds: it believes what it has signed."""
+    """Verdaccio with JSON Web Tokens, which it verifies by signature, without checking the password."""
 
     name = "verdaccio-jwt"
     security = "security: { api: { jwt: { sign: { expiresIn: 1d } } } }"

@@ -1,4 +1,4 @@
-"""Servers of Python packages: how each is filled, where its pages are, and where it takes uploads."""
+"""Python package servers: how each is filled, and the URLs of its pages and uploads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PythonIndex(Contestant):
     @property
     @abstractmethod
     def upload_target(self) -> Target:
-        """Where the legacy upload form goes."""
+        """The target of legacy upload forms."""
 
     @abstractmethod
     def page_url(self, project: str) -> str:
@@ -66,7 +66,7 @@ class PkgrepoPython(PkgrepoHosting, PythonIndex):
 
     @property
     def upload_target(self) -> Target:
-        """As twine is told in the README."""
+        """The URL that README gives for twine."""
         return Target(f"{self.root_url}/legacy/", basic("__token__", self.token))
 
     def page_url(self, project: str) -> str:
@@ -134,7 +134,7 @@ class PypiServer(PythonIndex):
         return [program, "run", *where, *how, str(self._packages)]
 
     def publish(self, wheels: Sequence[Wheel]) -> None:
-        """Put files into its folder, which is how its users do it, too."""
+        """Put files into its folder, as its users do."""
         for wheel in wheels:
             wheel.ensure(self._packages)
 

@@ -33,7 +33,7 @@ BATCH = 500  # releases to a transaction
 
 
 def release(number: int) -> Release:
-    """The only release of a project whose name no scenario uses."""
+    """Return the only release of a project whose name no scenario uses."""
     filename = f"filler_{number}-1.0.0-py3-none-any.whl"
     name = parse_filename(filename)
     sha256 = hashlib.sha256(filename.encode()).hexdigest()
@@ -51,7 +51,7 @@ def release(number: int) -> Release:
 
 
 def publish_all(tx: Transaction, repository: Repository, releases: Sequence[Release], now_ms: int) -> None:
-    """A write command: several releases at once."""
+    """Publish several releases; a write command."""
     for each in releases:
         publish_release(tx, repository, each, Actor(name="bench"), index_project, now_ms)
     settings.put(tx, CURSOR, str(events.last_seq(tx)))
@@ -73,7 +73,7 @@ async def fill(reactor: Any, data: Path, path: str, count: int) -> None:
 
 
 def main(reactor: Any, data: str, path: str, count: str) -> Deferred[None]:
-    """What the command line asks for."""
+    """Fill the catalog as the command line says."""
     return Deferred.fromCoroutine(fill(reactor, Path(data), path, int(count)))
 
 

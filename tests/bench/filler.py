@@ -1,4 +1,4 @@
-"""Bytes that no compression makes smaller, of any length and the same in every run."""
+"""Incompressible bytes of any length, equal in every run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterator
 from functools import lru_cache
 
-BLOCK = 1 << 20  # bytes that repeat; far above the 32 KiB that deflate looks back
+BLOCK = 1 << 20  # bytes after which the data repeat; far more than deflate's window of 32 KiB
 
 
 def filler(size: int) -> Iterator[memoryview]:
-    """This many bytes, in pieces of a block that is in memory once."""
+    """Yield this number of bytes, in slices of one block."""
     block = memoryview(_block())
     while size > 0:
         yield block[:size]

@@ -1,4 +1,4 @@
-"""Synthetic container images of any size, whose every digest is true."""
+"""Synthetic container images of any size, with valid digests."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ class Blob:
     size: int
 
     def chunks(self) -> Iterator[bytes | memoryview]:
-        """Its bytes, in order."""
+        """Yield its bytes, in order."""
         own = hashlib.sha256(self.name.encode()).digest()
         yield own
         yield from filler(self.size - len(own))
 
     def read(self) -> bytes:
-        """All its bytes at once, for small ones."""
+        """Return all its bytes, for small blobs."""
         return b"".join(self.chunks())
 
     @cached_property
     def digest(self) -> str:
-        """Its digest as registries write it."""
+        """The digest as registries write it."""
         sha256 = hashlib.sha256()
         for part in self.chunks():
             sha256.update(part)
         return f"sha256:{sha256.hexdigest()}"
 
     def ensure(self, folder: Path) -> Path:
-        """The path of its file in a folder, where it is written unless it is there already."""
+        """Write it to a file in a folder, unless it exists. Returns the path."""
         path = folder / f"{self.name}.blob"
         if not path.exists() or path.stat().st_size != self.size:
             folder.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class Image:
 
 
 def make_image(name: str, layers: int, size: int) -> Image:
-    """An image of so many layers of C{size} bytes each."""
+    """Return an image with this number of layers of C{size} bytes each."""
     return Image(name, tuple(Blob(f"{name}-{number}", size) for number in range(layers)))
 
 

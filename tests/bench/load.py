@@ -1,4 +1,4 @@
-"""Load upon a server: many small requests through wrk, big transfers through curl, and uploads by many clients."""
+"""Load generators: small requests by wrk, large transfers by curl, and uploads by concurrent clients."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from attrs import field, frozen
 
 CONNECTIONS = 16
-STEP_LIMIT_S = 600.0  # the longest that one transfer may take
-SLACK_S = 20.0  # seconds that wrk may take over its duration
+STEP_LIMIT_S = 600.0  # seconds; the timeout of one transfer
+SLACK_S = 20.0  # seconds that wrk may run longer than its duration
 PIP = {
     "User-Agent": "pip/26.3",
     "Accept": "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01",
@@ -35,12 +35,12 @@ NPM = {
 
 
 class LoadFailed(Exception):
-    """A contestant did not do what every contestant must, so that a figure would mean nothing."""
+    """A contestant failed a request, so that its figures would be meaningless."""
 
 
 @frozen
 class Reply:
-    """An answer that was read whole."""
+    """A complete response."""
 
     status: int
     headers: Mapping[str, str]
@@ -49,7 +49,7 @@ class Reply:
 
 @frozen
 class Hits:
-    """What wrk saw. Latencies in milliseconds; C{refused} counts answers of 400 and more."""
+    """The results of wrk. Latencies in milliseconds; C{refused} counts responses with a status of 400 or more."""
 
     requests: int
     seconds: float
@@ -62,7 +62,7 @@ class Hits:
 
 @frozen
 class Target:
-    """Where uploads go, with the header fields that say as whom."""
+    """The URL of uploads, with the header fields of their credentials."""
 
     url: str
     headers: Mapping[str, str] = field(factory=dict, repr=False)
@@ -84,7 +84,7 @@ def basic(user: str, password: str) -> dict[str, str]:
 
 
 def get(url: str, headers: Mapping[str, str]) -> Reply:
-    """One answer, read whole; redirects are not followed."""
+    """Send a GET request, and read the whole response; redirects are not followed."""
     split = urlsplit(url)
     connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=60)
     try:
@@ -170,7 +170,7 @@ def first_bytes(url: str, headers: Mapping[str, str], count: int) -> list[float]
 
 
 def write_turns(path: Path, urls: Sequence[str], agents: Sequence[str]) -> Path:
-    """A file for L{wrk} by which each kind of client asks for each address."""
+    """Write the file of L{wrk}'s C{turns}: each kind of client requests each URL."""
     lines = [f"{_path(url)}\t{agent}\n" for agent in agents for url in urls]
     path.write_text("".join(lines))
     return path
@@ -289,12 +289,12 @@ class Prober(threading.Thread):
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that is not below C{percent} of all."""
+    """Return the smallest value that is not below C{percent} of all values."""
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
 class _Uploads:
-    """One client's connection; opened again when the server closes it after an answer."""
+    """The connection of one client, reopened when the server closes it after a response."""
 
     def __init__(self, target: Target) -> None:
         split = urlsplit(target.url)

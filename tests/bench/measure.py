@@ -22,14 +22,14 @@ from attrs import frozen
 
 PROC = Path("/proc")
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-QUIET_S = 0.2  # seconds without any processor time that count as rest
+QUIET_S = 0.2  # seconds without any processor time after which a tree counts as idle
 SETTLE_LIMIT_S = 5.0
 MIB = 1 << 20
 
 
 @frozen
 class Cost:
-    """What happened between two looks at a process tree. Memory in bytes; growth is against the first look."""
+    """Resource use of a process tree between two readings. Memory in bytes; growth is relative to the first reading."""
 
     seconds: float
     cpu_s: float
@@ -45,7 +45,7 @@ class Cost:
 
 
 class ProcessTree:
-    """A process and all its descendants, at the moment of asking."""
+    """A process and all its current descendants."""
 
     def __init__(self, root: int) -> None:
         self.root = root
@@ -71,11 +71,11 @@ class ProcessTree:
         return sum(_status_bytes(pid, "VmRSS") for pid in self.pids())
 
     def peak_rss(self) -> int:
-        """Resident bytes at most since the last L{reset_peak}."""
+        """Return the maximum of resident bytes since the last L{reset_peak}."""
         return sum(_status_bytes(pid, "VmHWM") for pid in self.pids())
 
     def reset_peak(self) -> None:
-        """Let peaks begin at what is resident now."""
+        """Reset the peak to the current resident bytes."""
         for pid in self.pids():
             # proc(5), clear_refs: 5 resets the peak resident set size to the current one
             _write(PROC / str(pid) / "clear_refs", "5")
@@ -85,7 +85,7 @@ class ProcessTree:
         return sum(_written(pid) for pid in self.pids())
 
     def settle(self) -> None:
-        """Wait until the tree rests, or for 5 seconds: work after the last answer belongs to what was asked."""
+        """Wait until the tree is idle, at most 5 seconds, since work after the last response is part of its cost."""
         deadline = time.monotonic() + SETTLE_LIMIT_S
         before = self.cpu_s()
         while time.monotonic() < deadline:
@@ -97,7 +97,7 @@ class ProcessTree:
 
 
 class Watch:
-    """Looks at a process tree at the beginning and at the end of a ``with`` block; L{cost} says what lay between."""
+    """Reads a process tree at the beginning and end of a ``with`` block; L{cost} is the difference."""
 
     def __init__(self, tree: ProcessTree) -> None:
         self._tree = tree
@@ -125,7 +125,7 @@ class Watch:
 
 
 def _read(path: Path) -> str:
-    """The text of a file below /proc; empty when its process has just ended."""
+    """Return the text of a file below /proc; empty if its process has just ended."""
     try:
         return path.read_text()
     except (FileNotFoundError, ProcessLookupError):

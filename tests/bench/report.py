@@ -1,4 +1,4 @@
-"""The figures of a run, for people: a table for each scenario, with ratios first and the absolute figures beside."""
+"""Reports of a run: a table for each scenario, with ratios first, and the absolute figures beside them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ratio(result: Result, name: str, metric: Metric) -> float | None:
 
 
 def verdicts(result: Result) -> list[Verdict]:
-    """What became of a scenario's goals."""
+    """Return whether each goal of a scenario was met."""
     judged = result.scenario.lineup[0]
     return [
         Verdict(goal, ratio(result, goal.against, goal.metric) if goal.against else median(result, judged, goal.metric))
@@ -110,7 +110,7 @@ def _row(result: Result, name: str, judged: str) -> list[str]:
 
 
 def _factor(value: float) -> str:
-    """A ratio with three digits that mean something."""
+    """Format a ratio with three significant digits."""
     decimals = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 3 if value >= 0.01 else 4
     return f"{value:,.{decimals}f}x"
 

@@ -23,10 +23,10 @@ PEERS = (OURS, "nginx", "distribution", "distribution-3", "zot")
 RECEIVERS = (OURS, "distribution", "distribution-3", "zot")
 READ = (RATE, CPU, P50, P99, RSS)
 CPU_MS = Metric("cpu_ms", "CPU ms/blob", 1)
-MANY = 16  # pushes at once
+MANY = 16  # concurrent pushes
 GIB = 1 << 30
 
-# What docker 28 says it takes, which is what registries choose by.
+# The Accept field of docker 28, from which registries choose the representation.
 DOCKER = {
     "User-Agent": "docker/28.2.2 go/go1.24.3 kernel/6.1.0 os/linux arch/amd64",
     "Accept": ", ".join(
@@ -47,14 +47,14 @@ Address = Callable[[Registry], str]
 
 
 def registry(arena: Arena, name: str) -> ImageRegistry:
-    """A contestant that serves images, running."""
+    """Return a running contestant that serves images."""
     contestant = arena.get(name)
     assert isinstance(contestant, ImageRegistry)
     return contestant
 
 
 def stocked(arena: Arena, name: str, image: Image, tags: int = 1) -> Registry:
-    """A client of a contestant that has this image, under so many tags."""
+    """Return a client of a contestant that has this image with this number of tags."""
     contestant = registry(arena, name)
     names = [f"v{number:06}" for number in range(tags)]
     arena.once((name, image.name, "push"), lambda: contestant.push(image, names[0]))
@@ -157,7 +157,7 @@ def _by_tag(client: Registry) -> str:
 
 
 def _per_core(times: float) -> tuple[Goal, ...]:
-    """So many times the requests/s per core of either distribution."""
+    """Goals: this factor of the requests/s per core of both versions of distribution."""
     return tuple(Goal(CPU, "at most", 1 / times, name) for name in ("distribution", "distribution-3"))
 
 
@@ -196,7 +196,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         stock="image-small",
         goals=_per_core(8),
     ),
-    # Not zot: a tag costs there what the whole image costs, and 10,000 of them more than ten minutes.
+    # Without zot, in which each new tag costs time proportional to the existing ones; 10,000 take over ten minutes.
     Scenario(
         name="image-tags",
         about="list of 10,000 tags",

@@ -30,8 +30,8 @@ QUIET_MAX = Metric("quiet_max_ms", "longest ms, quiet", 1)
 BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside it", 2)
 BESIDE_MAX = Metric("beside_max_ms", "longest ms beside it", 1)
 
-PUBLISHES = 40  # in a round of publishes one after the other
-BESIDE = 200  # in a round that looks at what they do to others
+PUBLISHES = 40  # in a round of sequential publishes
+BESIDE = 200  # in a round that measures their effect on other requests
 AT_ONCE = 32
 FIRST_BYTES = 50  # in a round
 PROBES_PER_S = 200.0
@@ -45,7 +45,7 @@ class Stock:
     count: int
 
     def put_into(self, arena: Arena, name: str) -> NodeRegistry:
-        """A contestant that has it, running."""
+        """Return a running contestant that has this package."""
         contestant = arena.get(name)
         assert isinstance(contestant, NodeRegistry)
         arena.once((name, self), lambda: contestant.fill(self.name, self.count))
@@ -68,7 +68,7 @@ def _tarball(server: NodeRegistry, stock: Stock) -> str:
 
 
 def _url(arena: Arena, name: str, stock: Stock, address: Address, headers: Mapping[str, str]) -> str:
-    """Where a contestant has it; the floor gets the bytes of the judged server's answer."""
+    """Return its URL at a contestant; nginx gets the bytes of pkgrepo's response."""
     if name != "nginx":
         return address(stock.put_into(arena, name), stock)
     answer = get(address(stock.put_into(arena, arena.first(PEERS)), stock), headers)
@@ -209,7 +209,7 @@ def _probed(server: NodeRegistry, work: Callable[[], object]) -> list[float]:
 
 
 class _Reader(threading.Thread):
-    """Reads the document again and again, as clients do that install while somebody publishes."""
+    """Reads the document repeatedly, like clients that install during publishes."""
 
     def __init__(self, url: str) -> None:
         super().__init__(daemon=True)
@@ -217,7 +217,7 @@ class _Reader(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Read until stopped, with a pause after each time."""
+        """Read until stopped, with a pause after each request."""
         while not self._stopped.wait(0.05):
             get(self._url, NPM)
 
@@ -289,7 +289,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         stock="npm-large",
         goals=(Goal(GROWTH, "at most", 48), Goal(SECONDS, "at most", 0.5, PEER)),
     ),
-    # Not Verdaccio: filling it with 5,000 versions takes hours.
+    # Without Verdaccio, which takes hours to fill with 5,000 versions.
     Scenario(
         name="npm-publish-5000",
         about="publish of a version of 9 KB into a package of 5,000, one after the other",

@@ -15,7 +15,9 @@ from .wheels import Wheel, wheels
 PEERS = (OURS, "nginx", "pypiserver", "devpi")
 READ = (RATE, CPU, P50, P99, RSS)
 WARM_UP_S = 1.0
-GIB_FILE = (1 << 30) - (1 << 16)  # bytes; devpi takes uploads of up to 1 GiB with everything around the file
+GIB_FILE = (1 << 30) - (
+    1 << 16
+)  # bytes; devpi accepts request bodies of up to 1 GiB, including the form around the file
 DOWNLOADS = 5  # in a round: one of them is short against the clock's tick of 10 ms
 
 SPEED = Metric("mb_per_s", "MB/s")
@@ -29,14 +31,14 @@ Address = Callable[[PythonIndex], str]
 
 
 def index(arena: Arena, name: str) -> PythonIndex:
-    """A contestant that serves Python packages, running."""
+    """Return a running contestant that serves Python packages."""
     contestant = arena.get(name)
     assert isinstance(contestant, PythonIndex)
     return contestant
 
 
 def stocked(arena: Arena, name: str, stock: Sequence[Wheel]) -> PythonIndex:
-    """A contestant that has these packages."""
+    """Return a contestant that has these packages."""
     contestant = index(arena, name)
     arena.once((name, stock[0].filename), lambda: contestant.publish(stock))
     return contestant
@@ -233,7 +235,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         prepare=_mixed,
         stock="mixed",
     ),
-    # Not devpi: an upload there costs what the whole project costs, and 5,000 of them more than an hour.
+    # Without devpi, in which an upload costs time proportional to the project's files; 5,000 take over an hour.
     _page_scenario(5000, lineup=(OURS, "nginx", "pypiserver")),
     Scenario(
         name="download-1g",

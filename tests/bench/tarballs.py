@@ -20,8 +20,8 @@ from attrs import frozen
 
 from .load import Post
 
-BLOCK = 1 << 20  # bytes of padding that repeat; far above the 32 KiB that deflate looks back
-PACKED_AT = 499162500  # the time that npm gives every file
+BLOCK = 1 << 20  # bytes after which padding repeats; far more than deflate's window of 32 KiB
+PACKED_AT = 499162500  # seconds since the epoch; npm pack gives it to every file
 DEPENDENCIES = {f"some-library-{number}": f"^{number}.2.{number * 3}" for number in range(22)}
 DEVELOPMENT = {f"@scope/some-tool-{number}": f"~{number}.4.1" for number in range(14)}
 
@@ -36,7 +36,7 @@ class NodePackage:
 
     @property
     def filename(self) -> str:
-        """What its tarball is called."""
+        """The file name of its tarball."""
         return f"{self.name}-{self.version}.tgz"
 
     @property

@@ -1,4 +1,4 @@
-"""What loads a server notices when it is refused."""
+"""The load generators detect refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.bench.wheels import Wheel
 
 
 class Recorder(BaseHTTPRequestHandler):
-    """Answers 200, or with the status that the path names; remembers who asked for what, and how much came."""
+    """Answers 200, or the status in the path; records paths, clients and body sizes."""
 
     protocol_version = "HTTP/1.1"
     seen: Counter[tuple[str, str]] = Counter()
@@ -58,7 +58,7 @@ def test_uploads_arrive_whole_from_every_client(url: str) -> None:
     assert sorted(Recorder.received) == sorted(b"".join(post.parts) for post in posts)
 
 
-def test_a_form_says_its_length_and_holds_the_wheel() -> None:
+def test_a_form_has_its_length_and_contains_the_wheel() -> None:
     wheel = Wheel("bench-a", "1.0.0", 3 << 20)
     post = form_post(wheel)
     body = b"".join(post.parts)
@@ -71,7 +71,7 @@ def test_a_refused_upload_stops_the_measurement(url: str) -> None:
         post_all(Target(f"{url}/403"), [Post({}, [b"x"], 1)], 1)
 
 
-def test_a_prober_measures_until_it_is_told_to_stop(url: str) -> None:
+def test_a_prober_measures_until_it_is_stopped(url: str) -> None:
     prober = Prober(url, {"User-Agent": "prober"}, 500)
     prober.start()
     while Recorder.seen["/", "prober"] < 5:
@@ -79,7 +79,7 @@ def test_a_prober_measures_until_it_is_told_to_stop(url: str) -> None:
     assert len(prober.finish()) >= 5
 
 
-def test_a_prober_that_is_refused_says_so(url: str) -> None:
+def test_a_refused_prober_fails(url: str) -> None:
     prober = Prober(f"{url}/503", {"User-Agent": "prober"}, 500)
     prober.start()
     while not Recorder.seen["/503", "prober"]:

@@ -32,7 +32,7 @@ PARENT = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c',
 
 
 class Family:
-    """A process with one child that does as it is told."""
+    """A process with one child that runs commands of the test."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process

@@ -83,7 +83,7 @@ def pusher() -> Iterator[Pusher]:
     thread.join()
 
 
-def test_an_image_arrives_with_all_that_its_manifest_names(pusher: Pusher) -> None:
+def test_an_image_is_pushed_with_all_blobs_of_its_manifest(pusher: Pusher) -> None:
     image = make_image("bench-a", 3, 1024)
     pusher.push_image(image, "one", "two")
     assert Memory.stored["one"] == Memory.stored["two"] == image.manifest
@@ -95,7 +95,7 @@ def test_an_image_arrives_with_all_that_its_manifest_names(pusher: Pusher) -> No
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_a_big_blob_goes_in_one_patch_and_ends_where_the_registry_said(pusher: Pusher, tmp_path: Path) -> None:
+def test_a_large_blob_is_sent_in_one_patch_and_ended_at_the_returned_location(pusher: Pusher, tmp_path: Path) -> None:
     blob = Blob("bench-b", 3 << 20)
     pusher.push_blob(blob, blob.ensure(tmp_path))
     assert Memory.stored[blob.digest] == blob.read()
