@@ -49,38 +49,34 @@ class Registry:
     @property
     def serial(self) -> int:
         """A number that grows with each change of a storage or repository."""
-        return self._current().serial or 0
+        return self._snapshot.latest().serial or 0
 
     def find(self, storage: str, name: str) -> Repository | None:
         """Return the repository at ``storage/name``, or None."""
-        return self._current().repositories.get((storage.casefold(), name.casefold()))
+        return self._snapshot.latest().repositories.get((storage.casefold(), name.casefold()))
 
     def find_uid(self, uid: str) -> Repository | None:
         """Return the repository with this public id, or None."""
-        return self._current().by_uid.get(uid)
+        return self._snapshot.latest().by_uid.get(uid)
 
     def find_id(self, repository_id: int) -> Repository | None:
         """Return the repository with this catalog key, or None."""
-        return self._current().by_id.get(repository_id)
+        return self._snapshot.latest().by_id.get(repository_id)
 
     def all(self) -> list[Repository]:
         """Return all repositories, sorted by path."""
-        return sorted(self._current().by_uid.values(), key=lambda repository: repository.path)
+        return sorted(self._snapshot.latest().by_uid.values(), key=lambda repository: repository.path)
 
     def storages(self) -> list[Storage]:
         """Return all storages, sorted by name."""
-        return sorted(self._current().storages.values(), key=lambda storage: storage.name)
+        return sorted(self._snapshot.latest().storages.values(), key=lambda storage: storage.name)
 
     def storage(self, storage_id: int) -> Storage:
         """Return the storage with this catalog key. :raises NotFound: it was removed"""
-        found = self._current().storages.get(storage_id)
+        found = self._snapshot.latest().storages.get(storage_id)
         if found is None:
             raise NotFound("storage", str(storage_id))
         return found
-
-    def _current(self) -> _Configuration:
-        self._snapshot.refresh_now()
-        return self._snapshot.value
 
 
 def _read(reader: Reader, before: _Configuration) -> _Configuration:

@@ -40,6 +40,12 @@ class Snapshot(Generic[T]):
         self._take(self._begun, generation, found)
         return True
 
+    def latest(self) -> T:
+        """Return the value, refreshed first if that is possible without waiting."""
+        if self._catalog.generation() != self._generation:
+            self.refresh_now()
+        return self.value
+
     async def refresh(self) -> None:
         """
         Refresh the value; the new value was current at some time after this call.
