@@ -91,7 +91,7 @@ def publish(tx: Transaction, repository: Repository, text: str) -> None:
 @pytest.fixture(autouse=True)
 def small_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limit statements to a few rows, so that few versions need several."""
-    monkeypatch.setattr(clauses, "AT_ONCE", 5)
+    monkeypatch.setattr(clauses, "BATCH", 5)
 
 
 def test_a_batch_of_deprecations_equals_single_ones() -> None:
@@ -172,7 +172,7 @@ class _Counting(MemoryTransaction):
     ],
 )
 def test_many_versions_take_few_statements(command: Any, args: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clauses, "AT_ONCE", 100)
+    monkeypatch.setattr(clauses, "BATCH", 100)
     package = Package([f"1.0.{patch}" for patch in range(200)])
     keys = package.catalog.peek(versions.version_keys, 1)
     counting = _Counting(package.catalog.tx.connection)
