@@ -213,7 +213,8 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
 
     def _plan_version(self, top: str, package_key: str, version: str, snapshot: EntrySnapshot) -> Plan:
         directory = shorten(f"{top}/{version}")
-        if snapshot.package is None or snapshot.version is None:
+        if snapshot.package is None or snapshot.version is None or snapshot.version.text != version:
+            # Gone, or published again in another spelling, which has a directory of its own.
             return Plan(removals=self._other_files(directory, frozenset()))
         entries = [FileSidecar.of(file, self.place_of(package_key, file.path, file.sha256)) for file in snapshot.files]
         sidecar = shorten(f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json")

@@ -92,6 +92,15 @@ async def test_deleted_files_are_removed_with_empty_directories(world):
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_version_published_again_in_another_spelling_leaves_no_old_directory(world):
+    await world.publish(*make_wheel("Demo", "1.0.0"))
+    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
+    await world.publish(*make_wheel("Demo", "1.0"))
+    await world.follow()
+    assert {place.split("/")[2] for place in world.shown() if place.count("/") > 2} == {"1.0"}
+
+
+@pytest_twisted.ensureDeferred
 async def test_events_may_be_handled_twice_and_late(world):
     await world.publish(*WHEEL)
     await remove(world)
