@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from pkgrepo.auth.login.credentials import is_blank
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound, PkgrepoError, RepositoryInactive
@@ -77,16 +77,18 @@ class Access:
         allowed: bool | None = self._authorizer.may_now(identity, action, repository, package)
         return allowed
 
-    async def may(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
+    def may(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> Awaitable[bool]:
         """Whether the caller may do this; see L{IAuthorizer}."""
-        allowed: bool = await self._authorizer.may(identity, action, repository, package)
+        allowed: Awaitable[bool] = self._authorizer.may(identity, action, repository, package)
         return allowed
 
-    async def may_each(
+    def may_each(
         self, identity: Identity, questions: Sequence[tuple[Action, Repository, str | None]]
-    ) -> list[bool]:
-        """The answers of ``may`` to many questions, in their order; see L{IAuthorizer}."""
-        allowed: list[bool] = await self._authorizer.may_each(identity, questions)
+    ) -> Awaitable[list[bool]]:
+        """The results of ``may`` for many questions, in order; see L{IAuthorizer}."""
+        allowed: Awaitable[list[bool]] = self._authorizer.may_each(identity, questions)
         return allowed
 
     async def allowed(
