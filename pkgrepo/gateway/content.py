@@ -34,8 +34,7 @@ def is_private(repository: Repository) -> bool:
 
 def file_cache_control(repository: Repository) -> bytes:
     """Files never change under their name, unless the repository's policy lets them."""
-    policy = repository.settings.get("policy") or {}
-    if policy.get("allow_overwrite") or policy.get("reuse_deleted_names"):
+    if repository.policy.get("allow_overwrite") or repository.policy.get("reuse_deleted_names"):
         return document_cache_control(repository)
     scope = b"private" if is_private(repository) else b"public"
     return b"%s, max-age=%d, immutable" % (scope, YEAR)

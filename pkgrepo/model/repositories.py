@@ -77,6 +77,12 @@ class Repository:
         return f"{self.storage_name}/{self.name}"
 
     @property
+    def policy(self) -> Mapping[str, Any]:
+        """The rules of the format for what is published; one that is not set has its default."""
+        policy: Mapping[str, Any] = self.settings.get("policy") or {}
+        return policy
+
+    @property
     def auth_enabled(self) -> bool:
         """Whether reads need credentials also when the repository is public."""
         auth = self.settings.get("auth")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import Repository
-from pkgrepo.repositories.hosted_config import Auth, parse_hosted_config
+from pkgrepo.repositories import configuration
 
 from .public_keys import KeyInvalid, parse_key
 
@@ -63,37 +62,30 @@ class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     window_s: Annotated[int, msgspec.Meta(ge=60, le=30 * 86400)] = 3600
 
 
-class HostedConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type", tag="Hosted"):
+class HostedConfig(configuration.HostedConfig, frozen=True):
     """
     The configuration of a hosted repository. ``type`` and ``push_rules`` are the fixed part, the others are settings.
 
     ``default`` marks the repository for image names that do not begin with a storage and a repository.
     """
 
+    fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
+
     push_rules: PushRules = PushRules()
     policy: Policy | None = None
     trust: TrustPolicy | None = None
     default: bool | None = None
-    auth: Auth | None = None
-    page: str | None = None
+
+    def check(self) -> None:
+        """Check the trusted keys. :raises Invalid: a key cannot be used, with its JSON pointer"""
+        for index, text in enumerate(self.trust.keys if self.trust else ()):
+            try:
+                parse_key(text)
+            except KeyInvalid as error:
+                raise Invalid(str(error), f"/trust/keys/{index}") from None
 
 
-def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """
-    The fixed object with its push rules, and the settings beside it; keys that begin with ``x_`` are kept.
-
-    :raises Invalid: a key is unknown, a value wrong or a feature unavailable, with its JSON pointer
-    """
-    parsed, settings = parse_hosted_config(
-        config, HostedConfig, ("policy", "trust", "default", "auth", "page"), "container images"
-    )
-    _check_trust(parsed)
-    return {"type": "Hosted", "push_rules": msgspec.to_builtins(parsed.push_rules)}, settings
-
-
-def schema() -> Mapping[str, Any]:
-    """JSON Schema of the whole configuration."""
-    return msgspec.json.schema(HostedConfig)
+CONFIGURATIONS = configuration.Configurations("container images", HostedConfig)
 
 
 def push_rules(repository: Repository) -> PushRules:
@@ -103,7 +95,7 @@ def push_rules(repository: Repository) -> PushRules:
 
 def policy(repository: Repository) -> Policy:
     """The policy of a repository."""
-    return msgspec.convert(repository.settings.get("policy") or {}, Policy)
+    return msgspec.convert(repository.policy, Policy)
 
 
 def trust_policy(repository: Repository) -> TrustPolicy | None:
@@ -121,12 +113,3 @@ def immutable_tags(repository: Repository, tags: tuple[str, ...]) -> frozenset[s
     return frozenset(
         tag for tag in tags if EXEMPT.fullmatch(tag) is None and not any(fnmatchcase(tag, glob) for glob in globs)
     )
-
-
-def _check_trust(config: HostedConfig) -> None:
-    listed = [] if config.trust is None else config.trust.keys
-    for index, text in enumerate(listed):
-        try:
-            parse_key(text)
-        except KeyInvalid as error:
-            raise Invalid(str(error), f"/trust/keys/{index}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from twisted.application.service import IService
 from twisted.internet.interfaces import IReactorTime
@@ -18,11 +17,12 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.interfaces import IBackgroundFormat, IConfiguredFormat, IFormat, IImageFormat, IRootFormat
 from pkgrepo.model import Repository
+from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.images.trust import Keys
 
-from .configuration import schema, validate
+from .configuration import CONFIGURATIONS
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .ping import ping_answer
 from .routes import RegistrySite
@@ -30,7 +30,7 @@ from .setup import snippets
 
 
 @implementer(IFormat, IConfiguredFormat, IRootFormat, IBackgroundFormat, IImageFormat)
-class ContainerFormat:
+class ContainerFormat(FormatBase):
     """
     Images and artifacts over the registry API (OCI distribution 1.1).
 
@@ -39,23 +39,16 @@ class ContainerFormat:
 
     name = "docker"
     aliases = ("container", "oci")
+    configurations = CONFIGURATIONS
 
     def __init__(self, *, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tuple[str, ...] = ()) -> None:
         self._service = service
         self._ping = ping
         self._keyring = Keyring(trusted_keys)
 
-    def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """See L{IFormat.validate}."""
-        return validate(config)
-
     def check_place(self, storage: str, repository: str) -> None:
         """See L{IFormat.check_place}."""
         check_place(storage, repository)
-
-    def schema(self) -> Mapping[str, Any]:
-        """See L{IFormat.schema}."""
-        return schema()
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """The registry of one repository at its own address; C{branches} serves all repositories at C{/v2/}."""
@@ -126,10 +119,6 @@ class ContainerFormat:
             return parse_tag(text)
         except TagInvalid as error:
             raise Invalid(str(error)) from None
-
-    def readable_path(self, path: str) -> str:
-        """See L{IFormat.readable_path}."""
-        return path
 
     def needs_no_credentials(self, path: bytes) -> bool:
         """All paths: the challenge names the token service. See L{IFormat.needs_no_credentials}."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from twisted.web.resource import IResource
 from zope.interface import implementer
@@ -17,11 +16,12 @@ from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import ICachingFormat, IFormat
 from pkgrepo.model import Repository
+from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.untrusted.quoting import quoted
 
 from . import layout, names
-from .configuration import schema, validate
+from .configuration import CONFIGURATIONS
 from .indexing import index_package
 from .routes import NpmSite
 from .semver import parse_version
@@ -31,11 +31,12 @@ LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/d
 
 
 @implementer(IFormat, ICachingFormat)
-class NpmFormat:
+class NpmFormat(FormatBase):
     """The registry that npm, pnpm, yarn and bun talk to."""
 
     name = "npm"
     aliases = ("node",)
+    configurations = CONFIGURATIONS
 
     def __init__(self, advisories: Path | None = None) -> None:
         """``advisories`` is the path of an OSV export: a folder or a zip of records. With None audits find nothing."""
@@ -45,21 +46,6 @@ class NpmFormat:
     def caches(self) -> Mapping[str, ResponseCache[CachedDocuments]]:
         """See L{ICachingFormat.caches}."""
         return {"packuments": self._packuments.kept}
-
-    def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """See L{IFormat.validate}."""
-        return validate(config)
-
-    def check_place(self, storage: str, repository: str) -> None:
-        """Accept every place. See L{IFormat.check_place}."""
-
-    def schema(self) -> Mapping[str, Any]:
-        """See L{IFormat.schema}."""
-        return schema()
-
-    def warnings(self, _repository: Repository) -> Sequence[str]:
-        """See L{IFormat.warnings}."""
-        return ()
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""

@@ -58,7 +58,7 @@ class ChangeRequests:
                 path,
                 *await self._services.catalog.look(package_changes.present, self._repository.id, companions),
             ]
-        burn = not self._repository.settings.get("policy", {}).get("reuse_deleted_names", False)
+        burn = not self._repository.policy.get("reuse_deleted_names", False)
         gone = await self._services.publisher.change(
             package_changes.remove_files, self._repository, project, version, paths, actor, index_project, burn
         )

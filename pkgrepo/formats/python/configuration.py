@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
-from pkgrepo.repositories.hosted_config import Auth, parse_hosted_config
+from pkgrepo.repositories import configuration
 
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -23,24 +20,10 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     reuse_deleted_names: bool = False
 
 
-class HostedConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type", tag="Hosted"):
+class HostedConfig(configuration.HostedConfig, frozen=True):
     """The configuration of a hosted repository. ``type`` is fixed; the other fields are settings."""
 
     policy: Policy | None = None
-    auth: Auth | None = None
-    page: str | None = None
 
 
-def validate(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """
-    Split a configuration into the fixed part (``{"type": "Hosted"}``) and the settings; ``x_`` keys are kept.
-
-    :raises Invalid: an unknown key or a wrong value, with its JSON pointer
-    """
-    _, settings = parse_hosted_config(config, HostedConfig, ("policy", "auth", "page"), "the Python format")
-    return {"type": "Hosted"}, settings
-
-
-def schema() -> Mapping[str, Any]:
-    """JSON Schema of the whole configuration."""
-    return msgspec.json.schema(HostedConfig)
+CONFIGURATIONS = configuration.Configurations("the Python format", HostedConfig)

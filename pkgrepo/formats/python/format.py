@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from twisted.web.resource import IResource
 from zope.interface import implementer
@@ -15,21 +14,23 @@ from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import ICachingFormat, IFormat
 from pkgrepo.model import Repository
+from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 
 from . import layout
-from .configuration import schema, validate
+from .configuration import CONFIGURATIONS
 from .names import normalise, parse_version
 from .routes import PythonSite
 from .setup import snippets
 
 
 @implementer(IFormat, ICachingFormat)
-class PythonFormat:
+class PythonFormat(FormatBase):
     """Simple index, uploads and JSON metadata (PEP 503, 592, 629, 658, 691, 700, 714, 740, 792)."""
 
     name = "python"
     aliases = ("pypi", "pip")
+    configurations = CONFIGURATIONS
 
     def __init__(self) -> None:
         self._index = make_index()
@@ -38,21 +39,6 @@ class PythonFormat:
     def caches(self) -> Mapping[str, ResponseCache[CachedDocuments]]:
         """See L{ICachingFormat.caches}."""
         return {"pages": self._index.kept}
-
-    def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """See L{IFormat.validate}."""
-        return validate(config)
-
-    def check_place(self, storage: str, repository: str) -> None:
-        """Every name is accepted. See L{IFormat.check_place}."""
-
-    def schema(self) -> Mapping[str, Any]:
-        """See L{IFormat.schema}."""
-        return schema()
-
-    def warnings(self, _repository: Repository) -> Sequence[str]:
-        """See L{IFormat.warnings}."""
-        return ()
 
     def resource(self, repository: Repository, services: Services) -> IResource:
         """See L{IFormat.resource}."""
@@ -73,10 +59,6 @@ class PythonFormat:
     def readable_path(self, path: str) -> str:
         """See L{IFormat.readable_path}."""
         return layout.readable_path(path)
-
-    def needs_no_credentials(self, path: bytes) -> bool:  # noqa: ARG002 - Python clients have no login request
-        """No path. See L{IFormat.needs_no_credentials}."""
-        return False
 
     def setup(self, base_url: str, repository: Repository) -> Sequence[Mapping[str, str]]:
         """See L{IFormat.setup}."""

@@ -133,7 +133,7 @@ class Images:
         return gone
 
     def _check_policy(self, repository: Repository) -> None:
-        if not repository.settings.get("policy", {}).get("allow_delete", True):
+        if not repository.policy.get("allow_delete", True):
             raise Conflict("nothing is deleted in this repository (policy.allow_delete)")
 
     async def _keys(self, call: Call, package: str) -> Keys:

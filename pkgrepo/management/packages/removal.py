@@ -191,7 +191,7 @@ class Removal(Handlers):
 
     async def _remove(self, call: Call, package: str, version: str, paths: list[str] | None) -> list[str]:
         repository = call.repository
-        burn = not repository.settings.get("policy", {}).get("reuse_deleted_names", False)
+        burn = not repository.policy.get("reuse_deleted_names", False)
         entry = call.entry(f"{repository.path}/{package}@{version}", {"paths": paths} if paths else {})
         indexer = self._services.formats[repository.format].index
         gone: list[str] = await call.change_content(

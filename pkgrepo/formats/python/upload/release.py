@@ -7,7 +7,6 @@ something else by mistake.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -54,12 +53,7 @@ class Uploads:
     @property
     def strict(self) -> bool:
         """Whether only normalised file names are accepted (PEP 625)."""
-        return bool(self._policy.get("strict_filenames", False))
-
-    @property
-    def _policy(self) -> Mapping[str, Any]:
-        policy: Mapping[str, Any] = self._repository.settings.get("policy", {})
-        return policy
+        return bool(self._repository.policy.get("strict_filenames", False))
 
     async def accept(self, staged: Staged, upload: Distribution, actor: Actor, *, may_overwrite: bool) -> Published:
         """
@@ -107,7 +101,7 @@ class Uploads:
             )
         accompanying = {each.path for each in companions}
         obsolete = tuple(path + suffix for suffix in COMPANIONS if path + suffix not in accompanying)
-        overwrite = may_overwrite and bool(self._policy.get("allow_overwrite", False))
+        overwrite = may_overwrite and bool(self._repository.policy.get("allow_overwrite", False))
         existing = await self.find(path)
         if existing is not None and existing.sha256 == upload.blob.sha256:
             # Uploading the same file again changes nothing, also not its companions.
@@ -123,7 +117,7 @@ class Uploads:
             files=(NewFile(path=path, blob=upload.blob, attrs=attrs), *companions),
             meta=meta_json(inspected.metadata),
             overwrite=overwrite,
-            reuse=bool(self._policy.get("reuse_deleted_names", False)),
+            reuse=bool(self._repository.policy.get("reuse_deleted_names", False)),
             obsolete=obsolete if overwrite else (),
             guard=partial(
                 check_spelling,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.container.configuration import validate
+from pkgrepo.formats.container.configuration import CONFIGURATIONS
 
 RULES = {
     "allow_tag_overwrite": False,
@@ -18,11 +18,11 @@ RULES = {
 
 
 def test_defaults_are_filled_in_exactly() -> None:
-    assert validate({"type": "Hosted"}) == ({"type": "Hosted", "push_rules": RULES}, {})
+    assert CONFIGURATIONS.validate({"type": "Hosted"}) == ({"type": "Hosted", "push_rules": RULES}, {})
 
 
 def test_what_stands_beside_the_rules_is_kept() -> None:
-    fixed, settings = validate(
+    fixed, settings = CONFIGURATIONS.validate(
         {"push_rules": {"allow_tag_overwrite": True}, "policy": {"allow_sparse": True}, "x_note": 1, "page": "hello"}
     )
     assert fixed == {"type": "Hosted", "push_rules": RULES | {"allow_tag_overwrite": True}}
@@ -42,5 +42,5 @@ def test_what_stands_beside_the_rules_is_kept() -> None:
 )
 def test_what_is_wrong_or_not_available_is_refused_where_it_stands(config: dict[str, Any], pointer: str) -> None:
     with pytest.raises(Invalid) as caught:
-        validate(config)
+        CONFIGURATIONS.validate(config)
     assert caught.value.pointer == pointer

@@ -10,7 +10,7 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.container.configuration import validate
+from pkgrepo.formats.container.configuration import CONFIGURATIONS
 from pkgrepo.formats.container.trust import verification
 from pkgrepo.repositories.images.quarantine import EVERY_S
 from pkgrepo.storage.catalog.images.gc import may_remove_manifest, plan_image
@@ -319,12 +319,12 @@ PRIVATE = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
 )
 def test_wrong_settings_are_refused_where_they_stand(trust: Any, pointer: str) -> None:
     with pytest.raises(Invalid) as caught:
-        validate({"push_rules": RULES, "trust": trust})
+        CONFIGURATIONS.validate({"push_rules": RULES, "trust": trust})
     assert caught.value.pointer == pointer
 
 
 def test_settings_are_kept_beside_the_rules_with_their_defaults() -> None:
-    fixed, settings = validate({"push_rules": RULES, "trust": {"keys": [KEY.pem]}})
+    fixed, settings = CONFIGURATIONS.validate({"push_rules": RULES, "trust": {"keys": [KEY.pem]}})
     assert fixed["push_rules"]["require_content_trust"] is True
     assert settings["trust"] == {"keys": [KEY.pem], "window_s": 3600}
 

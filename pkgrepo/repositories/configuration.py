@@ -1,0 +1,90 @@
+"""
+The configurations of repositories, as far as all formats share them.
+
+A repository type is a class here, whose tag is its value of ``RepositoryType``. A format subclasses it to add its own
+fields, and names its classes, joined with ``|``, in its ``Configurations``: there a format gains a type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, ClassVar
+
+import msgspec
+from attrs import frozen
+
+from pkgrepo.errors import Invalid
+from pkgrepo.model import RepositoryType
+
+
+class Auth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Whether reads of a public repository need credentials."""
+
+    enabled: bool = False
+
+
+class RepositoryConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type"):
+    """
+    What the configurations of all types have.
+
+    ``type`` and the fields named in ``fixed`` are the fixed object. The other fields are settings, None where not set.
+    """
+
+    fixed: ClassVar[tuple[str, ...]] = ()
+
+    auth: Auth | None = None
+    page: str | None = None
+
+    def check(self) -> None:
+        """Check what the types of the fields do not express. :raises Invalid: with the JSON pointer of a wrong value"""
+
+
+class HostedConfig(RepositoryConfig, frozen=True, tag=RepositoryType.HOSTED.value):
+    """The configuration of a hosted repository."""
+
+
+@frozen
+class Configurations:
+    """
+    The configurations that one format takes.
+
+    ``what`` names the format in messages. ``types`` is a subclass of L{RepositoryConfig}, or several joined with ``|``,
+    of which ``type`` selects one.
+    """
+
+    what: str
+    types: type[RepositoryConfig] | UnionType
+
+    def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """
+        Split a configuration into the fixed object with its defaults, and the settings; ``x_`` keys are kept.
+
+        :raises Invalid: an unknown key or a wrong value, with its JSON pointer
+        """
+        type_ = config.get("type", RepositoryType.HOSTED.value)
+        if type_ == RepositoryType.PROXY:
+            raise Invalid(f"proxy repositories of {self.what} are not available in this version", "/type")
+        settings = {key: value for key, value in config.items() if key.startswith("x_")}
+        rest = {key: value for key, value in config.items() if key not in settings}
+        try:
+            parsed: RepositoryConfig = msgspec.convert({**rest, "type": type_}, self.types)
+        except msgspec.ValidationError as error:
+            raise Invalid(*_explain(str(error))) from error
+        parsed.check()
+        values = msgspec.to_builtins(parsed)
+        fixed = {key: values.pop(key) for key in ("type", *parsed.fixed)}
+        return fixed, settings | {key: value for key, value in values.items() if value is not None}
+
+    def schema(self) -> Mapping[str, Any]:
+        """JSON Schema of the whole configuration."""
+        return msgspec.json.schema(self.types)
+
+
+def _explain(message: str) -> tuple[str, str]:
+    """Split the message of a msgspec error into its sentence and a JSON pointer."""
+    text, _, where = message.partition(" - at `$")
+    pointer = where.rstrip("`").replace(".", "/").replace("[", "/").replace("]", "")
+    unknown = re.search(r"unknown field `([^`]*)`", text)
+    return text, f"{pointer}/{unknown[1]}" if unknown else pointer

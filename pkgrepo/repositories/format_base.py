@@ -1,0 +1,39 @@
+"""The parts of ``IFormat`` that most formats answer alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pkgrepo.model import Repository
+
+from .configuration import Configurations
+
+
+class FormatBase:
+    """The base of formats: each overrides what it answers differently."""
+
+    configurations: Configurations
+
+    def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """See L{IFormat.validate}."""
+        return self.configurations.validate(config)
+
+    def schema(self) -> Mapping[str, Any]:
+        """See L{IFormat.schema}."""
+        return self.configurations.schema()
+
+    def check_place(self, storage: str, repository: str) -> None:
+        """Accept every place. See L{IFormat.check_place}."""
+
+    def warnings(self, _repository: Repository) -> Sequence[str]:
+        """None. See L{IFormat.warnings}."""
+        return ()
+
+    def readable_path(self, path: str) -> str:
+        """The public path. See L{IFormat.readable_path}."""
+        return path
+
+    def needs_no_credentials(self, _path: bytes) -> bool:
+        """No path. See L{IFormat.needs_no_credentials}."""
+        return False
