@@ -7,6 +7,7 @@ An entry is made by the handler that answered a read. It has a query that tells 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from attrs import Factory, define
 
@@ -73,6 +74,11 @@ class AnswerCache:
             return
         entry.size += len(request.uri) + ENTRY_BYTES
         self._cache.put((entry.repository.id, request.uri), entry, size=entry.size)
+
+    def put_answer(self, request: Request, repository: Repository, answer: Answer, **rest: Any) -> None:
+        """Cache an answer that is the same for all clients; ``rest`` are further fields of L{CachedAnswer}."""
+        size = len(answer.body) if isinstance(answer.body, bytes) else 0
+        self.put(request, CachedAnswer(repository, negotiate=lambda _: answer, size=size, **rest))
 
     def find(self, request: Request, repository: Repository, generation: int) -> CachedAnswer | None:
         """

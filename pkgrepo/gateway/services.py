@@ -7,6 +7,7 @@ from attrs import frozen
 from pkgrepo.auth.accounts import Accounts
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.publish.publisher import Publisher
@@ -42,3 +43,7 @@ class Services:
     def base_url(self, request: Request) -> str:
         """The address under which clients know this server, without a slash at the end."""
         return self.public_url or request.base_url
+
+    def repository_url(self, request: Request, repository: Repository) -> str:
+        """The address under which clients know a repository, without a slash at the end."""
+        return f"{self.base_url(request)}/repositories/{repository.path}"

@@ -83,6 +83,12 @@ class File:
     attrs: Mapping[str, Any]
     created_at: datetime
 
+    @property
+    def role(self) -> str | None:
+        """What a companion of another file is to it, as a suffix of its path; None for a file of its own."""
+        role: str | None = self.attrs.get("role")
+        return role
+
 
 @frozen
 class NewFile:

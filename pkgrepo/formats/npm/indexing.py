@@ -21,7 +21,6 @@ from pkgrepo.storage.catalog.packages import packages, tags, version_batches, ve
 from pkgrepo.storage.catalog.packages.version_batches import VersionRow
 
 from . import semver
-from .layout import is_tarball
 from .names import DEFAULT_TAG
 
 
@@ -91,7 +90,7 @@ class Publishing:
 
 
 def _index_version(index: PackageIndex, version: Version) -> None:
-    if not any(map(is_tarball, index.files(version))):
+    if all(file.role is not None for file in index.files(version)):
         for kind in (packument.FULL, packument.SHORT, packument.TIME):
             index.remove_fragment(kind, version.sort, version.key)
         return

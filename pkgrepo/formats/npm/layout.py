@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pkgrepo.model import File
-
 from . import names
 
 BUNDLE_ROLE = ".sigstore"  # the suffix of a provenance bundle behind its tarball's path
@@ -18,11 +16,6 @@ def tarball_path(name: str, version_text: str) -> str:
 def bundle_path(name: str, version_text: str) -> str:
     """The path of a version's provenance bundle."""
     return tarball_path(name, version_text) + BUNDLE_ROLE
-
-
-def is_tarball(file: File) -> bool:
-    """Whether a file is a version's tarball; the other files of a version have a role."""
-    return "role" not in file.attrs
 
 
 def readable_path(path: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pkgrepo.model import File
-
 METADATA = ".metadata"  # PEP 658
 SIGNATURE = ".asc"
 PROVENANCE = ".provenance"  # PEP 740
@@ -13,12 +11,6 @@ COMPANIONS = (METADATA, SIGNATURE, PROVENANCE)
 def file_path(project: str, version: str, filename: str) -> str:
     """The public path of a distribution below its repository; ``project`` is the key, ``version`` as published."""
     return f"packages/{project}/{version}/{filename}"
-
-
-def companion_of(file: File) -> str | None:
-    """The suffix of a companion file (metadata, signature, provenance); None for a distribution itself."""
-    role: str | None = file.attrs.get("role")
-    return role
 
 
 def split_companion(filename: str) -> tuple[str, str]:

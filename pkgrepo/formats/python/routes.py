@@ -248,7 +248,7 @@ class PythonSite:
     async def upload_to_index(self, request: Request, **_: str) -> Answer:
         """A common mistake: uploading to the index address that installers use."""
         await self._admit(request, Action.WRITE)
-        address = f"{self._services.base_url(request)}/repositories/{self._repository.path}/legacy/"
+        address = f"{self._services.repository_url(request, self._repository)}/legacy/"
         raise Refusal(405, f"upload to {address}", "method_not_allowed", headers=((b"Allow", b"GET, HEAD"),))
 
     # Changing what was published
@@ -296,7 +296,7 @@ class PythonSite:
     async def search(self, request: Request) -> Answer:
         """The XML-RPC search of old pip: answered with a fault, whose text pip prints."""
         await self._admit(request, Action.READ)
-        url = f"{self._services.base_url(request)}/repositories/{self._repository.path}/simple/"
+        url = f"{self._services.repository_url(request, self._repository)}/simple/"
         return text_answer(SEARCH_FAULT.format(url=url), content_type=b"text/xml; charset=utf-8")
 
     # Shared

@@ -177,7 +177,7 @@ class Removal(Handlers):
         return [
             each.path
             for each in every
-            if each.id == file.id or ("role" in each.attrs and each.path.startswith(f"{file.path}."))
+            if each.id == file.id or (each.role is not None and each.path.startswith(f"{file.path}."))
         ]
 
     async def _require_delete(self, call: Call, package: str) -> None:

@@ -9,7 +9,6 @@ from pkgrepo.formats.container.promises import renew_promise
 from pkgrepo.formats.container.push_rules import check_deletion
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
-from pkgrepo.gateway.answer_cache import CachedAnswer
 from pkgrepo.gateway.content import SAFE, file_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
@@ -65,17 +64,8 @@ class BlobRequests:
                 now = find_linked(r, repository.storage_id, repository.id, target.image, str(digest))
                 return now is not None and now.locator == found.locator
 
-            services.answer_cache.put(
-                request,
-                CachedAnswer(
-                    repository,
-                    package=target.image,
-                    negotiate=lambda _: answer,
-                    fresh=fresh,
-                    size=len(answer.body) if isinstance(answer.body, bytes) else 0,
-                    generation=generation,
-                    serves_head=False,
-                ),
+            services.answer_cache.put_answer(
+                request, repository, answer, package=target.image, fresh=fresh, generation=generation, serves_head=False
             )
         return answer
 

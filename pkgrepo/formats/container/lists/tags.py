@@ -5,7 +5,6 @@ from __future__ import annotations
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import Visibility
-from pkgrepo.gateway.answer_cache import CachedAnswer
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
@@ -50,16 +49,8 @@ class TagListRequests:
             return package_serial(r, repository.id, target.image) == serial
 
         if view.audiences == (None,):  # else the answer depends on the caller and on the trusted keys
-            self._services.answer_cache.put(
-                request,
-                CachedAnswer(
-                    repository,
-                    package=target.image,
-                    negotiate=lambda _: answer,
-                    fresh=fresh,
-                    size=answer.size,
-                    generation=generation,
-                ),
+            self._services.answer_cache.put_answer(
+                request, repository, answer, package=target.image, fresh=fresh, generation=generation
             )
         return answer
 

@@ -13,7 +13,6 @@ from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import View, Visibility
 from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.answer_cache import CachedAnswer
 from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer, Fields, Refusal
@@ -81,18 +80,15 @@ class ManifestRequests:
             return _is_public(r, target, reference, view, found)
 
         if public and (request.method == b"GET" or not by_digest):
-            services.answer_cache.put(
+            services.answer_cache.put_answer(
                 request,
-                CachedAnswer(
-                    repository,
-                    package=target.image,
-                    negotiate=lambda _: answer,
-                    fresh=fresh,
-                    size=len(answer.body) if isinstance(answer.body, bytes) else 0,
-                    generation=generation,
-                    serves_head=not by_digest,
-                    item=item,
-                ),
+                repository,
+                answer,
+                package=target.image,
+                fresh=fresh,
+                generation=generation,
+                item=item,
+                serves_head=not by_digest,
             )
         return answer
 

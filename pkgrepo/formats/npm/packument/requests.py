@@ -13,7 +13,8 @@ from pkgrepo.formats.npm.layout import bundle_path, tarball_path
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.gateway.answer_cache import CachedAnswer
-from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control, sends_all
+from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control
+from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
@@ -39,7 +40,7 @@ class PackageRequests(RepositoryRequests):
 
     def address(self, request: Request) -> str:
         """The repository's address under which this client reached it, without a slash at the end."""
-        return f"{self._services.base_url(request)}/repositories/{self._repository.path}"
+        return self._services.repository_url(request, self._repository)
 
     async def packument(self, request: Request, path: PackagePath) -> Answer:
         """
@@ -127,33 +128,12 @@ class PackageRequests(RepositoryRequests):
 
     async def tarball(self, request: Request, path: TarballPath) -> Answer:
         """The tarball of a version. :raises NotFound: no tarball has this name"""
-        catalog, repository = self._services.catalog, self._repository
         identity = await self._authorize_read(request, path.name)
-        generation = catalog.generation()
-        file_path = self._tarball_path(path)
-        file = await catalog.look(files.find_file, repository.id, file_path)
-        if file is None:
-            raise NotFound("tarball", path.filename)
-        answer = await self._services.files.answer(repository, file)
-
-        def fresh(r: Reader) -> bool:
-            now = files.find_file(r, repository.id, file_path)
-            return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
-
-        self._services.answer_cache.put(
-            request,
-            CachedAnswer(
-                repository,
-                package=path.name,
-                negotiate=lambda _: answer,
-                fresh=fresh,
-                size=len(answer.body) if isinstance(answer.body, bytes) else 0,
-                generation=generation,
-                item=file,
-            ),
+        answer = await answer_file(
+            self._services, request, identity, self._repository, path.name, self._tarball_path(path)
         )
-        if sends_all(request, answer):
-            self._services.downloads.record(file, identity)
+        if answer is None:
+            raise NotFound("tarball", path.filename)
         return answer
 
     async def attestations(self, request: Request, name: str, version_text: str) -> Answer:

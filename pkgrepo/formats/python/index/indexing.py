@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pkgrepo.errors import Conflict, NotFound
-from pkgrepo.formats.python.layout import companion_of
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Package, Version, VersionState
@@ -95,7 +94,7 @@ def read_page(reader: Reader, repository_id: int, project: str, kind: str) -> tu
 
 
 def _forget(index: PackageIndex, version: Version | None, file: File) -> None:
-    if version is None or companion_of(file) is not None:
+    if version is None or file.role is not None:
         return
     filename = file.path.rsplit("/", 1)[-1]
     index.remove_fragment(JSON_PAGE, version.sort, filename)
@@ -110,4 +109,4 @@ def _check_sdists(index: PackageIndex, version: Version) -> None:
 
 
 def _distributions(files: Iterable[File]) -> list[File]:
-    return [file for file in files if companion_of(file) is None]
+    return [file for file in files if file.role is None]

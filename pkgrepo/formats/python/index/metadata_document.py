@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.python.layout import companion_of
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
 from pkgrepo.storage.catalog.packages import files, fragments, packages, versions
@@ -53,7 +52,7 @@ def _release(version: Version, stored: Iterable[File], base_url: str) -> Release
         version=version.text,
         sort=version.sort,
         meta=version.meta,
-        files=[_file(file, base_url) for file in stored if companion_of(file) is None],
+        files=[_file(file, base_url) for file in stored if file.role is None],
         yanked=version.reason if version.state is VersionState.YANKED else None,
     )
 

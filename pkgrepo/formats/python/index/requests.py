@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.python.layout import companion_of, file_path, split_companion
+from pkgrepo.formats.python.layout import file_path, split_companion
 from pkgrepo.formats.python.names import parse_filename, parse_version
 from pkgrepo.gateway.answer_cache import CachedAnswer
 from pkgrepo.gateway.content import (
@@ -16,11 +16,11 @@ from pkgrepo.gateway.content import (
     is_private,
     sends_all,
 )
+from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
-from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Package, Repository, Version
 from pkgrepo.repositories.publish.index import render
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -111,31 +111,10 @@ class IndexRequests:
 
     async def file_at(self, request: Request, identity: Identity, path: str) -> Answer:
         """The file at a path of this repository. :raises NotFound: there is none"""
-        catalog, repository = self._services.catalog, self._repository
-        generation = catalog.generation()
-        file = await self._find(path)
-        if file is None:
-            raise NotFound("file", path.rsplit("/", 1)[-1])
-        answer = await self._services.files.answer(repository, file)
         package, _, _ = path.removeprefix("packages/").partition("/")
-
-        def fresh(r: Reader) -> bool:
-            now = files.find_file(r, repository.id, path)
-            return now is not None and (now.sha256, now.locator) == (file.sha256, file.locator)
-
-        self._services.answer_cache.put(
-            request,
-            CachedAnswer(
-                repository,
-                package=package,
-                negotiate=lambda _: answer,
-                fresh=fresh,
-                size=len(answer.body) if isinstance(answer.body, bytes) else 0,
-                generation=generation,
-                item=file if companion_of(file) is None else None,
-            ),
-        )
-        self._count(request, identity, file, answer)
+        answer = await answer_file(self._services, request, identity, self._repository, package, path)
+        if answer is None:
+            raise NotFound("file", path.rsplit("/", 1)[-1])
         return answer
 
     def project_of(self, filename: str) -> str | None:
@@ -187,7 +166,8 @@ class IndexRequests:
             *(field for field in SAFE if field[0] != b"Content-Disposition"),
         )
         answer = await self._services.files.answer(self._repository, file, headers)
-        self._count(request, identity, file, answer)
+        if sends_all(request, answer):
+            self._services.downloads.record(file, identity)
         return answer
 
     async def _distribution_of(
@@ -197,7 +177,7 @@ class IndexRequests:
         candidates = [
             file
             for file in await self._services.catalog.look(files.files_of_version, found.id)
-            if companion_of(file) is None
+            if file.role is None
             and (filename is None or file.path.endswith("/" + filename))
             and (packagetype is None or file.attrs.get("packagetype") == packagetype)
         ]
@@ -250,12 +230,8 @@ class IndexRequests:
     async def _find(self, path: str) -> File | None:
         return await self._services.catalog.look(files.find_file, self._repository.id, path)
 
-    def _count(self, request: Request, identity: Identity, file: File, answer: Answer) -> None:
-        if companion_of(file) is None and sends_all(request, answer):
-            self._services.downloads.record(file, identity)
-
     def _address(self, request: Request) -> str:
-        return f"{self._services.base_url(request)}/repositories/{self._repository.path}"
+        return self._services.repository_url(request, self._repository)
 
     def _page_answer(self, request: Request, document: Document, content_type: bytes) -> Answer:
         headers: Fields = (

@@ -13,7 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pkgrepo.errors import Conflict, FileBurned, FileExists
 from pkgrepo.formats.python.index import pages
 from pkgrepo.formats.python.index.indexing import HTML_PAGE, JSON_PAGE, file_entry, read_page
-from pkgrepo.formats.python.layout import companion_of
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -32,7 +31,7 @@ def rendered(world, package):
     every = world.catalog.peek(versions.list_versions, package.id)
     for version in every:
         stored = world.catalog.peek(files.files_of_version, version.id)
-        entries += [file_entry(file, version) for file in stored if companion_of(file) is None]
+        entries += [file_entry(file, version) for file in stored if file.role is None]
     hidden = package.meta.get("status") == "quarantined"
     entries = [] if hidden else entries
     texts = [] if hidden else [version.text for version in every]
@@ -116,7 +115,7 @@ class Orders(RuleBasedStateMachine):
     def delete(self, pick, whole, burn):
         package, version = pick.choice(self.present)
         stored = self.world.catalog.peek(files.files_of_version, version.id)
-        main = pick.choice([file.path for file in stored if companion_of(file) is None])
+        main = pick.choice([file.path for file in stored if file.role is None])
         paths = None if whole else [file.path for file in stored if file.path.startswith(main)]
         self.change(remove_files, package.key, version.key, paths, SYSTEM, self.index, burn)
 
@@ -142,7 +141,7 @@ class Orders(RuleBasedStateMachine):
         held = self.world.catalog.peek(lambda reader: reader.one("SELECT COALESCE(SUM(size), 0) FROM file"))[0]
         assert (repository.bytes_used, repository.package_count) == (held, self.world.count("package"))
         assert self.world.count("fragment") == 2 * sum(
-            companion_of(file) is None
+            file.role is None
             for _, version in self.present
             for file in self.world.catalog.peek(files.files_of_version, version.id)
         )
