@@ -8,10 +8,13 @@ format maps these types to HTTP statuses in one table.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TypeVar
 
 from attrs import define
 
 from pkgrepo.diagnostics.descriptors import TOO_MANY_OPEN_FILES
+
+T = TypeVar("T")
 
 MOST_ERRORS = 100  # of one kind reported at once; the first ones are enough to find the mistake
 
@@ -210,3 +213,14 @@ class Expired(PkgrepoError):
 
     def __str__(self) -> str:
         return f"{self.what} expired at {self.at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def existing(value: T | None, what: str, name: str) -> T:
+    """
+    The result of a look-up that must find something; ``what`` and ``name`` are those of L{NotFound}.
+
+    :raises NotFound: it is None
+    """
+    if value is None:
+        raise NotFound(what, name)
+    return value

@@ -10,7 +10,7 @@ import click
 
 from pkgrepo.auth.login.usernames import check_username
 from pkgrepo.composition.core import Core
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.storage.catalog.people import login_unlocks, users
 
 from .exits import EXIT_CODES, fail
@@ -61,9 +61,7 @@ def reset_password(sources: Sources, username: str, password_file: IO[str] | Non
 
     async def reset(core: Core) -> None:
         core.passwords.check(password, username=username)
-        user = await core.catalog.look(users.find_user_by_name, username)
-        if user is None:
-            raise NotFound("user", username)
+        user = existing(await core.catalog.look(users.find_user_by_name, username), "user", username)
         hashed = await core.passwords.hash(password)
         await core.catalog.write(users.set_password, user.id, hashed, now_ms=core.clock.now_ms())
         click.echo(f"{username} has a new password" + _shown(password, generate=generate))

@@ -20,7 +20,7 @@ from typing import Final
 from attrs import Factory, define, evolve
 
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import existing
 from pkgrepo.http.response_cache import ResponseCache
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Document, Package, Repository
@@ -75,9 +75,7 @@ class SplicedDocuments:
 
         :raises NotFound: there is no such package
         """
-        serial: int | None = await catalog.look(packages.package_serial, repository.id, name)
-        if serial is None:
-            raise NotFound("package", name)
+        serial: int = existing(await catalog.look(packages.package_serial, repository.id, name), "package", name)
         found = self.ready(repository, name, form, address, serial)
         if found is not None:
             return found

@@ -17,7 +17,7 @@ from twisted.logger import Logger
 from pkgrepo.auth.login.bootstrap import ensure_admin
 from pkgrepo.composition.core import Core
 from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
-from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.errors import Conflict, Invalid, existing
 from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.interfaces import IFormat, Transaction
 from pkgrepo.management.api.names import get_format
@@ -148,9 +148,7 @@ def _ensure_repository(
 
 def _ensure_token(tx: Transaction, wanted: BootstrapToken, now_ms: int) -> None:
     where = f"bootstrap.tokens: {wanted.name}"
-    user = users.find_user_by_name(tx, wanted.user)
-    if user is None:
-        raise NotFound("user", f"{wanted.user} ({where})")
+    user = existing(users.find_user_by_name(tx, wanted.user), "user", f"{wanted.user} ({where})")
     if wanted.hash is None:
         raise Invalid(f"{where}: it has neither hash nor file")
     digest = bytes.fromhex(wanted.hash)

@@ -12,7 +12,7 @@ from typing import Any
 
 from twisted.web.resource import IResource
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import existing
 from pkgrepo.formats.npm.audit.cache import AdvisoryCache
 from pkgrepo.formats.npm.audit.requests import AuditRequests
 from pkgrepo.formats.npm.change.access_requests import AccessRequests
@@ -162,9 +162,7 @@ class NpmSite:
         raise _no_such_address()
 
     async def _package(self, request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
-        found = split_name(parts)
-        if found is None:
-            raise NotFound("package", "/".join(parts))
+        found = existing(split_name(parts), "package", "/".join(parts))
         name, rest = found
         match [verb, *rest]:
             case ["GET", "dist-tags"]:

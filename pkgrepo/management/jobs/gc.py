@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Invalid, existing
 from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.management.api.access_rules import ADMINS
 from pkgrepo.management.api.call import Call
@@ -80,9 +80,7 @@ class GarbageCollection(Handlers):
     async def last(self, call: Call) -> JobRecord:
         """The last collection on the storage of the repository, running or ended; 404 if there is none."""
         storage = self._registry.storage(call.repository.storage_id)
-        job = await self._services.jobs.last(KIND, storage.uid)
-        if job is None:
-            raise NotFound("garbage collection", call.repository.path)
+        job = existing(await self._services.jobs.last(KIND, storage.uid), "garbage collection", call.repository.path)
         return job_record(job)
 
     async def _begin(self, repository: Repository, storage: Storage, options: GcOptions) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError
+from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError, existing
 from pkgrepo.management.api.access_rules import CONTENT_DELETERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
@@ -161,9 +161,7 @@ class Removal(Handlers):
                 await self._remove_package(call, found.id, found.key)
             return
         name, _, version = path.rpartition("/")
-        found = await self._find_package(repository, name)
-        if found is None:
-            raise NotFound("path", path)
+        found = existing(await self._find_package(repository, name), "path", path)
         await self._require_delete(call, found.key)
         if self._images.are_in(repository):
             await self._images.delete(call, found, version)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from pkgrepo.errors import AlreadyExists, Conflict, Invalid, NotFound, PkgrepoError
+from pkgrepo.errors import AlreadyExists, Conflict, Invalid, PkgrepoError, existing
 from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.interfaces import IBlobStore, ICatalog
 from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
@@ -211,9 +211,7 @@ class Storages(Handlers):
 
 async def get_storage(catalog: ICatalog, id: str) -> Storage:
     """The storage with this id or name. :raises NotFound: there is none"""
-    storage: Storage | None = await catalog.look(storages.find_storage, id)
-    if storage is None:
-        raise NotFound("storage", id)
+    storage: Storage = existing(await catalog.look(storages.find_storage, id), "storage", id)
     return storage
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pkgrepo.errors import Forbidden, NotFound
+from pkgrepo.errors import Forbidden, existing
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.management.api.access_rules import is_full_admin
 from pkgrepo.management.api.call import Call
@@ -20,10 +20,7 @@ FLAGS = ("admin", "user_manager", "system_manager")
 async def find_user(catalog: ICatalog, id: str) -> User:
     """The user with this id or name. :raises NotFound: there is none"""
     user: User | None = await catalog.look(users.find_user_by_uid, id)
-    user = user or await catalog.look(users.find_user_by_name, id)
-    if user is None:
-        raise NotFound("user", id)
-    return user
+    return existing(user or await catalog.look(users.find_user_by_name, id), "user", id)
 
 
 async def find_manageable(catalog: ICatalog, call: Call, id: str) -> User:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, frozen
 
-from pkgrepo.errors import NotFound, PkgrepoError
+from pkgrepo.errors import PkgrepoError, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, BlobInfo, Repository
 from pkgrepo.repositories.publish.events import append_package_event
@@ -104,9 +104,7 @@ def delete_blob(tx: Transaction, repository: Repository, image: str, digest: str
     :raises NotFound: the image does not have it; :raises StillNeeded: a manifest of the image refers to it
     """
     package = get_image(tx, repository, image)
-    found = linked_blobs.find_in_package(tx, repository.storage_id, package.id, digest)
-    if found is None:
-        raise NotFound("blob", digest)
+    found = existing(linked_blobs.find_in_package(tx, repository.storage_id, package.id, digest), "blob", digest)
     if linked_blobs.is_needed(tx, package.id, found.sha256):
         raise StillNeeded(digest)
     linked_blobs.unlink_blob(tx, package.id, found.sha256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Invalid, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Package, Repository
 from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
@@ -83,9 +83,7 @@ def delete_manifest(
     :raises NotFound: the image has none of this digest
     """
     package = get_image(tx, repository, image)
-    size = manifests.manifest_size(tx, package.id, digest)
-    if size is None:
-        raise NotFound("manifest", digest)
+    size = existing(manifests.manifest_size(tx, package.id, digest), "manifest", digest)
     depending = signatures.depending_on(tx, package.id, digest)
     changes = manifests.remove_manifest(tx, package.id, digest)
     repositories.add_usage(tx, repository.id, -size, 0)

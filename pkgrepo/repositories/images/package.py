@@ -6,7 +6,7 @@ It is added with the first blob or manifest of the image, and removed with the l
 
 from __future__ import annotations
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Package, Repository
 from pkgrepo.storage.catalog.images import linked_blobs, manifests
@@ -25,10 +25,7 @@ def ensure_image(tx: Transaction, repository: Repository, image: str, now_ms: in
 
 def get_image(tx: Transaction, repository: Repository, image: str) -> Package:
     """The image's package. :raises NotFound: there is none"""
-    package = packages.find_package(tx, repository.id, image)
-    if package is None:
-        raise NotFound("image", image)
-    return package
+    return existing(packages.find_package(tx, repository.id, image), "image", image)
 
 
 def remove_if_empty(tx: Transaction, repository: Repository, package: Package) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, Package, Repository
 from pkgrepo.repositories.publish.events import append_package_event, bump_package_serial
@@ -21,9 +21,7 @@ def delete_tag(tx: Transaction, repository: Repository, image: str, tag: str, ac
     :raises NotFound: the image has no such tag
     """
     package = get_image(tx, repository, image)
-    found = tags.find_tag(tx, package.id, tag)
-    if found is None:
-        raise NotFound("tag", tag)
+    found = existing(tags.find_tag(tx, package.id, tag), "tag", tag)
     tags.remove_tag(tx, package.id, tag)
     if found.digest is not None:
         manifests.touch_manifest(tx, package.id, found.digest, now_ms)  # its grace period begins now

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, File, Package, Repository, Version, VersionState
 from pkgrepo.storage.catalog.packages import files, packages, version_batches, versions
@@ -180,15 +180,10 @@ def _remove_package(tx: Transaction, repository: Repository, package: Package) -
 
 
 def _find_package(tx: Transaction, repository: Repository, package_key: str) -> Package:
-    package = packages.find_package(tx, repository.id, package_key)
-    if package is None:
-        raise NotFound("package", package_key)
-    return package
+    return existing(packages.find_package(tx, repository.id, package_key), "package", package_key)
 
 
 def _find(tx: Transaction, repository: Repository, package_key: str, version_key: str) -> tuple[Package, Version]:
     package = _find_package(tx, repository, package_key)
-    version = versions.find_version(tx, package.id, version_key)
-    if version is None:
-        raise NotFound("version", f"{package_key} {version_key}")
+    version = existing(versions.find_version(tx, package.id, version_key), "version", f"{package_key} {version_key}")
     return package, version

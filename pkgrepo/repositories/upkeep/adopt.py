@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.errors import Conflict, Invalid, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.repositories.layout.marker import read_marker
 from pkgrepo.storage.blobs.paths import find_storage_id
@@ -66,9 +66,7 @@ def adopt_storage(tx: Transaction, folders: StorageFolders, name: str, declared:
     :raises Conflict: another storage is there, or a server uses it
     """
     storage = storages.find_storage(tx, name)
-    folder = declared if storage is None else folders.folder(storage)
-    if folder is None:
-        raise NotFound("storage", name)
+    folder = existing(declared if storage is None else folders.folder(storage), "storage", name)
     found = find_storage_id(folder)
     if found is None:
         raise Invalid(f"{folder} holds no storage")
@@ -89,9 +87,7 @@ def move_storage(
     :raises Invalid: no storage is there, and ``empty`` is false
     :raises Conflict: another storage is there, or a server uses it or the present folder
     """
-    storage = storages.find_storage(tx, name)
-    if storage is None:
-        raise NotFound("storage", name)
+    storage = existing(storages.find_storage(tx, name), "storage", name)
     folders.check_free(folder, [each for each in storages.list_storages(tx) if each.id != storage.id])
     found = find_storage_id(folder)
     if found is None and not empty:

@@ -15,7 +15,7 @@ from typing import Any
 
 from attrs import evolve
 
-from pkgrepo.errors import Conflict, NotFound
+from pkgrepo.errors import Conflict, NotFound, existing
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.indexing import index_package, index_removed, index_states
 from pkgrepo.formats.npm.packument.document import deprecation, revision
@@ -133,10 +133,7 @@ def unset_tag(
 
 def _get_package(tx: Transaction, repository: Repository, name: str) -> Package:
     """The package. :raises NotFound: there is none"""
-    package = packages.find_package(tx, repository.id, name)
-    if package is None:
-        raise NotFound("package", name)
-    return package
+    return existing(packages.find_package(tx, repository.id, name), "package", name)
 
 
 def _check_revision(package: Package, given: str) -> None:

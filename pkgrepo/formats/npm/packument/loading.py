@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import evolve
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import existing
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.names import DEFAULT_TAG
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
@@ -30,9 +30,7 @@ def make_packuments() -> SplicedDocuments:
 
 def read_spliced(reader: Reader, repository_id: int, name: str, form: str) -> tuple[Spliced, Package]:
     """The parts of a document, and the package, from one snapshot. :raises NotFound: no such package"""
-    package = packages.find_package(reader, repository_id, name)
-    if package is None:
-        raise NotFound("package", name)
+    package = existing(packages.find_package(reader, repository_id, name), "package", name)
     top = read_top(reader, package, whole=form == FULL)
     times = fragments.read_fragments(reader, package.id, packument.TIME)
     bodies = fragments.read_fragments(reader, package.id, form)

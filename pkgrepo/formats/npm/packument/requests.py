@@ -6,7 +6,7 @@ import hashlib
 
 from attrs import evolve
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.authorization import RepositoryRequests
 from pkgrepo.formats.npm.layout import bundle_path, tarball_path
@@ -154,10 +154,7 @@ class PackageRequests(RepositoryRequests):
 
     async def package(self, name: str) -> Package:
         """A package by its name. :raises NotFound: there is none"""
-        package = await self.find_package(name)
-        if package is None:
-            raise NotFound("package", name)
-        return package
+        return existing(await self.find_package(name), "package", name)
 
     async def find_package(self, name: str) -> Package | None:
         """A package by its name, or None."""
@@ -183,9 +180,7 @@ class PackageRequests(RepositoryRequests):
 
     def _tarball_path(self, path: TarballPath) -> str:
         """The file path of the tarball in a request's path. :raises NotFound: no version's tarball has this name"""
-        version = names.find_tarball_version(path.name, path.filename)
-        if version is None:
-            raise NotFound("tarball", path.filename)
+        version = existing(names.find_tarball_version(path.name, path.filename), "tarball", path.filename)
         if path.selector:
             selected = semver.find_version(path.selector)
             if selected is None or selected.text != version.text:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pkgrepo.errors import Conflict, NotFound
+from pkgrepo.errors import Conflict, existing
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Package, Version, VersionState
@@ -77,9 +77,7 @@ def is_quarantined(package: Package) -> bool:
 
 def read_page(reader: Reader, repository_id: int, project: str, kind: str) -> tuple[Spliced, Package]:
     """A project's page, spliced from its fragments, and the project. :raises NotFound: no such project"""
-    package = packages.find_package(reader, repository_id, project)
-    if package is None:
-        raise NotFound("project", project)
+    package = existing(packages.find_package(reader, repository_id, project), "project", project)
     hidden = is_quarantined(package)
     splice = pages.project_page_json if kind == JSON_PAGE else pages.project_page_html
     spliced = splice(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import NotFound, existing
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
 from pkgrepo.storage.catalog.packages import files, fragments, packages, versions
@@ -24,9 +24,7 @@ def read_document(
 
     :raises NotFound: no such project or version
     """
-    package = packages.find_package(reader, repository_id, project)
-    if package is None:
-        raise NotFound("project", project)
+    package = existing(packages.find_package(reader, repository_id, project), "project", project)
     by_version: dict[int | None, list[File]] = {}
     for file in files.files_of_package(reader, package.id):
         by_version.setdefault(file.version_id, []).append(file)

@@ -14,7 +14,7 @@ from attrs import frozen
 from packaging.version import Version
 
 from pkgrepo import model
-from pkgrepo.errors import Conflict, DigestMismatch, FileExists, NotFound
+from pkgrepo.errors import Conflict, DigestMismatch, FileExists, existing
 from pkgrepo.formats.python.index.indexing import index_project
 from pkgrepo.formats.python.layout import COMPANIONS, METADATA, PROVENANCE, SIGNATURE, file_path
 from pkgrepo.formats.python.names import LONGEST_FILENAME, FileName
@@ -102,12 +102,12 @@ class Uploads:
         accompanying = {each.path for each in companions}
         obsolete = tuple(path + suffix for suffix in COMPANIONS if path + suffix not in accompanying)
         overwrite = may_overwrite and bool(self._repository.policy.get("allow_overwrite", False))
-        existing = await self.find(path)
-        if existing is not None and existing.sha256 == upload.blob.sha256:
+        found = await self.find(path)
+        if found is not None and found.sha256 == upload.blob.sha256:
             # Uploading the same file again changes nothing, also not its companions.
             companions, obsolete = [], ()
-        elif existing is not None and not overwrite:
-            raise FileExists(name.filename, existing.sha256)
+        elif found is not None and not overwrite:
+            raise FileExists(name.filename, found.sha256)
         release = Release(
             package_key=name.project_key,
             package_name=inspected.metadata.name,
@@ -140,10 +140,7 @@ class Uploads:
 
     async def get(self, path: str) -> File:
         """The stored file at a path. :raises NotFound: there is none"""
-        file = await self.find(path)
-        if file is None:
-            raise NotFound("file", path.rsplit("/", 1)[-1])
-        return file
+        return existing(await self.find(path), "file", path.rsplit("/", 1)[-1])
 
 
 def _spelling(name: FileName, metadata: CoreMetadata) -> str:

@@ -12,7 +12,7 @@ from typing import TypedDict, Unpack
 
 from attrs import evolve
 
-from pkgrepo.errors import AlreadyExists, NotFound
+from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
 from pkgrepo.storage.catalog.clauses import non_null, optional_conditions
@@ -52,10 +52,7 @@ def get_project(r: Reader, project_id: int) -> Project:
 
     :raises NotFound: there is none
     """
-    project = find(r, _project, f"{_PROJECT} WHERE id = ?", (project_id,))
-    if project is None:
-        raise NotFound("project", str(project_id))
-    return project
+    return existing(find(r, _project, f"{_PROJECT} WHERE id = ?", (project_id,)), "project", str(project_id))
 
 
 def list_projects(r: Reader, *, after: str = "", limit: int = 50) -> list[Project]:

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 from attrs import evolve
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import existing
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Action, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
 from pkgrepo.storage.catalog.columns import at, at_or_none, dump, dump_words, load, to_ms
@@ -97,10 +97,7 @@ def get_token(r: Reader, token_id: int) -> Token:
 
     :raises NotFound: there is none
     """
-    token = find_token(r, token_id)
-    if token is None:
-        raise NotFound("token", str(token_id))
-    return token
+    return existing(find_token(r, token_id), "token", str(token_id))
 
 
 def list_tokens(r: Reader, user_id: int, *, after: int = 0, limit: int = 50) -> list[Token]:

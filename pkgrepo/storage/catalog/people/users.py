@@ -13,7 +13,7 @@ from typing import TypedDict, Unpack
 
 from attrs import evolve
 
-from pkgrepo.errors import AlreadyExists, Conflict, NotFound
+from pkgrepo.errors import AlreadyExists, Conflict, NotFound, existing
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Action, TokenKind, User, UserKind
 from pkgrepo.storage.catalog.columns import LIKE, at, at_or_none, dump_words, like, load_actions
@@ -87,10 +87,7 @@ def get_user(r: Reader, user_id: int) -> User:
 
     :raises NotFound: there is none
     """
-    user = find_user(r, user_id)
-    if user is None:
-        raise NotFound("user", str(user_id))
-    return user
+    return existing(find_user(r, user_id), "user", str(user_id))
 
 
 def has_users(r: Reader) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, TypedDict, Unpack
 
 from attrs import evolve
 
-from pkgrepo.errors import AlreadyExists, NotFound
+from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
 from pkgrepo.storage.catalog.columns import at, dump, load
@@ -77,9 +77,7 @@ def get_repository(r: Reader, repository_id: int) -> Repository:
 
     :raises NotFound: there is none
     """
-    row = r.one(f"{_REPOSITORY} AND r.id = ?", (repository_id,))
-    if row is None:
-        raise NotFound("repository", str(repository_id))
+    row = existing(r.one(f"{_REPOSITORY} AND r.id = ?", (repository_id,)), "repository", str(repository_id))
     return _repository(row)
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 from attrs import evolve
 
-from pkgrepo.errors import AlreadyExists, Conflict, NotFound
+from pkgrepo.errors import AlreadyExists, Conflict, existing
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import Storage
 from pkgrepo.storage.catalog.columns import at, dump, load
@@ -51,9 +51,7 @@ def get_storage(r: Reader, storage_id: int) -> Storage:
 
     :raises NotFound: there is none
     """
-    row = r.one(f"{_STORAGE} WHERE id = ?", (storage_id,))
-    if row is None:
-        raise NotFound("storage", str(storage_id))
+    row = existing(r.one(f"{_STORAGE} WHERE id = ?", (storage_id,)), "storage", str(storage_id))
     return _storage(row)
 
 
