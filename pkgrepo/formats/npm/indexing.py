@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from attrs import evolve, frozen
 
 from pkgrepo.formats.npm.packument import document as packument
+from pkgrepo.formats.npm.packument import version_fragments
 from pkgrepo.formats.npm.search.rendering import render_member
 from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_row
 from pkgrepo.formats.npm.signing.keys import ensure_signer
@@ -40,10 +41,10 @@ def index_package(index: PackageIndex, change: Change) -> None:
 
 def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
     """Write the new deprecation of many versions into their fragments."""
-    for kind in (packument.FULL, packument.SHORT):
+    for kind in (version_fragments.FULL, version_fragments.SHORT):
         bodies = version_batches.find_fragments(index.tx, index.package.id, kind, rows)
         parts = [
-            (row, packument.with_deprecation(bodies[row.key], packument.deprecation(row)))
+            (row, version_fragments.with_deprecation(bodies[row.key], packument.deprecation(row)))
             for row in rows
             if row.key in bodies
         ]
@@ -53,7 +54,7 @@ def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
 
 def index_removed(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
     """Remove the fragments of many removed versions, and set ``latest`` when it is missing."""
-    for kind in (packument.FULL, packument.SHORT, packument.TIME):
+    for kind in (version_fragments.FULL, version_fragments.SHORT, version_fragments.TIME):
         version_batches.remove_fragments(index.tx, index.package.id, kind, rows)
     index_package(index, Change())
 
@@ -91,7 +92,7 @@ class Publishing:
 
 def _index_version(index: PackageIndex, version: Version) -> None:
     if all(file.role is not None for file in index.files(version)):
-        for kind in (packument.FULL, packument.SHORT, packument.TIME):
+        for kind in (version_fragments.FULL, version_fragments.SHORT, version_fragments.TIME):
             index.remove_fragment(kind, version.sort, version.key)
         return
     manifest, deprecated = packument.manifest_of(version), packument.deprecation(version)
@@ -100,9 +101,9 @@ def _index_version(index: PackageIndex, version: Version) -> None:
     signature = ensure_signer(index.tx).sign(manifest["name"], version.text, dist["integrity"])
     manifest["dist"] = {**dist, "signatures": [signature]}
     for kind, body in (
-        (packument.FULL, packument.full_fragment(manifest, deprecated)),
-        (packument.SHORT, packument.short_fragment(manifest, deprecated)),
-        (packument.TIME, packument.time_fragment(version.text, version.published_at)),
+        (version_fragments.FULL, version_fragments.full_fragment(manifest, deprecated)),
+        (version_fragments.SHORT, version_fragments.short_fragment(manifest, deprecated)),
+        (version_fragments.TIME, version_fragments.time_fragment(version.text, version.published_at)),
     ):
         index.put_fragment(kind, version.sort, version.key, body)
 

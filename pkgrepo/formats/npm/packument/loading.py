@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import evolve
+import msgspec
 
 from pkgrepo.errors import existing
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.names import DEFAULT_TAG
+from pkgrepo.formats.npm.rendering import format_time
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Package
+from pkgrepo.model import Package, Version
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import fragments, packages, tags, versions
 
 from . import document as packument
-from .document import FULL, SHORT, Top
+from .document import Top
+from .version_fragments import FULL, SHORT, TIME
 
 CACHE_SIZE: Final = 256 * 1024 * 1024  # bytes of cached documents, plain and gzip together
 
 CONTENT_TYPES: Final = {FULL: packument.FULL_TYPE, SHORT: packument.SHORT_TYPE}
+
+_encode = msgspec.json.Encoder().encode
 
 
 def make_packuments() -> SplicedDocuments:
@@ -32,7 +36,7 @@ def read_spliced(reader: Reader, repository_id: int, name: str, form: str) -> tu
     """The parts of a document, and the package, from one snapshot. :raises NotFound: no such package"""
     package = existing(packages.find_package(reader, repository_id, name), "package", name)
     top = read_top(reader, package, whole=form == FULL)
-    times = fragments.read_fragments(reader, package.id, packument.TIME)
+    times = fragments.read_fragments(reader, package.id, TIME)
     bodies = fragments.read_fragments(reader, package.id, form)
     splice = packument.splice_full if form == FULL else packument.splice_short
     return splice(top, times, bodies), package
@@ -41,16 +45,23 @@ def read_spliced(reader: Reader, repository_id: int, name: str, form: str) -> tu
 def read_top(reader: Reader, package: Package, *, whole: bool) -> Top:
     """The top of a document; without ``whole`` only what the abbreviated form needs."""
     tagged = tags.tagged_versions(reader, package.id)
-    top = Top(package.name, package.serial, package.created_at, package.updated_at, tagged)
     version = semver.find_version(tagged.get(DEFAULT_TAG, ""))
     latest = None if version is None or not whole else versions.find_version(reader, package.id, version.key)
-    if latest is None:
-        return top
-    return evolve(
-        top,
-        latest=packument.manifest_of(latest),
-        readme=str(latest.meta.get("readme", "")),
-        readme_filename=str(latest.meta.get("readmeFilename", "")),
-        maintainers=package.meta.get("maintainers", ()),
-        users=sorted(package.meta.get("users", ())),
+    return Top(
+        name=package.name,
+        revision=packument.revision(package.name, package.serial),
+        tags=tagged,
+        created=format_time(package.created_at),
+        modified=format_time(package.updated_at),
+        fields={} if latest is None else _fields(package, latest),
     )
+
+
+def _fields(package: Package, latest: Version) -> dict[str, str]:
+    """The further members of the full form: of the package, and of its latest version."""
+    found = {"maintainers": package.meta.get("maintainers", [])}
+    found |= {key: latest.meta[key] for key in packument.TOP_FIELDS if latest.meta.get(key) is not None}
+    found |= {key: str(latest.meta.get(key, "")) for key in packument.README_FIELDS}
+    if users := package.meta.get("users"):
+        found["users"] = dict.fromkeys(sorted(users), True)
+    return {key: _encode(value).decode() for key, value in found.items()}

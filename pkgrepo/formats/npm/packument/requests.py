@@ -26,7 +26,8 @@ from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.storage.catalog.packages import files, fragments, packages, tags, versions
 from pkgrepo.storage.catalog.server import repositories
 
-from .document import FULL, FULL_TYPE, SHORT, SHORT_TYPE, attestations_document, version_document
+from .document import FULL_TYPE, SHORT_TYPE, attestations_document
+from .version_fragments import FULL, SHORT, version_document
 
 _OFFERS = (FULL_TYPE.encode(), SHORT_TYPE.encode())
 

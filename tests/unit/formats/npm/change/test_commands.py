@@ -19,10 +19,12 @@ from pkgrepo.formats.npm.indexing import Publishing, index_package
 from pkgrepo.formats.npm.layout import tarball_path
 from pkgrepo.formats.npm.packument import document as packument
 from pkgrepo.formats.npm.packument.loading import read_spliced
+from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT
 from pkgrepo.interfaces import Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionState
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.publisher import Release, publish_release
+from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.storage.catalog import clauses
 from pkgrepo.storage.catalog.packages import events, packages, tombstones, versions
 from pkgrepo.storage.catalog.server import repositories
@@ -48,10 +50,10 @@ class Package:
         found: Repository = self.catalog.peek(repositories.get_repository, 1)
         return found
 
-    def document(self, form: str = packument.FULL) -> dict[str, Any]:
+    def document(self, form: str = FULL) -> dict[str, Any]:
         """The document as clients read it, without the keys that every change alters."""
         spliced, _ = self.catalog.peek(read_spliced, 1, "x", form)
-        document: dict[str, Any] = json.loads(spliced.joined().replace(packument.BASE, b""))
+        document: dict[str, Any] = json.loads(spliced.joined().replace(BASE, b""))
         for key in ("_rev", "modified"):
             document.pop(key, None)
         for manifest in document["versions"].values():
@@ -102,7 +104,7 @@ def test_a_batch_of_deprecations_equals_single_ones() -> None:
     assert many.repository.serial == serial + 1
     for text in TEXTS[1:]:
         single.do(set_version_state, text, VersionState.DEPRECATED, messages[text], ACTOR, index_package)
-    for form in (packument.FULL, packument.SHORT):
+    for form in (FULL, SHORT):
         assert many.document(form) == single.document(form)
     assert many.deprecations() == {"1.0.0": None, **{text: messages[text] for text in TEXTS[1:]}}
     assert sorted(map(str, many.happened())) == sorted(map(str, single.happened()))
@@ -130,7 +132,7 @@ def test_a_batch_of_removals_equals_single_ones(burn: bool) -> None:
         if text not in kept:
             single.do(commands.remove_version, text, "", ACTOR, burn)
     single.do(commands.set_tag, "latest", "1.2.0", ACTOR)
-    for form in (packument.FULL, packument.SHORT):
+    for form in (FULL, SHORT):
         assert many.document(form) == single.document(form)
     assert set(many.document()["versions"]) == set(many.document()["time"]) - {"created", "modified"} == kept
     gone = [event for event in many.happened() if event[0] == "deleted"]
