@@ -9,7 +9,6 @@ import time
 from twisted.logger import Logger
 
 LOG_EVERY_S = 60.0
-TOO_MANY_OPEN_FILES = "the server has too many files open; try again in a moment"  # for clients
 
 _ERRNOS = frozenset({errno.EMFILE, errno.ENFILE})
 _log = Logger()

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.diagnostics.descriptors import TOO_MANY_OPEN_FILES, is_out_of_descriptors
+from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
+from pkgrepo.diagnostics.sentences import TOO_MANY_OPEN_FILES
 from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
 

@@ -1,0 +1,1 @@
+"""Proxy and virtual repositories: what is fetched from upstreams, how it is cached, and which repository answers."""

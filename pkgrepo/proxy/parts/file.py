@@ -1,0 +1,192 @@
+"""Reads parts files."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterator
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+import zstandard
+
+from pkgrepo.storage.gil import GilReleaser
+
+from .layout import (
+    FRAGMENTS,
+    HEADER,
+    HEADS,
+    LARGEST_BLOCK,
+    PATH,
+    TABLE,
+    TOP,
+    TRAILER,
+    Block,
+    Group,
+    PartsDamaged,
+    Table,
+    hash_path,
+)
+from .values import Entry, FileSource
+
+T = TypeVar("T")
+
+
+class PartsFile:
+    """
+    A parts file, read from a descriptor with pread or from its bytes.
+
+    It owns the descriptor from the call on, also if that raises; ``close``, or the end of a ``with`` block, closes it.
+    Every method blocks and may raise C{PartsDamaged} or C{OSError}. Several threads may read it at a time.
+    """
+
+    def __init__(self, source: int | bytes) -> None:
+        self._fd = source if isinstance(source, int) else None
+        self._data = source if isinstance(source, bytes) else b""
+        try:
+            self._size = len(self._data) if self._fd is None else os.fstat(self._fd).st_size
+            self._table = self._read_table()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptor; also twice. No thread may be reading."""
+        fd, self._fd = self._fd, None
+        self._size = 0
+        if fd is not None:
+            os.close(fd)
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        return self._table.count
+
+    @cached_property
+    def top(self) -> dict[str, Any]:
+        """The format's own data of the document."""
+        return self._decode(self._table.top, TOP)
+
+    def fragments(self, kind: str, keep: Callable[[bytes, str], bool] | None = None) -> list[tuple[bytes, str, bytes]]:
+        """
+        Return the fragments of one kind as (sort, key, fragment), in order.
+
+        ``keep`` is called with sort and key; without it all are returned. The GIL is released between groups.
+        """
+        found = []
+        gil = GilReleaser()
+        for group in self._table.groups:
+            if kind in group.fragments:
+                each = self._decode(group.fragments[kind], FRAGMENTS)
+                found += each if keep is None else [one for one in each if keep(one[0], one[1])]
+            gil.release_if_due()
+        return found
+
+    def entries(self, kinds: Collection[str] | None = None) -> Iterator[Entry]:
+        """
+        Iterate over the entries in order, with fragments of these kinds only; None for all kinds.
+
+        Without fragments (``kinds=()``) this reads a small part of the file. The GIL is released between groups.
+        """
+        gil = GilReleaser()
+        for group in self._table.groups:
+            heads = self._decode(group.heads, HEADS)
+            yield from heads if kinds is not None and not kinds else self._complete(group, heads, kinds)
+            gil.release_if_due()
+
+    def find(self, sort: bytes, key: str) -> Entry | None:
+        """Return the entry at this place, with its fragments, or None."""
+        groups = self._table.groups
+        number = bisect_right(groups, (sort, key), key=lambda group: (group.sort, group.key)) - 1
+        if number < 0:
+            return None
+        heads = self._decode(groups[number].heads, HEADS)
+        return next(
+            (self._complete(groups[number], [head])[0] for head in heads if (head.sort, head.key) == (sort, key)), None
+        )
+
+    def find_path(self, path: str) -> tuple[Entry, FileSource] | None:
+        """Return the first entry that has a file with this path, with its fragments, and that file; or None."""
+        wanted = hash_path(path)
+        places = range(len(self._paths) // PATH.size)
+        for place in places[bisect_left(places, (wanted, 0), key=self._path_at) :]:
+            hashed, number = self._path_at(place)
+            if hashed != wanted:
+                break
+            group = self._group(number)
+            for head in self._decode(group.heads, HEADS):
+                source = next((file for file in head.files if file.path == path), None)
+                if source is not None:
+                    return self._complete(group, [head])[0], source
+        return None
+
+    # Below
+
+    @cached_property
+    def _paths(self) -> bytes:
+        return self._read_block(self._table.paths)
+
+    def _path_at(self, place: int) -> tuple[int, int]:
+        hashed, number = PATH.unpack_from(self._paths, place * PATH.size)
+        return hashed, number
+
+    def _group(self, number: int) -> Group:
+        if number >= len(self._table.groups):
+            raise PartsDamaged
+        return self._table.groups[number]
+
+    def _complete(self, group: Group, heads: list[Entry], kinds: Collection[str] | None = None) -> list[Entry]:
+        """Return the entries with their fragments."""
+        found: dict[tuple[bytes, str], dict[str, bytes]] = {(head.sort, head.key): {} for head in heads}
+        for kind, block in group.fragments.items():
+            if kinds is None or kind in kinds:
+                for sort, key, fragment in self._decode(block, FRAGMENTS):
+                    if (sort, key) in found:
+                        found[sort, key][kind] = fragment
+        return [msgspec.structs.replace(head, fragments=found[head.sort, head.key]) for head in heads]
+
+    def _read_table(self) -> Table:
+        if self._size < len(HEADER) + TRAILER.size or self._read(0, len(HEADER)) != HEADER:
+            raise PartsDamaged
+        offset, size, length, checksum = TRAILER.unpack(self._read(self._size - TRAILER.size, TRAILER.size))
+        return self._decode(Block(offset, size, length, checksum), TABLE)
+
+    def _decode(self, block: Block, decoder: msgspec.msgpack.Decoder[T]) -> T:
+        data = self._read_block(block)
+        try:
+            return decoder.decode(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            raise PartsDamaged from None
+
+    def _read_block(self, block: Block) -> bytes:
+        if block.length > LARGEST_BLOCK:
+            raise PartsDamaged
+        packed = self._read(block.offset, block.size)
+        if zlib.crc32(packed) != block.checksum:
+            raise PartsDamaged
+        try:
+            # The frame's own size decides how much memory the decompressor takes.
+            if zstandard.frame_content_size(packed) != block.length:
+                raise PartsDamaged
+            return zstandard.ZstdDecompressor().decompress(packed)
+        except zstandard.ZstdError:
+            raise PartsDamaged from None
+
+    def _read(self, offset: int, count: int) -> bytes:
+        if offset + count > self._size:
+            raise PartsDamaged
+        data = self._data[offset : offset + count] if self._fd is None else os.pread(self._fd, count, offset)
+        if len(data) != count:
+            raise PartsDamaged
+        return data

@@ -1,0 +1,79 @@
+"""What a normaliser gets, and what it makes of a metadata document of an upstream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+
+class FileSource(msgspec.Struct, frozen=True, array_like=True):
+    """
+    A file that the upstream lists.
+
+    ``path`` is its public path in the repository, as that of a hosted file. ``url`` is absolute, at the upstream.
+    ``size`` is in bytes, None if the upstream does not say. ``digests`` maps ``hashlib`` names to lower-case hex.
+    ``meta`` is the format's own, JSON-able: what it needs to record the file once it is fetched.
+    """
+
+    path: str
+    url: str
+    size: int | None
+    digests: dict[str, str]
+    media_type: str
+    meta: dict[str, Any]
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """
+    One version of a package (npm), or one file (Python).
+
+    Documents have entries in the order of (``sort``, ``key``), which is unique. ``key`` is the version's key or the
+    file's name, ``version`` the version's text. ``fragments`` maps the kind of a fragment to the bytes that a hosted
+    package has in the catalog, with the placeholder ``BASE`` for the repository's address.
+
+    ``published_ms`` is a Unix time in milliseconds. A normaliser leaves it None if the upstream does not say; the time
+    at which this server first saw the entry is then filled in, and ``first_seen`` set.
+    """
+
+    sort: bytes
+    key: str
+    version: str
+    published_ms: int | None
+    first_seen: bool
+    fragments: dict[str, bytes]
+    files: list[FileSource]
+
+
+class Normalised(msgspec.Struct, frozen=True):
+    """
+    What a normaliser returns: ``top`` is the format's own, JSON-able; ``entries`` are in any order.
+
+    Of entries with the same (``sort``, ``key``) the last one is kept.
+    """
+
+    top: dict[str, Any]
+    entries: Iterator[Entry]
+
+
+class Context(msgspec.Struct, frozen=True):
+    """
+    What a normaliser knows about its document.
+
+    ``name`` is the package's name, as asked for. ``url`` is the final one, after redirects, for relative links.
+    ``content_type`` is the upstream's, with its parameters; empty if it sent none.
+    """
+
+    name: str
+    url: str
+    content_type: str = ""
+
+
+NormaliserFunction = Callable[[bytes, Context], Normalised]
+"""
+Normalises the bytes of a document; also its ``entries`` may raise L{pkgrepo.errors.Invalid}: it cannot be used.
+
+It is a function of a module, called by its dotted name C{"package.module:function"} in a thread or in a child process,
+so its module should import little.
+"""
