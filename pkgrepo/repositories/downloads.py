@@ -5,21 +5,16 @@ from __future__ import annotations
 from typing import Protocol
 
 from attrs import frozen
-from twisted.application.service import Service
-from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import LoopingCall
-from twisted.logger import Logger
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
+from pkgrepo.concurrency.periodic import PeriodicTask
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Identity
 from pkgrepo.storage.catalog.packages import downloads
 
 from .clock import Clock
-
-log = Logger()
 
 FLUSH_S = 10.0  # seconds between two writes; a crash loses the downloads of that time
 FLUSH_ROWS = 5000
@@ -56,16 +51,16 @@ class ImagePull:
     path: str
 
 
-class DownloadRecorder(Service):
+class DownloadRecorder(PeriodicTask):
     """Collects downloads in memory and writes them in batches."""
 
     def __init__(self, *, catalog: ICatalog, clock: Clock, reactor: IReactorTime) -> None:
+        failed = "downloads were not recorded"
+        super().__init__(self.flush, reactor, every_s=FLUSH_S, what="downloads", failed=failed, last=self.flush)
         self._catalog = catalog
         self._clock = clock
         self._pending: list[downloads.Download] = []
         self._writing = FairSemaphore(1, reactor)
-        self._loop = LoopingCall(self.flush)
-        self._loop.clock = reactor
 
     def record(self, item: Item, identity: Identity) -> None:
         """Record that an item was sent to an identity; dropped if ``MAX_PENDING`` are waiting to be written."""
@@ -84,33 +79,13 @@ class DownloadRecorder(Service):
             )
         )
 
-    def startService(self) -> None:
-        """Begin to write every ``FLUSH_S`` seconds."""
-        super().startService()  # type: ignore[no-untyped-call]
-        self._loop.start(FLUSH_S, now=False)
-
-    async def _stop(self) -> None:
-        if self._loop.running:
-            self._loop.stop()
-        await self.flush()
-
-    def stopService(self) -> Deferred[None]:
-        """Write the remaining downloads."""
-        super().stopService()  # type: ignore[no-untyped-call]
-        return Deferred.fromCoroutine(self._stop())
-
-    def flush(self) -> Deferred[None]:
+    async def flush(self) -> None:
         """
         Write the collected downloads, and wait for a write that already runs.
 
-        While the catalog cannot be written, up to ``MAX_PENDING`` downloads are kept for the next flush. Any other
-        failure is logged, and the batch is lost.
+        While the catalog cannot be written, up to ``MAX_PENDING`` downloads are kept for the next flush. With any other
+        failure the batch is lost.
         """
-        return Deferred.fromCoroutine(self._flush()).addErrback(
-            lambda failure: log.failure("downloads were not recorded", failure=failure)
-        )
-
-    async def _flush(self) -> None:
         async with self._writing.hold():
             while self._pending:
                 batch, self._pending = self._pending[:FLUSH_ROWS], self._pending[FLUSH_ROWS:]

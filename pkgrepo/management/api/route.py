@@ -19,7 +19,7 @@ an ``Answer``   as it is
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Literal, TypeVar
 
 from attrs import Factory, field, frozen
@@ -92,14 +92,17 @@ class Route:
     body: Any = None
     answer: Any = None
     status: int = 200
-    query: tuple[Parameter, ...] = ()
+    query: tuple[Parameter, ...] = field(default=(), converter=tuple)
     paged: bool = False
     audit: str = ""
     media_type: str = "application/json"
     conditional: bool = False
     blank: bool = False
-    aliases: tuple[tuple[str, str], ...] = ()
+    aliases: tuple[tuple[str, str], ...] = field(default=(), converter=tuple)
     further: tuple[tuple[int, str], ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        assert not self.changes or self.audit, f"{self.method} {self.path} has no name in the audit log"
 
     @property
     def addresses(self) -> Iterator[tuple[str, str]]:
@@ -126,52 +129,16 @@ class Table:
     routes: list[Route] = field(default=Factory(list))
 
     def route(
-        self,
-        method: Method,
-        path: str,
-        *,
-        access: AccessRule,
-        summary: str,
-        body: Any = None,
-        answer: Any = None,
-        status: int = 200,
-        query: Sequence[Parameter] = (),
-        paged: bool = False,
-        audit: str = "",
-        media_type: str = "application/json",
-        conditional: bool = False,
-        blank: bool = False,
-        aliases: Sequence[tuple[str, str]] = (),
-        further: Sequence[tuple[int, str]] = (),
+        self, method: Method, path: str, *, access: AccessRule, summary: str, **rest: Any
     ) -> Callable[[Handler], Handler]:
         """
         Add a route with the handler ``async def handler(self, call[, body][, path parameters])``.
 
-        The parameters are those of L{Route}.
+        ``rest`` are further fields of L{Route}.
         """
-        assert method == "GET" or audit, f"{method} {path} has no name in the audit log"
 
         def decorate(handler: Handler) -> Handler:
-            self.routes.append(
-                Route(
-                    method=method,
-                    path=path,
-                    handler=handler,
-                    access=access,
-                    summary=summary,
-                    body=body,
-                    answer=answer,
-                    status=status,
-                    query=tuple(query),
-                    paged=paged,
-                    audit=audit,
-                    media_type=media_type,
-                    conditional=conditional,
-                    blank=blank,
-                    aliases=tuple(aliases),
-                    further=tuple(further),
-                )
-            )
+            self.routes.append(Route(method, path, handler, access, summary, **rest))
             return handler
 
         return decorate

@@ -7,6 +7,8 @@ from typing import Annotated, Any, ClassVar, Self
 import msgspec
 from msgspec import UNSET, Meta
 
+from pkgrepo.model.structs import from_attributes
+
 END = r"$(?!\n)"  # in Python, the dollar alone also matches before a line feed at the end
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}" + END
 LARGEST = 2**63 - 1  # the largest integer of the catalog
@@ -42,8 +44,5 @@ class Record(msgspec.Struct, kw_only=True):
 
     @classmethod
     def from_attributes(cls, value: object, **others: Any) -> Self:
-        """A record with the attributes of ``value`` that are named like its fields, and with ``others``."""
-        for name in cls.__struct_fields__:
-            if name not in others and hasattr(value, name):
-                others[name] = getattr(value, name)
-        return cls(**others)
+        """See L{from_attributes}."""
+        return from_attributes(cls, value, **others)

@@ -15,6 +15,7 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import File, Package, Repository, Version
+from pkgrepo.model.structs import from_attributes
 from pkgrepo.storage.catalog.packages.tombstones import Tombstone
 
 Sidecar = TypeVar("Sidecar", bound=msgspec.Struct)
@@ -42,19 +43,7 @@ class RepositorySidecar(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, repository: Repository) -> RepositorySidecar:
         """Make the sidecar of a repository."""
-        return cls(
-            uid=repository.uid,
-            storage=repository.storage_name,
-            name=repository.name,
-            format=repository.format,
-            type=repository.type.value,
-            visibility=repository.visibility.value,
-            active=repository.active,
-            description=repository.description,
-            config=dict(repository.config),
-            settings=dict(repository.settings),
-            created_at=repository.created_at,
-        )
+        return from_attributes(cls, repository, storage=repository.storage_name)
 
 
 class PackageSidecar(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,14 +59,7 @@ class PackageSidecar(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, package: Package, tags: Mapping[str, str]) -> PackageSidecar:
         """Make the sidecar of a package."""
-        return cls(
-            key=package.key,
-            name=package.name,
-            meta=dict(package.meta),
-            tags=dict(tags),
-            created_at=package.created_at,
-            updated_at=package.updated_at,
-        )
+        return from_attributes(cls, package, tags=dict(tags))
 
 
 class BurnedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,11 +80,7 @@ class BurnedSidecar(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, package_key: str, tombstones: Sequence[Tombstone]) -> BurnedSidecar:
         """Make the sidecar of a package with these tombstones."""
-        files = [
-            BurnedFile(path=each.path, sha256=each.sha256, deleted_at=each.deleted_at, actor=each.actor)
-            for each in tombstones
-        ]
-        return cls(package=package_key, files=files)
+        return cls(package=package_key, files=[from_attributes(BurnedFile, each) for each in tombstones])
 
     def tombstones(self) -> list[Tombstone]:
         """Return the tombstones that it was made of."""
@@ -125,17 +103,7 @@ class FileSidecar(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, file: File, place: str) -> FileSidecar:
         """Make the entry of a file."""
-        return cls(
-            path=file.path,
-            place=place,
-            locator=file.locator,
-            sha256=file.sha256,
-            size=file.size,
-            media_type=file.media_type,
-            digests=dict(file.digests),
-            attrs=dict(file.attrs),
-            created_at=file.created_at,
-        )
+        return from_attributes(cls, file, place=place)
 
 
 class VersionSidecar(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,18 +123,7 @@ class VersionSidecar(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, package: Package, version: Version, files: list[FileSidecar]) -> VersionSidecar:
         """Make the sidecar of a version."""
-        return cls(
-            package=package.key,
-            key=version.key,
-            version=version.text,
-            state=version.state.value,
-            reason=version.reason,
-            sort=version.sort,
-            meta=dict(version.meta),
-            published_at=version.published_at,
-            publisher=version.publisher,
-            files=files,
-        )
+        return from_attributes(cls, version, package=package.key, version=version.text, files=files)
 
 
 def encode(sidecar: msgspec.Struct) -> bytes:

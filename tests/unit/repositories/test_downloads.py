@@ -1,6 +1,7 @@
 """Downloads are collected in memory and written to the catalog by a flush."""
 
 import pytest
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.model import ANONYMOUS
@@ -45,7 +46,7 @@ def test_downloads_are_written_periodically_and_at_the_stop(recorder, catalog, c
 def test_a_flush_waits_for_a_running_flush(recorder, catalog):
     catalog.holds = True
     recorder.record(PULL, ANONYMOUS)
-    first, second = recorder.flush(), recorder.flush()
+    first, second = Deferred.fromCoroutine(recorder.flush()), Deferred.fromCoroutine(recorder.flush())
     assert not second.called
     catalog.release()
     assert first.called

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
-from attrs import asdict
-from msgspec import convert
 
 from pkgrepo.errors import Invalid
+from pkgrepo.model.structs import from_attributes
 from pkgrepo.repositories.layout.line_documents import Form
 from pkgrepo.storage.catalog.images.contents import StoredManifest, StoredTag
 
@@ -54,8 +53,8 @@ class ManifestSidecar(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     @classmethod
     def of(cls, image: str, manifest: StoredManifest) -> ManifestSidecar:
         """Make the sidecar of a manifest."""
-        fields = asdict(manifest, recurse=False)
-        return cls(image=image, **fields | {"blobs": convert(manifest.blobs, list[BlobEntry], from_attributes=True)})
+        blobs = [from_attributes(BlobEntry, each) for each in manifest.blobs]
+        return from_attributes(cls, manifest, image=image, blobs=blobs)
 
 
 class TagEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,13 +69,7 @@ class TagEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @classmethod
     def of(cls, tag: StoredTag) -> TagEntry:
         """Make the entry of a tag."""
-        return cls(
-            name=tag.name,
-            digest=None if tag.manifest is None else tag.manifest.digest,
-            updated_at=tag.updated_at,
-            actor=tag.actor,
-            waiting=tag.waiting,
-        )
+        return from_attributes(cls, tag, digest=None if tag.manifest is None else tag.manifest.digest)
 
 
 class ImageSidecar(msgspec.Struct, frozen=True, kw_only=True):
