@@ -13,12 +13,10 @@ from urllib.parse import urlsplit
 from attrs import frozen
 from twisted.internet.endpoints import serverFromString
 
-DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
-SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]i?)?B?")
+from pkgrepo.untrusted.quantities import BYTES, SECONDS, bytes_of, seconds_of
+
 PORT = re.compile(r"tcp6?:(?:.*?:)?(?:port=)?(\d+)(?::|$)")  # of an endpoint
 MAX_PORT = 65_535
-BYTES = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
 @frozen
@@ -134,7 +132,7 @@ def duration(low_s: float, high_s: float) -> Kind:
     what = "a duration such as 500ms, 60s, 5m, 12h or 7d; a bare number is seconds"
 
     def read(value: object, _folder: Path) -> float:
-        seconds = _amount(value, DURATION, SECONDS)
+        seconds = seconds_of(value)
         if seconds is None:
             raise SettingError(f"must be {what}")
         if not low_s <= seconds <= high_s:
@@ -151,7 +149,7 @@ def size(low: int, high: int = 2**63 - 1, *, automatic: bool = False) -> Kind:
     def read(value: object, _folder: Path) -> int | None:
         if automatic and value == "auto":
             return None
-        count = _amount(value, SIZE, BYTES)
+        count = bytes_of(value)
         if count is None or count != int(count):
             raise SettingError(f"must be {what}")
         if not low <= count <= high:
@@ -294,19 +292,3 @@ def show_size(count: int) -> str:
         if count >= BYTES[unit] and count % BYTES[unit] == 0:
             return f"{count // BYTES[unit]}{unit}B"
     return f"{count}B"
-
-
-def _amount(value: object, grammar: re.Pattern[str], units: Mapping[str, float]) -> float | None:
-    """Parse a number with a unit into the smallest unit; None if it is malformed."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return value if 0 <= value < float("inf") else None
-    if not isinstance(value, str):
-        return None
-    match = grammar.fullmatch(value.strip())
-    if match is None:
-        return None
-    number, unit = match.groups()
-    amount = float(number) if "." in number else int(number)
-    return amount * units.get(unit or "", 1)

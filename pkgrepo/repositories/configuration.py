@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import UnionType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, get_args
 
 import msgspec
 from attrs import frozen
@@ -37,8 +37,13 @@ class RepositoryConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, 
     auth: Auth | None = None
     page: str | None = None
 
-    def check(self) -> None:
-        """Check what the types of the fields do not express. :raises Invalid: with the JSON pointer of a wrong value"""
+    def normalised(self) -> Self:
+        """
+        The configuration in the form in which it is stored.
+
+        :raises Invalid: for what the types of the fields do not express, with the JSON pointer of the wrong value
+        """
+        return self
 
 
 class HostedConfig(RepositoryConfig, frozen=True, tag=RepositoryType.HOSTED.value):
@@ -64,15 +69,15 @@ class Configurations:
         :raises Invalid: an unknown key or a wrong value, with its JSON pointer
         """
         type_ = config.get("type", RepositoryType.HOSTED.value)
-        if type_ == RepositoryType.PROXY:
-            raise Invalid(f"proxy repositories of {self.what} are not available in this version", "/type")
+        if type_ in set(RepositoryType) - self._served():
+            raise Invalid(f"{type_} repositories of {self.what} are not available in this version", "/type")
         settings = {key: value for key, value in config.items() if key.startswith("x_")}
         rest = {key: value for key, value in config.items() if key not in settings}
         try:
-            parsed: RepositoryConfig = msgspec.convert({**rest, "type": type_}, self.types)
+            given: RepositoryConfig = msgspec.convert({**rest, "type": type_}, self.types)
         except msgspec.ValidationError as error:
-            raise Invalid(*_explain(str(error))) from error
-        parsed.check()
+            raise Invalid(*_explain(str(error))) from None
+        parsed = given.normalised()
         values = msgspec.to_builtins(parsed)
         fixed = {key: values.pop(key) for key in ("type", *parsed.fixed)}
         return fixed, settings | {key: value for key, value in values.items() if value is not None}
@@ -80,6 +85,9 @@ class Configurations:
     def schema(self) -> Mapping[str, Any]:
         """JSON Schema of the whole configuration."""
         return msgspec.json.schema(self.types)
+
+    def _served(self) -> set[object]:
+        return {each.__struct_config__.tag for each in get_args(self.types) or (self.types,)}
 
 
 def _explain(message: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 import msgspec
 
@@ -76,13 +76,14 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     trust: TrustPolicy | None = None
     default: bool | None = None
 
-    def check(self) -> None:
+    def normalised(self) -> Self:
         """Check the trusted keys. :raises Invalid: a key cannot be used, with its JSON pointer"""
         for index, text in enumerate(self.trust.keys if self.trust else ()):
             try:
                 parse_key(text)
             except KeyInvalid as error:
                 raise Invalid(str(error), f"/trust/keys/{index}") from None
+        return self
 
 
 CONFIGURATIONS = configuration.Configurations("container images", HostedConfig)

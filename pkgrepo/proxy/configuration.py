@@ -1,0 +1,202 @@
+"""The stored configuration of a proxy or virtual repository, as values for the code that serves packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from attrs import frozen
+from msgspec import UNSET
+
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.untrusted.quantities import seconds_of
+
+from .definitions.shapes import DEFAULT, Cache, RouteConfig, Routes
+from .routes import Credentials, Route
+from .urls import parse_url
+
+DEFAULT_TTL_S = 300
+DEFAULT_NEGATIVE_TTL_S = 60
+MOST_KEPT = 4096  # configurations in memory; a few KiB each
+
+T = TypeVar("T")
+
+
+@frozen
+class ReleaseAge:
+    """Versions are hidden until they were published ``days`` ago, except those of exempt names."""
+
+    days: int
+    exempt: tuple[str, ...] = ()
+
+    @property
+    def ms(self) -> int:
+        """The age in milliseconds."""
+        return self.days * 86_400_000
+
+    def exempts(self, name: str) -> bool:
+        """Whether all versions of a package are served, whatever their age."""
+        return _matching(name, self.exempt) is not None
+
+
+@frozen
+class Rules:
+    """
+    Which packages of upstreams are served.
+
+    Globs are those of ``fnmatch``, in which ``*`` also matches slashes. Case does not matter: a reserved name protects
+    its other spellings, too.
+    """
+
+    reserved_names: tuple[str, ...] = ()
+    minimum_release_age: ReleaseAge | None = None
+
+    def reserved_by(self, name: str) -> str | None:
+        """The glob that keeps a package name (its key) from being asked of an upstream, or None."""
+        return _matching(name, self.reserved_names)
+
+    def age_for(self, name: str) -> ReleaseAge | None:
+        """The minimum age of the versions of a package; None if every version is served."""
+        age = self.minimum_release_age
+        return None if age is None or age.exempts(name) else age
+
+
+@frozen
+class ProxyConfig:
+    """
+    The configuration of a proxy repository.
+
+    ``routes``: the one that is asked first comes first. ``ttl_s``: for how long metadata is used before the upstream is
+    asked again. ``negative_ttl_s``: how long it is remembered that an upstream does not have something.
+    ``stale_if_gone_s``: how long something is served after the upstream has removed it; None: the format decides.
+    ``max_bytes``, ``unused_days``: limits of the cache, None for none.
+    """
+
+    routes: tuple[Route, ...]
+    ttl_s: int = DEFAULT_TTL_S
+    negative_ttl_s: int = DEFAULT_NEGATIVE_TTL_S
+    stale_if_gone_s: int | None = None
+    max_bytes: int | None = None
+    unused_days: int | None = None
+    rules: Rules = Rules()
+
+
+@frozen
+class VirtualConfig:
+    """
+    The configuration of a virtual repository.
+
+    ``members`` and ``publish_to`` are public ids (``Repository.uid``). With ``merges`` the versions of all members that
+    are not hosted are joined; otherwise the first of them that has a package serves it.
+    """
+
+    members: tuple[str, ...]
+    publish_to: str | None = None
+    merges: bool = False
+    rules: Rules = Rules()
+
+
+class _Kept(Generic[T]):
+    """The values that were made of configurations, while these stay the same objects (see L{Registry})."""
+
+    def __init__(self, make: Callable[[Repository], T]) -> None:
+        self._make = make
+        self._kept: dict[str, tuple[Mapping[str, Any], Mapping[str, Any], T]] = {}
+
+    def __call__(self, repository: Repository) -> T:
+        kept = self._kept.get(repository.uid)
+        if kept is not None and kept[0] is repository.config and kept[1] is repository.settings:
+            return kept[2]
+        made = self._make(repository)
+        if len(self._kept) >= MOST_KEPT:
+            self._kept.clear()
+        self._kept[repository.uid] = (repository.config, repository.settings, made)
+        return made
+
+
+def proxy_config_of(repository: Repository) -> ProxyConfig:
+    """The configuration of a repository of type Proxy; a look-up in memory."""
+    return _proxy_configs(repository)
+
+
+def virtual_config_of(repository: Repository) -> VirtualConfig:
+    """The configuration of a repository of type Virtual; a look-up in memory."""
+    return _virtual_configs(repository)
+
+
+def publishes(repository: Repository) -> bool:
+    """Whether clients may publish to a repository: a hosted one, or a virtual one that names where."""
+    if repository.type is RepositoryType.VIRTUAL:
+        return virtual_config_of(repository).publish_to is not None
+    return repository.type is RepositoryType.HOSTED
+
+
+def _make_proxy(repository: Repository) -> ProxyConfig:
+    given = msgspec.convert(repository.config["proxy"], Routes).routes
+    cache = msgspec.convert(repository.settings.get("cache") or {}, Cache)
+    ttl = repository.settings.get("cache_ttl")
+    return ProxyConfig(
+        routes=tuple(sorted(map(_route, given), key=lambda route: -route.priority)),
+        ttl_s=DEFAULT_TTL_S if ttl in (None, DEFAULT) else _seconds(ttl, DEFAULT_TTL_S),
+        negative_ttl_s=_seconds(cache.negative_ttl, DEFAULT_NEGATIVE_TTL_S),
+        stale_if_gone_s=None if cache.stale_if_gone is None else _seconds(cache.stale_if_gone, 0),
+        max_bytes=cache.max_bytes,
+        unused_days=cache.unused_days,
+        rules=_rules(repository),
+    )
+
+
+def _make_virtual(repository: Repository) -> VirtualConfig:
+    config = repository.config
+    return VirtualConfig(
+        members=tuple(config["members"]),
+        publish_to=config["publish_to"],
+        merges=config["resolution"] == "merge",
+        rules=_rules(repository),
+    )
+
+
+def _route(given: RouteConfig | str) -> Route:
+    assert isinstance(given, RouteConfig), "a stored route is in its one form"
+    credentials = None
+    if given.auth is not UNSET:
+        username = None if given.auth.username is UNSET else given.auth.username
+        secret = given.auth.token if given.auth.password is UNSET else given.auth.password
+        credentials = Credentials(username, str(secret))
+    return Route(
+        name=given.name,
+        target=parse_url(given.url.rstrip("/")),
+        priority=given.priority,
+        credentials=credentials,
+        ca_file=None if given.ca_file is UNSET else Path(given.ca_file),
+    )
+
+
+def _rules(repository: Repository) -> Rules:
+    policy = repository.policy
+    age = policy.get("minimum_release_age")
+    return Rules(
+        reserved_names=_globs(policy.get("reserved_names", ())),
+        minimum_release_age=None if age is None else ReleaseAge(age["days"], _globs(age.get("exempt", ()))),
+    )
+
+
+def _globs(given: list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(each.casefold() for each in given)
+
+
+def _matching(name: str, globs: tuple[str, ...]) -> str | None:
+    folded = name.casefold()
+    return next((glob for glob in globs if fnmatchcase(folded, glob)), None)
+
+
+def _seconds(value: int | str | None, default: int) -> int:
+    found = seconds_of(value)
+    return default if found is None else int(found)
+
+
+_proxy_configs = _Kept(_make_proxy)
+_virtual_configs = _Kept(_make_virtual)

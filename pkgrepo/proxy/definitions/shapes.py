@@ -1,0 +1,227 @@
+"""The configurations of proxy and virtual repositories, in the form that all formats share."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, Self
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
+
+from pkgrepo.errors import Invalid
+from pkgrepo.model import RepositoryType
+from pkgrepo.proxy.urls import parse_url
+from pkgrepo.repositories.configuration import RepositoryConfig
+from pkgrepo.untrusted.quantities import seconds_of
+from pkgrepo.untrusted.quoting import quoted
+
+MOST_ROUTES = 32
+MOST_MEMBERS = 64
+MOST_PATTERNS = 256
+MOST_TTL_S = 366 * 86400
+DEFAULT = "Default"  # of ``cache_ttl``: the default of the format
+
+Text = Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Pattern = Annotated[str, Meta(min_length=1, max_length=256)]
+Patterns = Annotated[list[Pattern], Meta(max_length=MOST_PATTERNS)]
+Seconds = Annotated[int, Meta(ge=0, le=MOST_TTL_S)]
+Duration = Annotated[str, Meta(pattern=r"^[0-9]{1,8}[smhd]?$")]
+Ttl = Annotated[str, Meta(pattern=rf"^({DEFAULT}|[0-9]{{1,8}}[smhd]?)$")]
+
+
+class RouteAuth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Credentials for an upstream: username and password, or a token (Bearer)."""
+
+    username: Text | UnsetType = UNSET
+    password: Text | UnsetType = UNSET
+    token: Text | UnsetType = UNSET
+
+    def check(self, pointer: str) -> None:
+        """:raises Invalid: it is neither username with password nor a token"""
+        has_user, has_password = self.username is not UNSET, self.password is not UNSET
+        if has_user != has_password or has_user == (self.token is not UNSET):
+            raise Invalid("give username and password, or a token", pointer)
+        if has_user and ":" in str(self.username):
+            raise Invalid("a username has no colon (RFC 7617)", f"{pointer}/username")
+
+
+class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """
+    One upstream. The route with the highest priority is asked first; the name is its host unless given.
+
+    ca_file is the absolute path of a PEM file on the server.
+    """
+
+    url: str
+    name: Annotated[str, Meta(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] = 0
+    auth: RouteAuth | UnsetType = UNSET
+    ca_file: Text | UnsetType = UNSET
+
+    def named(self, pointer: str, *, url: str = "url", auth: str = "auth") -> Self:
+        """
+        Check the route, and give it a name; ``url`` and ``auth`` are the names of these fields in errors.
+
+        :raises Invalid: no message contains the URL, since there may be a password in it
+        """
+        try:
+            host = parse_url(self.url).host
+        except ValueError as error:
+            raise Invalid(f"this is not the URL of an upstream: {error}", f"{pointer}/{url}") from None
+        if {*"?#"} & {*self.url}:
+            raise Invalid("the URL of an upstream has no query and no fragment", f"{pointer}/{url}")
+        if self.auth is not UNSET:
+            self.auth.check(f"{pointer}/{auth}")
+        if self.ca_file is not UNSET and not self.ca_file.startswith("/"):
+            raise Invalid("the path of a file on the server begins with a slash", f"{pointer}/ca_file")
+        return replace(self, name=self.name or host)
+
+
+class Routes(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The upstream routes. A text instead of a route is its URL."""
+
+    routes: Annotated[list[RouteConfig | str], Meta(min_length=1, max_length=MOST_ROUTES)]
+
+
+class Upstream(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Another form of the upstreams: one ``upstream_url`` with its credentials, or ``routes``."""
+
+    upstream_url: str | UnsetType = UNSET
+    upstream_auth: RouteAuth | UnsetType = UNSET
+    revalidation_ttl_seconds: Seconds | UnsetType = UNSET
+    routes: Annotated[list[RouteConfig | str], Meta(min_length=1, max_length=MOST_ROUTES)] | UnsetType = UNSET
+
+    def check(self) -> None:
+        """:raises Invalid: it has both forms or none"""
+        if (self.upstream_url is UNSET) == (self.routes is UNSET):
+            raise Invalid("give upstream_url or routes", "/config")
+        if self.upstream_auth is not UNSET and self.upstream_url is UNSET:
+            raise Invalid("upstream_auth belongs to upstream_url; a route has auth", "/config/upstream_auth")
+
+
+class Cache(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """
+    What is kept of upstreams.
+
+    negative_ttl: how long it is remembered that an upstream does not have something. stale_if_gone: how long something
+    is served from the cache after the upstream has removed it. max_bytes and unused_days limit what is kept. Times are
+    seconds, or texts such as 5m, 1h or 2d.
+    """
+
+    negative_ttl: Seconds | Duration | None = None
+    stale_if_gone: Seconds | Duration | None = None
+    max_bytes: Annotated[int, Meta(ge=1)] | None = None
+    unused_days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
+
+
+class ReleaseAge(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Versions are hidden until they were published this many days ago; names that match an exempt glob are not."""
+
+    days: Annotated[int, Meta(ge=1, le=3650)]
+    exempt: Patterns = []
+
+
+class UpstreamPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """
+    Rules for packages of upstreams.
+
+    Names that match a glob of reserved_names are never asked of an upstream. minimum_release_age may be a number of
+    days.
+    """
+
+    minimum_release_age: ReleaseAge | Annotated[int, Meta(ge=1, le=3650)] | None = None
+    reserved_names: Patterns = []
+
+    def normalised(self) -> Self:
+        """With the release age as an object."""
+        if isinstance(self.minimum_release_age, int):
+            return replace(self, minimum_release_age=ReleaseAge(days=self.minimum_release_age))
+        return self
+
+
+class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value):
+    """
+    The configuration of a proxy repository. ``type`` and ``proxy`` are the fixed part, the others are settings.
+
+    ``config`` is another form of ``proxy``, which is accepted and not stored. cache_ttl tells for how long metadata is
+    used before the upstream is asked again: Default, seconds, or a text such as 5m, 1h or 2d.
+    """
+
+    fixed: ClassVar[tuple[str, ...]] = ("proxy",)
+
+    proxy: Annotated[Routes, Meta(examples=[{"routes": [{"url": "https://registry.example/"}]}])] | None = None
+    config: Upstream | None = None
+    cache_ttl: Seconds | Ttl | None = None
+    cache: Cache | None = None
+    policy: UpstreamPolicy | None = None
+
+    def normalised(self) -> Self:
+        """With all upstreams in ``proxy``. See L{RepositoryConfig.normalised}."""
+        if (self.proxy is None) == (self.config is None):
+            raise Invalid("a proxy repository has proxy.routes, or config.upstream_url, and not both", "/proxy")
+        ttl = self.cache_ttl
+        if self.config is not None and self.config.revalidation_ttl_seconds is not UNSET:
+            if ttl is not None:
+                raise Invalid("cache_ttl is given, too", "/config/revalidation_ttl_seconds")
+            ttl = self.config.revalidation_ttl_seconds
+        cache = self.cache
+        for value, pointer in (
+            (ttl, "/cache_ttl"),
+            (cache and cache.negative_ttl, "/cache/negative_ttl"),
+            (cache and cache.stale_if_gone, "/cache/stale_if_gone"),
+        ):
+            if value != DEFAULT and (seconds_of(value) or 0) > MOST_TTL_S:
+                raise Invalid("this is more than a year", pointer)
+        policy = self.policy.normalised() if self.policy is not None else None
+        return replace(self, proxy=Routes(self._routes()), config=None, cache_ttl=ttl, policy=policy)
+
+    def _routes(self) -> list[RouteConfig | str]:
+        if self.proxy is not None:
+            return _named(self.proxy.routes, "/proxy/routes")
+        assert self.config is not None
+        self.config.check()
+        if self.config.routes is not UNSET:
+            return _named(self.config.routes, "/config/routes")
+        assert self.config.upstream_url is not UNSET
+        route = RouteConfig(url=self.config.upstream_url, auth=self.config.upstream_auth)
+        return [route.named("/config", url="upstream_url", auth="upstream_auth")]
+
+
+class VirtualConfig(RepositoryConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
+    """
+    The configuration of a virtual repository: several repositories behind one address.
+
+    ``members`` are paths (storage/name) in the order in which they are asked; stored are their ids. Packages that are
+    published here go to the member ``publish_to``. ``resolution`` tells how members that are not hosted are joined: the
+    first that has a package serves it, or the versions of all are merged.
+    """
+
+    fixed: ClassVar[tuple[str, ...]] = ("members", "publish_to", "resolution")
+
+    members: Annotated[list[Text], Meta(min_length=1, max_length=MOST_MEMBERS, examples=[["main/packages"]])]
+    publish_to: Text | None = None
+    resolution: Literal["first", "merge"] = "first"
+    policy: UpstreamPolicy | None = None
+
+    def normalised(self) -> Self:
+        """See L{RepositoryConfig.normalised}."""
+        return replace(self, policy=self.policy.normalised()) if self.policy is not None else self
+
+
+def _named(routes: list[RouteConfig | str], pointer: str) -> list[RouteConfig | str]:
+    """The routes with unique names. :raises Invalid: two were given the same name"""
+    every = [RouteConfig(url=each) if isinstance(each, str) else each for each in routes]
+    named = [each.named(f"{pointer}/{index}") for index, each in enumerate(every)]
+    taken = {each.name for each in every if each.name}
+    unique: list[RouteConfig | str] = []
+    for index, (given, route) in enumerate(zip(every, named, strict=True)):
+        if given.name:
+            if given.name in {each.name for each in every[:index]}:
+                raise Invalid(f"another route has the name {quoted(given.name)}", f"{pointer}/{index}/name")
+            unique.append(route)
+            continue
+        numbered = (f"{route.name}-{number}" for number in range(2, MOST_ROUTES + 2))
+        name = next(each for each in (route.name, *numbered) if each not in taken)
+        taken.add(name)
+        unique.append(replace(route, name=name))
+    return unique

@@ -1,0 +1,43 @@
+"""One upstream route of a proxy repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import field, frozen
+
+from .urls import Target
+
+
+@frozen
+class Credentials:
+    """
+    What a route sends in the Authorization field: Basic with ``username``, Bearer if that is None.
+
+    ``sealed`` is the password or token as it is stored: whoever sends it opens it, so that it is in no other value.
+    """
+
+    username: str | None
+    sealed: str = field(repr=False)
+
+
+@frozen
+class Route:
+    """
+    One upstream of a repository.
+
+    ``target`` is its root, whose path ends without a slash unless it is the root of the host. ``name`` is unique in the
+    repository, and is what messages say. A route with a higher ``priority`` is asked earlier. ``ca_file`` has
+    certificates that are trusted beside the system's.
+    """
+
+    name: str
+    target: Target
+    priority: int = 0
+    credentials: Credentials | None = None
+    ca_file: Path | None = None
+
+    @property
+    def url(self) -> str:
+        """The root as text, without a slash at its end."""
+        return self.target.text.rstrip("/")

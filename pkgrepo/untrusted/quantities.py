@@ -1,0 +1,37 @@
+"""Durations and sizes as people write them: a number with a unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+SECONDS: Mapping[str, float] = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+BYTES = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]i?)?B?")
+
+
+def seconds_of(value: object) -> float | None:
+    """A duration such as ``5m`` or ``12h`` in seconds; a bare number is seconds. None if it is malformed."""
+    return _amount(value, _DURATION, SECONDS)
+
+
+def bytes_of(value: object) -> float | None:
+    """A size such as ``64KiB`` or ``500MB`` in bytes; a bare number is bytes. None if it is malformed."""
+    return _amount(value, _SIZE, BYTES)
+
+
+def _amount(value: object, grammar: re.Pattern[str], units: Mapping[str, float]) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value if 0 <= value < float("inf") else None
+    if not isinstance(value, str):
+        return None
+    match = grammar.fullmatch(value.strip())
+    if match is None:
+        return None
+    number, unit = match.groups()
+    amount = float(number) if "." in number else int(number)
+    return amount * units.get(unit or "", 1)

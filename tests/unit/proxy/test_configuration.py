@@ -1,0 +1,126 @@
+"""Stored configurations of proxy and virtual repositories as values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from pkgrepo.auth.permissions.placeholders import make_placeholder
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.configuration import (
+    DEFAULT_NEGATIVE_TTL_S,
+    DEFAULT_TTL_S,
+    ReleaseAge,
+    Rules,
+    proxy_config_of,
+    publishes,
+    virtual_config_of,
+)
+from pkgrepo.proxy.definitions.shapes import ProxyConfig, VirtualConfig
+from pkgrepo.repositories.configuration import Configurations
+
+ALL = Configurations("this format", ProxyConfig | VirtualConfig)
+
+
+def repository(**config: Any) -> Repository:
+    fixed, settings = ALL.validate(config)
+    plain = make_placeholder(1, "main", "mirror")
+    return evolve(plain, type=RepositoryType(fixed["type"]), config=fixed, settings=settings)
+
+
+def proxy(*routes: Any, **settings: Any) -> Repository:
+    return repository(type="Proxy", proxy={"routes": list(routes)}, **settings)
+
+
+def test_routes_are_sorted_by_priority_and_then_as_they_are_listed() -> None:
+    config = proxy_config_of(
+        proxy(
+            {"url": "http://a.example/"},
+            {"url": "http://b.example/x/", "priority": 10},
+            {"url": "http://c.example", "priority": -1},
+            {"url": "http://d.example", "priority": 10},
+            {"url": "http://e.example"},
+        )
+    )
+    assert [route.url for route in config.routes] == [
+        "http://b.example/x",
+        "http://d.example",
+        "http://a.example",
+        "http://e.example",
+        "http://c.example",
+    ]
+
+
+def test_defaults() -> None:
+    config = proxy_config_of(proxy("http://a.example/"))
+    assert (config.ttl_s, config.negative_ttl_s) == (DEFAULT_TTL_S, DEFAULT_NEGATIVE_TTL_S)
+    assert (config.stale_if_gone_s, config.max_bytes, config.unused_days) == (None, None, None)
+    assert config.rules == Rules()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("Default", DEFAULT_TTL_S), (0, 0), ("0", 0), ("90", 90), ("5m", 300), ("2d", 172_800)]
+)
+def test_durations_are_in_seconds(text: str | int, seconds: int) -> None:
+    assert proxy_config_of(proxy("http://a.example/", cache_ttl=text)).ttl_s == seconds
+
+
+def test_settings_of_the_cache() -> None:
+    cache = {"negative_ttl": 0, "stale_if_gone": "1d", "max_bytes": 5, "unused_days": 3}
+    config = proxy_config_of(proxy("http://a.example/", cache=cache))
+    assert (config.negative_ttl_s, config.stale_if_gone_s) == (0, 86_400)
+    assert (config.max_bytes, config.unused_days) == (5, 3)
+
+
+def test_credentials_are_in_no_repr() -> None:
+    auth = {"username": "ci", "password": "hidden-word"}
+    config = proxy_config_of(
+        proxy({"url": "http://a.example/", "auth": auth}, {"url": "http://b.example", "auth": {"token": "hidden-word"}})
+    )
+    basic, bearer = (route.credentials for route in config.routes)
+    assert basic is not None
+    assert bearer is not None
+    assert (basic.username, basic.sealed) == ("ci", "hidden-word")
+    assert (bearer.username, bearer.sealed) == (None, "hidden-word")
+    assert "hidden-word" not in repr(config)
+
+
+def test_a_virtual_repository() -> None:
+    config = virtual_config_of(repository(type="Virtual", members=["b", "a"], publish_to="a", resolution="merge"))
+    assert (config.members, config.publish_to, config.merges) == (("b", "a"), "a", True)
+    plain = virtual_config_of(repository(type="Virtual", members=["b"]))
+    assert (plain.publish_to, plain.merges) == (None, False)
+
+
+def test_where_clients_may_publish() -> None:
+    assert publishes(make_placeholder(1, "main", "hosted"))
+    assert not publishes(proxy("http://a.example/"))
+    assert not publishes(repository(type="Virtual", members=["a"]))
+    assert publishes(repository(type="Virtual", members=["a"], publish_to="a"))
+
+
+def test_a_configuration_is_parsed_once_until_it_changes() -> None:
+    first = proxy("http://a.example/")
+    assert proxy_config_of(first) is proxy_config_of(evolve(first, serial=7))
+    changed = proxy("http://b.example/")
+    assert proxy_config_of(changed).routes[0].name == "b.example"
+    assert proxy_config_of(first).routes[0].name == "a.example"
+
+
+@pytest.mark.parametrize(
+    ("name", "glob"),
+    [("@acme/tool", "@acme/*"), ("@ACME/Tool", "@acme/*"), ("acme-x", "acme-*"), ("acme", None), ("x/acme-x", None)],
+)
+def test_reserved_names_match_in_any_case(name: str, glob: str | None) -> None:
+    config = proxy_config_of(proxy("http://a.example/", policy={"reserved_names": ["@Acme/*", "acme-*"]}))
+    assert config.rules.reserved_by(name) == glob
+
+
+def test_a_release_age_has_exempt_names() -> None:
+    policy = {"minimum_release_age": {"days": 7, "exempt": ["@acme/*"]}}
+    rules = proxy_config_of(proxy("http://a.example/", policy=policy)).rules
+    assert rules.age_for("left") == ReleaseAge(7, ("@acme/*",))
+    assert rules.age_for("left").ms == 7 * 24 * 60 * 60 * 1000  # type: ignore[union-attr]
+    assert rules.age_for("@acme/x") is None
