@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from attrs import evolve, frozen
 
-from pkgrepo.formats.npm.packument import document as packument
 from pkgrepo.formats.npm.packument import version_fragments
+from pkgrepo.formats.npm.packument.stored_versions import deprecation, manifest_of
 from pkgrepo.formats.npm.search.rendering import render_member
 from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_row
 from pkgrepo.formats.npm.signing.keys import ensure_signer
@@ -34,7 +34,7 @@ def index_package(index: PackageIndex, change: Change) -> None:
         packages.touch_package(
             index.tx, index.package.id, serial=index.package.serial, now_ms=index.now_ms, latest=latest.text
         )
-    row = make_row(index.package, latest, deprecated=bool(packument.deprecation(latest)))
+    row = make_row(index.package, latest, deprecated=bool(deprecation(latest)))
     index.put_fragment(ROW, b"", "", encode_row(row))
     index.put_fragment(LISTED, b"", "", render_member(row))
 
@@ -44,7 +44,7 @@ def index_states(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
     for kind in (version_fragments.FULL, version_fragments.SHORT):
         bodies = version_batches.find_fragments(index.tx, index.package.id, kind, rows)
         parts = [
-            (row, version_fragments.with_deprecation(bodies[row.key], packument.deprecation(row)))
+            (row, version_fragments.with_deprecation(bodies[row.key], deprecation(row)))
             for row in rows
             if row.key in bodies
         ]
@@ -95,14 +95,14 @@ def _index_version(index: PackageIndex, version: Version) -> None:
         for kind in (version_fragments.FULL, version_fragments.SHORT, version_fragments.TIME):
             index.remove_fragment(kind, version.sort, version.key)
         return
-    manifest, deprecated = packument.manifest_of(version), packument.deprecation(version)
+    manifest, message = manifest_of(version), deprecation(version)
     dist = manifest["dist"]
     # Signed here, not when the version was published: a catalog that is rebuilt from files then signs with its own key.
     signature = ensure_signer(index.tx).sign(manifest["name"], version.text, dist["integrity"])
     manifest["dist"] = {**dist, "signatures": [signature]}
     for kind, body in (
-        (version_fragments.FULL, version_fragments.full_fragment(manifest, deprecated)),
-        (version_fragments.SHORT, version_fragments.short_fragment(manifest, deprecated)),
+        (version_fragments.FULL, version_fragments.full_fragment(manifest, message)),
+        (version_fragments.SHORT, version_fragments.short_fragment(manifest, message)),
         (version_fragments.TIME, version_fragments.time_fragment(version.text, version.published_at)),
     ):
         index.put_fragment(kind, version.sort, version.key, body)
@@ -113,21 +113,9 @@ def _ensure_latest(index: PackageIndex) -> Version:
     latest = tags.find_tagged_version(index.tx, index.package.id, DEFAULT_TAG)
     if latest is not None:
         return latest
-    chosen = _highest(index.version_texts())
+    chosen = semver.highest_version(index.version_texts())
+    assert chosen is not None
     latest = versions.find_version(index.tx, index.package.id, chosen.key)
     assert latest is not None
     tags.set_tag(index.tx, index.package.id, DEFAULT_TAG, version_id=latest.id, actor=SYSTEM, now_ms=index.now_ms)
     return latest
-
-
-def _highest(texts: Sequence[str]) -> semver.Version:
-    """The last release in a sorted list of versions, or else the last version."""
-    # From the end: there may be thousands, and usually one of the last is a release.
-    highest: semver.Version | None = None
-    for text in reversed(texts):
-        found = semver.find_version(text)
-        highest = highest or found
-        if found is not None and not found.is_prerelease:
-            return found
-    assert highest is not None
-    return highest

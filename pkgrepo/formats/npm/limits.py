@@ -49,6 +49,7 @@ LONGEST_KEY: Final = 64 * 1024  # bytes of a key in such an object
 MANIFEST_SIZE: Final = 8 * 1024 * 1024  # bytes of package.json; a long list of files or exports makes 100 KiB
 MANIFEST_VALUES: Final = 250_000
 LONGEST_INTEGRITY: Final = 4096  # characters
+README_LENGTH: Final = 64 * 1024  # characters; the public registry's limit, which keeps packuments small
 
 AUDIT_SIZE: Final = 32 * 1024 * 1024  # bytes of an audit, uncompressed
 AUDIT_VALUES: Final = 1_000_000

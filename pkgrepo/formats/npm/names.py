@@ -120,6 +120,11 @@ def check_tag(tag: str) -> None:
         raise Invalid(f"invalid tag: {quoted(tag)} is reserved", "tag")
 
 
+def is_readable_tag(tag: str) -> bool:
+    """Whether a text can be a dist-tag of an upstream, whose rules may be laxer than those of L{check_tag}."""
+    return 0 < len(tag) <= LONGEST_TAG and tag.isprintable() and tag not in _OBJECT_KEYS
+
+
 def quoted_or_nothing(value: object) -> str:
     """A name or version of unknown type for an error message: quoted when it is a text, else ``nothing``."""
     return quoted(value) if isinstance(value, str) else "nothing"

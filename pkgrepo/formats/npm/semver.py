@@ -8,6 +8,7 @@ of npm's own, accepts them. Neither makes keys that a database can sort by, and 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -95,6 +96,18 @@ def _find_version(text: str) -> Version | None:
         sort=b"".join(map(_number, core)) + _prerelease(pre),
         is_prerelease=pre is not None,
     )
+
+
+def highest_version(texts: Sequence[str]) -> Version | None:
+    """The last release in a sorted list of versions, or else the last version; None when there is none."""
+    # From the end: there may be thousands, and usually one of the last is a release.
+    highest: Version | None = None
+    for text in reversed(texts):
+        found = find_version(text)
+        highest = highest or found
+        if found is not None and not found.is_prerelease:
+            return found
+    return highest
 
 
 def is_same(text: object, version: Version) -> bool:

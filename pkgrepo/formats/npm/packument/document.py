@@ -14,19 +14,13 @@ from typing import Any, Final
 import msgspec
 from attrs import Factory, frozen
 
-from pkgrepo.model import Version, VersionState
 from pkgrepo.repositories.publish.splicing import Spliced
-from pkgrepo.storage.catalog.packages.version_batches import VersionRow
 
 FULL_TYPE: Final = "application/json"
 SHORT_TYPE: Final = "application/vnd.npm.install-v1+json"
 
 # Copied from the latest version to the top of the full form.
 TOP_FIELDS: Final = ("description", "author", "contributors", "repository", "homepage", "bugs", "license", "keywords")
-
-README_FIELDS: Final = ("readme", "readmeFilename")
-
-WITHDRAWN: Final = "this version was withdrawn"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -37,12 +31,12 @@ class Top:
     The part of a packument above its versions.
 
     ``created`` and ``modified`` are times as texts, empty when unknown. ``fields`` are the further members of the full
-    form, as JSON.
+    form, as JSON. ``revision`` is empty for a package that cannot be written to.
     """
 
     name: str
-    revision: str
     tags: Mapping[str, str]
+    revision: str = ""
     created: str = ""
     modified: str = ""
     fields: Mapping[str, str] = Factory(dict)
@@ -69,18 +63,6 @@ def revision(name: str, serial: int) -> str:
 def attestations_document(bundle: bytes, predicate_type: str) -> bytes:
     """The document at ``/-/npm/v1/attestations/<name>@<version>``, with the bundle as it was published."""
     return b'{"attestations":[{"predicateType":%b,"bundle":%b}]}' % (_encode(predicate_type), bundle)
-
-
-def manifest_of(version: Version) -> dict[str, Any]:
-    """The manifest of a version, without the readme, which only the top of the document has."""
-    return {key: value for key, value in version.meta.items() if key not in README_FIELDS}
-
-
-def deprecation(version: Version | VersionRow) -> str:
-    """The message that clients print when they install the version; empty when it is not deprecated."""
-    if version.state is VersionState.LIVE:
-        return ""
-    return version.reason or (WITHDRAWN if version.state is VersionState.YANKED else "deprecated")
 
 
 def _head(head: Mapping[str, Any], top: Top, times: Sequence[bytes]) -> bytes:

@@ -18,6 +18,7 @@ from pkgrepo.storage.catalog.packages import fragments, packages, tags, versions
 
 from . import document as packument
 from .document import Top
+from .stored_versions import README_FIELDS
 from .version_fragments import FULL, SHORT, TIME
 
 CACHE_SIZE: Final = 256 * 1024 * 1024  # bytes of cached documents, plain and gzip together
@@ -61,7 +62,7 @@ def _fields(package: Package, latest: Version) -> dict[str, str]:
     """The further members of the full form: of the package, and of its latest version."""
     found = {"maintainers": package.meta.get("maintainers", [])}
     found |= {key: latest.meta[key] for key in packument.TOP_FIELDS if latest.meta.get(key) is not None}
-    found |= {key: str(latest.meta.get(key, "")) for key in packument.README_FIELDS}
+    found |= {key: str(latest.meta.get(key, "")) for key in README_FIELDS}
     if users := package.meta.get("users"):
         found["users"] = dict.fromkeys(sorted(users), True)
     return {key: _encode(value).decode() for key, value in found.items()}

@@ -16,12 +16,10 @@ from attrs import frozen
 
 from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY
+from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY, README_LENGTH
 from pkgrepo.untrusted.quoting import quoted
 
 from .tarball import TarballContents
-
-README_LENGTH: Final = 64 * 1024  # characters; the public registry's limit, which keeps packuments small
 
 ALGORITHMS: Final = ("sha1", "sha512")  # digests in ``dist``; the blob store computes sha256 besides
 

@@ -1,0 +1,1 @@
+"""Packages of upstream registries: from their documents to fragments like those of hosted packages."""
