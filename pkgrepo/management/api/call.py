@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pkgrepo.errors import Invalid
+from pkgrepo.gateway.access import unknown
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
 from pkgrepo.storage.catalog.people.users import identity_serial
 from pkgrepo.storage.catalog.server.audit import OK, Entry
-from pkgrepo.storage.catalog.server.repositories import config_serial
+from pkgrepo.storage.catalog.server.repositories import config_serial, find_repository
 
 from .etags import check_unchanged
 from .pages import DEFAULT_LIMIT, MAX_LIMIT, PageRequest
@@ -67,6 +68,13 @@ class Call:
     def named_repository(self) -> Repository | None:
         """The repository that the path names, or None."""
         return self._repository
+
+    async def fresh_repository(self) -> Repository:
+        """The repository that the path names, with its present figures. :raises NotFound: it was removed meanwhile"""
+        fresh: Repository | None = await self._services.shared.catalog.look(find_repository, self.repository.uid)
+        if fresh is None:
+            raise unknown(self.identity, self.repository.path)
+        return fresh
 
     @property
     def actor(self) -> Actor:

@@ -138,9 +138,7 @@ class ProjectMembers(Handlers):
         if (user is None) == (group is None):
             raise Invalid("name either a user or a group", "/user")
         if user is not None:
-            found = await self._catalog.look(users.find_user_by_uid, user) or await self._catalog.look(
-                users.find_user_by_name, user
-            )
+            found = await self._catalog.look(users.find_user_by_id, user)
             if found is None:
                 raise Invalid(f"there is no user {user!r}", "/user")
             return SubjectKind.USER, found.id, found.username

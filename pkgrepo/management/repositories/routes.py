@@ -127,7 +127,7 @@ class Repositories(Handlers):
     )
     async def get(self, call: Call) -> RepositoryRecord:
         """The repository is found by id, or by its path as storage%2Fname."""
-        return self._record(call, await self._fresh(call))
+        return self._record(call, await call.fresh_repository())
 
     @table.route(
         "GET",
@@ -159,7 +159,7 @@ class Repositories(Handlers):
     )
     async def change(self, call: Call, body: RepositoryChange) -> RepositoryRecord:
         """Changes visibility, description and the active flag. An inactive repository answers 503 to its clients."""
-        repository = await self._fresh(call)
+        repository = await call.fresh_repository()
         call.check_unchanged(self._record(call, repository))
         changes: dict[str, Any] = {}
         if body.visibility is not UNSET:
@@ -193,7 +193,7 @@ class Repositories(Handlers):
 
         Without dry_run, confirm must be the name or the path of the repository (422 otherwise).
         """
-        repository = await self._fresh(call)
+        repository = await call.fresh_repository()
         call.check_unchanged(self._record(call, repository))
         dry, purge = call.flag("dry_run"), call.flag("purge")
         if call.query("confirm") not in (repository.name, repository.path) and not dry:
@@ -232,12 +232,6 @@ class Repositories(Handlers):
         if not storage.active:
             raise Conflict(f"storage {storage.name!r} is switched off")
         return storage
-
-    async def _fresh(self, call: Call) -> Repository:
-        fresh: Repository | None = await self._catalog.look(repositories.find_repository, call.repository.uid)
-        if fresh is None:
-            raise unknown(call.identity, call.repository.path)
-        return fresh
 
     def _record(self, call: Call, repository: Repository, *, usage: bool = True) -> RepositoryRecord:
         storage = self._registry.storage(repository.storage_id)

@@ -19,8 +19,7 @@ FLAGS = ("admin", "user_manager", "system_manager")
 
 async def find_user(catalog: ICatalog, id: str) -> User:
     """The user with this id or name. :raises NotFound: there is none"""
-    user: User | None = await catalog.look(users.find_user_by_uid, id)
-    return existing(user or await catalog.look(users.find_user_by_name, id), "user", id)
+    return existing(await catalog.look(users.find_user_by_id, id), "user", id)
 
 
 async def find_manageable(catalog: ICatalog, call: Call, id: str) -> User:

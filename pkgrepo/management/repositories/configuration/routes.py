@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from pkgrepo.errors import Conflict, Invalid, NotFound
-from pkgrepo.gateway.access import unknown
 from pkgrepo.interfaces import IFormat
 from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
@@ -37,7 +36,7 @@ class Configuration(Handlers):
     )
     async def get(self, call: Call) -> dict[str, Any]:
         """The whole configuration, including defaults."""
-        return whole(await self._fresh(call))
+        return whole(await call.fresh_repository())
 
     @table.route(
         "PUT",
@@ -51,7 +50,7 @@ class Configuration(Handlers):
     )
     async def put(self, call: Call, body: dict[str, Any]) -> dict[str, Any]:
         """Parts that are absent get their defaults. A field warnings, as in answers, is ignored in the body."""
-        repository = await self._fresh(call)
+        repository = await call.fresh_repository()
         call.check_unchanged(whole(repository))
         changed = await self._replace(call, repository, _without_warnings(body), "")
         answer: dict[str, Any] = self._with_warnings(changed, whole(changed))
@@ -81,7 +80,7 @@ class Configuration(Handlers):
     )
     async def get_part(self, call: Call, key: str) -> Value:
         """A part that is not set is null. The name of the format as key gives the fixed part."""
-        return Value(self._part(await self._fresh(call), key))
+        return Value(self._part(await call.fresh_repository(), key))
 
     @table.route(
         "PUT",
@@ -95,7 +94,7 @@ class Configuration(Handlers):
     )
     async def put_part(self, call: Call, body: Any, key: str) -> Value:
         """A null body resets the part to its default. The name of the format as key replaces the fixed part."""
-        repository = await self._fresh(call)
+        repository = await call.fresh_repository()
         call.check_unchanged(self._part(repository, key))
         if is_whole(self._format(repository), key):
             if not isinstance(body, dict):
@@ -117,12 +116,6 @@ class Configuration(Handlers):
 
     def _format(self, repository: Repository) -> IFormat:
         return self._services.formats[repository.format]
-
-    async def _fresh(self, call: Call) -> Repository:
-        fresh: Repository | None = await self._catalog.look(repositories.find_repository, call.repository.uid)
-        if fresh is None:
-            raise unknown(call.identity, call.repository.path)
-        return fresh
 
     def _part(self, repository: Repository, key: str) -> Any:
         format_ = self._format(repository)

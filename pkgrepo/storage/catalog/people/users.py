@@ -81,6 +81,11 @@ def find_user_by_uid(r: Reader, uid: str) -> User | None:
     return find(r, _user, f"{_USER} WHERE uid = ?", (uid,))
 
 
+def find_user_by_id(r: Reader, uid_or_name: str) -> User | None:
+    """The user with this public id or this name (case does not matter), or None."""
+    return find_user_by_uid(r, uid_or_name) or find_user_by_name(r, uid_or_name)
+
+
 def get_user(r: Reader, user_id: int) -> User:
     """
     The user with this catalog key.

@@ -23,7 +23,7 @@ from attrs import define, frozen
 
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.storage.catalog.columns import at, dump, load
+from pkgrepo.storage.catalog.columns import at, at_or_none, dump, load
 from pkgrepo.storage.catalog.rows import find
 
 RETENTION_MS = 7 * 86_400_000  # how long the row of an ended job is kept
@@ -147,5 +147,5 @@ def _job(row: Row) -> Job:
         data=load(row[4]),
         result=load(row[5]),
         created_at=at(row[6]),
-        finished_at=None if row[7] is None else at(row[7]),
+        finished_at=at_or_none(row[7]),
     )
