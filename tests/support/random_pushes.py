@@ -41,7 +41,7 @@ class RandomClient:
         self.promised: dict[tuple[str, str], tuple[Image, ...]] = {}
         self.counts: Counter[str] = Counter()
 
-    def step(self) -> None:
+    def step(self, _index: int = 0) -> None:
         """Do one random step. :raises AssertionError: an acknowledged image is incomplete"""
         if not self.promised or self._chance.random() < 0.45:
             self.push()
