@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -51,6 +52,17 @@ async def blocking(call: Callable[..., T], *args: Any) -> T:
     """Run a blocking client in a thread."""
     result: T = await deferToThread(call, *args)
     return result
+
+
+def connect(server: Server) -> socket.socket:
+    """Connect a socket, with TLS if the server has it; the certificate is not checked."""
+    client = socket.create_connection(server.address, timeout=TIMEOUT_S)
+    if server.url.startswith("https"):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context.wrap_socket(client)
+    return client
 
 
 def talk(address: tuple[str, int], data: bytes) -> bytes:

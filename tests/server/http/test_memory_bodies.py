@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +19,7 @@ from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
 from tests.support.certificates import make_certificate
 from tests.support.memory_connection import parse_answers
-from tests.support.socket_server import Server, blocking, read_to_end, turn
+from tests.support.socket_server import Server, blocking, connect, read_to_end, turn
 from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
@@ -51,16 +50,6 @@ async def server(request: Any, tmp_path: Path) -> AsyncIterator[Server]:
     running = Server(pages, make_certificate(tmp_path) if request.param == "tls" else None, early=early)
     yield running
     await running.stop()
-
-
-def connect(server: Server) -> socket.socket:
-    client = socket.create_connection(server.address, timeout=TIMEOUT_S)
-    if server.url.startswith("https"):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        return context.wrap_socket(client)
-    return client
 
 
 @pytest_twisted.ensureDeferred

@@ -20,7 +20,7 @@ from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
 from tests.support.certificates import make_certificate
 from tests.support.memory_connection import parse_answers
-from tests.support.socket_server import Server, blocking, descriptors_of, read_to_end, talk, turn
+from tests.support.socket_server import Server, blocking, connect, descriptors_of, read_to_end, talk, turn
 from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
@@ -83,16 +83,6 @@ async def server(road: str, file: str, tmp_path: Path) -> AsyncIterator[Server]:
     server.files = files  # type: ignore[attr-defined]
     yield server
     await server.stop()
-
-
-def connect(server: Server) -> socket.socket:
-    client = socket.create_connection(server.address, timeout=TIMEOUT_S)
-    if server.url.startswith("https"):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        return context.wrap_socket(client)
-    return client
 
 
 def exchange(server: Server, data: bytes) -> bytes:

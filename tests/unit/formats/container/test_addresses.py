@@ -98,7 +98,7 @@ async def test_declared_repositories_hide_no_images(make_registry: Any, tmp_path
     registry = await make_registry(**options)
     await registry.push(IMAGE, "v1", name="main/tools/app")
     await registry.stack.stop()
-    stack = Stack(tmp_path / "data", bootstrap__repositories=[{"name": "tools", "format": "docker"}], **options)
+    stack = Stack(tmp_path, bootstrap__repositories=[{"name": "tools", "format": "docker"}], **options)
     with pytest.raises(Conflict, match="has the image main/tools/app"):
         await stack.start()
     await stack.stop()

@@ -156,7 +156,7 @@ async def test_reindex_restores_images_and_tags(make_registry: Any, tmp_path: Pa
 
 @pytest_twisted.ensureDeferred
 async def test_a_blob_uploaded_after_its_manifest_is_shown(make_registry: Any) -> None:
-    registry = await make_registry(allow_sparse=True)
+    registry = await make_registry(policy={"allow_sparse": True})
     image = make_image()
     assert (await registry.put(image, "v1")).status == 201
     await registry.update_layout()

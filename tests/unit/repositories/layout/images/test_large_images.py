@@ -333,7 +333,7 @@ async def test_quarantined_manifests_are_shown_without_the_rule(make_registry: A
 
 @pytest_twisted.ensureDeferred
 async def test_a_late_blob_is_shown_under_all_its_digests(make_registry: Any, compared: list[str]) -> None:
-    registry = await make_registry(allow_sparse=True)
+    registry = await make_registry(policy={"allow_sparse": True})
     image = make_image()
     assert (await registry.put(image, "v1")).status == 201
     await registry.update_layout()

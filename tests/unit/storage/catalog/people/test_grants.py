@@ -3,20 +3,6 @@ import pytest
 from pkgrepo.errors import AlreadyExists
 from pkgrepo.model import Action, SubjectKind
 from pkgrepo.storage.catalog.people import grants, users
-from tests.support.catalog import MemoryCatalog, add_repository
-
-
-@pytest.fixture
-def catalog():
-    catalog = MemoryCatalog()
-    add_repository(catalog, 1)
-    add_repository(catalog, 2)
-    return catalog
-
-
-@pytest.fixture
-def alice(catalog):
-    return catalog.do(users.add_user, username="alice", now_ms=1)
 
 
 @pytest.fixture

@@ -24,11 +24,6 @@ def catalog():
     return MemoryCatalog()
 
 
-@pytest.fixture
-def alice(catalog):
-    return catalog.do(users.add_user, username="alice", now_ms=1)
-
-
 def add(catalog, user, number=1, **fields):
     given = {"kind": TokenKind.CI, "name": f"t{number}", "now_ms": 1000} | fields
     return catalog.do(tokens.add_token, user_id=user.id, hash=bytes([number]) * 32, shown="pkgr_c_...abcd", **given)
