@@ -68,8 +68,8 @@ class Assembly:
         management = self._management(services, identification, lag)
         branches = management.branches() | root_branches(core.formats, services, management.token_resource())
         self.site.resource = RootApp(mounts=mounts, access=services.access, branches=branches).app.resource()
+        self.site.moment = core.catalog.moment
         self.site.early = CachedReads(
-            catalog=core.catalog,
             mounts=mounts,
             images=core.images,
             access=services.access,

@@ -210,7 +210,7 @@ class ICatalog(Interface):
     def moment() -> AbstractContextManager[int]:
         """
         A ``with`` block, which must not await, in which ``generation`` is read once: several checks for changes share
-        the cost. Its value is the generation.
+        the cost. Its value is the generation. Queries in the block may see later commits.
         """
 
     def look(query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:

@@ -80,9 +80,9 @@ class AnswerCache:
         size = len(answer.body) if isinstance(answer.body, bytes) else 0
         self.put(request, CachedAnswer(repository, negotiate=lambda _: answer, size=size, **rest))
 
-    def find(self, request: Request, repository: Repository, generation: int) -> CachedAnswer | None:
+    def find(self, request: Request, repository: Repository) -> CachedAnswer | None:
         """
-        The entry of this request, if it is valid at this generation and for this configuration.
+        The entry of this request, if it is valid now and for this configuration.
 
         None also if the entry is of an older generation and the catalog does not answer at once. It stays then, until
         the handler that answers instead puts its own answer for the same request.
@@ -93,6 +93,7 @@ class AnswerCache:
             return None
         # The registry replaces the value of a repository whose configuration changes.
         current = entry.repository is repository
+        generation = self._catalog.generation()
         if current and entry.generation == generation:
             return entry
         fresh = current and self._catalog.peek(entry.fresh)

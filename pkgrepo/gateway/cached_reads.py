@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pkgrepo.http.answering.prepared import PreparedAnswer
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
-from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action
 from pkgrepo.repositories.downloads import DownloadRecorder
 
@@ -15,7 +14,7 @@ from .access import Access
 from .answer_cache import AnswerCache
 from .content import sends_all
 from .image_addresses import ImageAddresses
-from .mounts import Mounts
+from .mounts import Mounts, split
 
 
 class CachedReads:
@@ -30,7 +29,6 @@ class CachedReads:
     def __init__(
         self,
         *,
-        catalog: ICatalog,
         mounts: Mounts,
         images: ImageAddresses,
         access: Access,
@@ -38,7 +36,6 @@ class CachedReads:
         answer_cache: AnswerCache,
         ping_answers: Mapping[bytes, Answer] | None = None,
     ) -> None:
-        self._catalog = catalog
         self._mounts = mounts
         self._images = images
         self._access = access
@@ -48,11 +45,10 @@ class CachedReads:
 
     def __call__(self, request: Request) -> PreparedAnswer | None:
         """The cached answer of this request, if there is one and the caller may have it; never waits."""
-        with self._catalog.moment() as generation:
-            prepared = self._ping_answers.get(request.raw_path)
-            if prepared is not None:
-                return self._answer_ping(request, prepared)
-            return self._find(request, generation) if self._mounts.refresh_now() else None
+        prepared = self._ping_answers.get(request.raw_path)
+        if prepared is not None:
+            return self._answer_ping(request, prepared)
+        return self._find(request) if self._mounts.refresh_now() else None
 
     def _answer_ping(self, request: Request, prepared: PreparedAnswer) -> PreparedAnswer | None:
         identity = None if request.header(b"authorization") is None else self._access.recall(request)
@@ -62,12 +58,13 @@ class CachedReads:
         request.cache = "hot"
         return prepared
 
-    def _find(self, request: Request, generation: int) -> PreparedAnswer | None:
-        found = self._mounts.find(request.raw_path)
-        repository = self._images.of_request(request) if found is None else found[0].repository
+    def _find(self, request: Request) -> PreparedAnswer | None:
+        place = split(request.raw_path)
+        mount = None if place is None else self._mounts.find(place[0], place[1])
+        repository = self._images.of_request(request) if mount is None else mount.repository
         if repository is None:
             return None
-        entry = self._answer_cache.find(request, repository, generation)
+        entry = self._answer_cache.find(request, repository)
         if entry is None or not repository.active:
             return None
         identity = self._access.recall(request)

@@ -62,36 +62,8 @@ class Mounts:
         """Read the configuration again if it may have changed; see L{Registry}."""
         await self._registry.refresh()
 
-    def find(self, raw_path: bytes) -> tuple[Mount, bytes] | None:
-        """The mount and the rest of the path, undecoded and without the slash before it; None if there is no mount."""
-        place = split(raw_path)
-        if place is None:
-            return None
-        storage, name, rest = place
-        mount = self._find(storage, name)
-        return None if mount is None else (mount, rest)
-
-    def open_to_strangers(self, raw_path: bytes) -> Mount | None:
-        """
-        The mount that answers callers who may not know of a repository, where a format has such answers; else None.
-
-        Callers see no difference between a repository that exists and one that does not: the mount is the repository's
-        own only if the path spells its name exactly, and one of a placeholder repository in all other cases.
-        """
-        place = split(raw_path)
-        if place is None or not all(_NAME.fullmatch(part) for part in place[:2]):
-            return None
-        format_ = next((each for each in self._formats.values() if each.needs_no_credentials(place[2])), None)
-        if format_ is None:
-            return None
-        storage, name = (part.decode("ascii") for part in place[:2])
-        found = self._find(place[0], place[1])
-        if found is not None and found.format is format_ and found.repository.path == f"{storage}/{name}":
-            return found
-        placeholder = make_placeholder(NO_REPOSITORY, storage, name, format_.name)
-        return Mount(repository=placeholder, format=format_, resource=format_.resource(placeholder, self._services))
-
-    def _find(self, storage: bytes, name: bytes) -> Mount | None:
+    def find(self, storage: bytes, name: bytes) -> Mount | None:
+        """The mount at ``storage/name``, as spelt in a raw path, or None."""
         if self._registry.serial != self._serial:
             self._serial = self._registry.serial
             self._mounts = {}
@@ -107,6 +79,26 @@ class Mounts:
         if mount is not None:
             self._mounts[key] = mount
         return mount
+
+    def open_to_strangers(self, place: tuple[bytes, bytes, bytes]) -> Mount | None:
+        """
+        The mount that answers callers who may not know of a repository, where a format has such answers; else None.
+
+        Callers see no difference between a repository that exists and one that does not: the mount is the repository's
+        own only if the path spells its name exactly, and one of a placeholder repository in all other cases. ``place``
+        is the split path.
+        """
+        if not all(_NAME.fullmatch(part) for part in place[:2]):
+            return None
+        format_ = next((each for each in self._formats.values() if each.needs_no_credentials(place[2])), None)
+        if format_ is None:
+            return None
+        storage, name = (part.decode("ascii") for part in place[:2])
+        found = self.find(place[0], place[1])
+        if found is not None and found.format is format_ and found.repository.path == f"{storage}/{name}":
+            return found
+        placeholder = make_placeholder(NO_REPOSITORY, storage, name, format_.name)
+        return Mount(repository=placeholder, format=format_, resource=format_.resource(placeholder, self._services))
 
     def _mount(self, repository: Repository) -> Mount | None:
         format_ = self._formats.get(repository.format)

@@ -93,9 +93,9 @@ class RootApp:
         except Refusal as refusal:
             return answer_with(request, ERRORS, partial(_fail, refusal))
         if self._mounts.refresh_now():
-            found = self._mounts.find(request.raw_path)
-            if found is not None and self._access.knows_now(ANONYMOUS, found[0].repository):
-                return _resource_of(request, found[0], place[2])
+            mount = self._mounts.find(place[0], place[1])
+            if mount is not None and self._access.knows_now(ANONYMOUS, mount.repository):
+                return _resource_of(request, mount, place[2])
         return self._admit(request, place)
 
     async def _admit(self, request: Request, place: tuple[bytes, bytes, bytes]) -> Any:
@@ -105,15 +105,15 @@ class RootApp:
         All others get the same refusal whether there is such a repository or not.
         """
         await self._mounts.refresh()
-        found = self._mounts.find(request.raw_path)
-        if found is not None and await self._access.knows(ANONYMOUS, found[0].repository):
-            return _resource_of(request, found[0], place[2])
-        mount = self._mounts.open_to_strangers(request.raw_path)
-        if mount is not None:
+        mount = self._mounts.find(place[0], place[1])
+        if mount is not None and await self._access.knows(ANONYMOUS, mount.repository):
             return _resource_of(request, mount, place[2])
+        open_mount = self._mounts.open_to_strangers(place)
+        if open_mount is not None:
+            return _resource_of(request, open_mount, place[2])
         try:
             identity = await self._access.identify(request, counted=False)  # the format identifies the caller again
-            if found is None or not await self._access.knows(identity, found[0].repository):
+            if mount is None or not await self._access.knows(identity, mount.repository):
                 raise unknown(identity, unquote("/".join(part.decode("latin-1") for part in place[:2])))
         except TooManyAttempts as error:
             # npm and others repeat a request that was answered 429, and would be refused again
@@ -123,7 +123,7 @@ class RootApp:
             return await answer_with(request, ERRORS, partial(_fail, refusal))
         except (PkgrepoError, Refusal) as error:
             return await answer_with(request, ERRORS, partial(_fail, error))
-        return _resource_of(request, found[0], place[2])
+        return _resource_of(request, mount, place[2])
 
 
 def _resource_of(request: Request, mount: Mount, rest: bytes) -> IResource:

@@ -22,19 +22,25 @@ class ProcessedRequest(Request):
     """A request with the methods that answer it; handlers use it as a L{Request}."""
 
     def process(self) -> None:
-        """Answer with what ``site.early`` returns, else through the resource tree."""
+        """Answer with what ``site.early`` returns, else through the resource tree; all within ``site.moment``."""
         site = self.site
-        if self.method in (b"GET", b"HEAD") and site.early is not None and self.body_is_empty:
-            try:
-                prepared = site.early(self)
-                if prepared is not None:
-                    prepared.serve(self)
-                    return
-            except Exception as error:  # noqa: BLE001 - the outermost place
-                if self.startedWriting or not isinstance(error.__cause__ or error, OSError):
-                    self.processingFailed(Failure())
-                    return
-                # A file that cannot be opened: the resource tree answers in the client's format.
+        try:
+            with site.moment():
+                if self.method in (b"GET", b"HEAD") and site.early is not None and self.body_is_empty:
+                    try:
+                        prepared = site.early(self)
+                        if prepared is not None:
+                            prepared.serve(self)
+                            return
+                    except Exception as error:
+                        if self.startedWriting or not isinstance(error.__cause__ or error, OSError):
+                            raise
+                        # A file that cannot be opened: the resource tree answers in the client's format.
+                self._render()
+        except Exception:  # noqa: BLE001 - the outermost place
+            self.processingFailed(Failure())
+
+    def _render(self) -> None:
         if self.path == b"*":
             respond(self, Answer())
             return
@@ -43,11 +49,8 @@ class ProcessedRequest(Request):
         if not _is_utf8(self.postpath):  # Klein would log this as an error of ours
             respond(self, error_answer("the address is not UTF-8", 400))
             return
-        try:
-            untyped: Any = self
-            untyped.render(site.getResourceFor(self))
-        except Exception:  # noqa: BLE001 - the outermost place
-            self.processingFailed(Failure())
+        untyped: Any = self
+        untyped.render(self.site.getResourceFor(self))
 
     def processingFailed(self, reason: Failure) -> Failure:
         """Answer 500 with the request's id, under which the error is logged."""

@@ -6,6 +6,7 @@ import os
 import resource as process_limits
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from heapq import nsmallest
 from itertools import count
 from typing import Any, Protocol
@@ -36,6 +37,7 @@ MOST_CONNECTIONS = 100_000  # where nothing else bounds them; some 400 MB
 CLOSED_AT_ONCE = 64  # idle connections, when there are too many; finding them takes a millisecond or two
 
 InThread = Callable[..., Deferred[Any]]
+Moment = Callable[[], AbstractContextManager[object]]
 
 _log = Logger()
 
@@ -66,6 +68,7 @@ class Site(server.Site):
         *,
         reactor: Any,
         early: Callable[[Request], PreparedAnswer | None] | None,
+        moment: Moment,
         limits: HttpLimits,
         trusted_proxies: TrustedProxies,
         access_log: AccessLog | None,
@@ -75,6 +78,7 @@ class Site(server.Site):
         untyped: Any = super()
         untyped.__init__(resource, reactor=reactor, parsePOSTFormSubmission=False)
         self.early = early
+        self.moment = moment
         self.limits = limits
         self.trusted_proxies = trusted_proxies
         self.access_log = access_log
@@ -231,6 +235,7 @@ def make_site(
     *,
     reactor: IReactorTime | Any,
     early: Callable[[Request], PreparedAnswer | None] | None = None,
+    moment: Moment = nullcontext,
     limits: HttpLimits | None = None,
     trusted_proxies: TrustedProxies | Sequence[str] = (),
     access_log: AccessLog | None = None,
@@ -241,8 +246,9 @@ def make_site(
     A factory to listen with.
 
     ``early`` gets every GET and HEAD without a body before ``resource`` does: it returns a L{PreparedAnswer}, which is
-    sent at once, or None. ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix". An empty ``server_header`` is not
-    sent. ``in_thread`` runs a function in the pool of threads that waits for disks.
+    sent at once, or None. Each request is processed in a context that ``moment`` makes, until its handler first waits.
+    ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix". An empty ``server_header`` is not sent. ``in_thread``
+    runs a function in the pool of threads that waits for disks.
     """
     if not isinstance(trusted_proxies, TrustedProxies):
         trusted_proxies = TrustedProxies(trusted_proxies)
@@ -250,6 +256,7 @@ def make_site(
         resource,
         reactor=reactor,
         early=early,
+        moment=moment,
         limits=limits or HttpLimits(),
         trusted_proxies=trusted_proxies,
         access_log=access_log,

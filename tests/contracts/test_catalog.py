@@ -86,6 +86,15 @@ async def test_the_generation_does_not_change_without_writes(catalog):
 
 
 @pytest_twisted.ensureDeferred
+async def test_the_generation_stays_the_same_in_a_moment(case, catalog):
+    other = await case.another()
+    with catalog.moment() as generation:
+        await other.write(settings.increment, "serial")  # as another process does
+        assert catalog.generation() == generation
+    assert catalog.generation() != generation
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_failing_command_raises_its_error_and_changes_nothing(catalog):
     with pytest.raises(NotFound, match="thing 'a' does not exist"):
         await catalog.write(refuse, "a")

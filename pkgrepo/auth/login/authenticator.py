@@ -26,7 +26,7 @@ from twisted.cred.error import LoginFailed
 from twisted.cred.portal import Portal
 from zope.interface import implementer
 
-from pkgrepo.auth.identity_serial import IdentitySerial
+from pkgrepo.auth.identity_serial import identity_serial_of
 from pkgrepo.auth.tokens.limits import address_allowed
 from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.concurrency.single_flight import SingleFlight
@@ -57,7 +57,7 @@ class Authenticator:
         self._portal = portal
         self._uses = uses
         self._clock = clock
-        self._identity_serial = IdentitySerial(catalog)
+        self._identity_serial = identity_serial_of(catalog)
         self._serial: int | None = None
         self._key = secrets.token_bytes(32)
         self._cache: dict[bytes, _CacheEntry] = {}
@@ -71,10 +71,9 @@ class Authenticator:
         """
         if header is None:
             return ANONYMOUS
-        serial = self._identity_serial.now()
-        if serial is None:
+        if not self._identity_serial.refresh_now():
             return None
-        self._use_serial(serial)
+        self._use_serial()
         digest = self._digest(header)
         found = self._cache.get(digest)
         if found is None:
@@ -103,8 +102,8 @@ class Authenticator:
         if header is None:
             return ANONYMOUS
         digest = self._digest(header)
-        serial = await self._identity_serial.current()
-        self._use_serial(serial)
+        await self._identity_serial.refresh()
+        serial = self._use_serial()
         found = self._cache.get(digest)
         if found is not None and self._clock() < found.until:
             return self._enter(found.identity, address, client, counted=counted)
@@ -156,11 +155,13 @@ class Authenticator:
             del self._cache[next(iter(self._cache))]
         self._cache[digest] = _CacheEntry(identity, until)
 
-    def _use_serial(self, serial: int) -> None:
-        """Clear the cache if it is of another serial."""
+    def _use_serial(self) -> int:
+        """Clear the cache if it is of another serial than the present one. Returns that."""
+        serial = self._identity_serial.value
         if serial != self._serial:
             self._cache.clear()
             self._serial = serial
+        return serial
 
     def _digest(self, header: bytes) -> bytes:
         # keyed BLAKE2 (RFC 7693 2.9) is a MAC at a third of the cost of HMAC-SHA-256

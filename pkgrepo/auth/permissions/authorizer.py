@@ -17,27 +17,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 
 from attrs import evolve, frozen
 from zope.interface import implementer
 
-from pkgrepo.auth.identity_serial import IdentitySerial
-from pkgrepo.auth.tokens.bearer import behind
+from pkgrepo.auth.identity_serial import identity_serial_of
 from pkgrepo.auth.tokens.limits import in_force
 from pkgrepo.errors import Forbidden
-from pkgrepo.interfaces import NOT_NOW, IAuthorizer, ICatalog, Reader, Transaction
+from pkgrepo.interfaces import NOT_NOW, IAuthorizer, ICatalog
 from pkgrepo.model import ANONYMOUS, Action, Identity, Project, ProjectRole, Repository, User, Visibility
-from pkgrepo.storage.catalog.people.projects import claim_names, list_bindings, owning_project
 
+from .decisions import NOBODY, Question, decide_unread, read_decisions, read_known
 from .delegation import NEWCOMER, check_delegation
-from .ownership import ownership
-from .rules import NO_REPOSITORY, Decision, Standing, decide, has_any_right, read_standing
+from .ownership import read_owner
+from .rules import NO_REPOSITORY, Decision, Standing, read_standing
 
 MOST_CACHED = 50_000  # decisions; about 15 MB
 LONGEST_CACHED = 512  # characters of a package name; no format allows longer ones, but anybody can request them
 
-_NOBODY = Standing(user=None)
 _VERBS = {
     Action.READ: "read",
     Action.WRITE: "publish",
@@ -49,13 +46,7 @@ _VERBS = {
 
 _EXPIRED = Decision(allowed=False, reason="the token has expired")
 
-Question = tuple[Action, Repository, str | None]  # action, repository, and package if any
-
 _Key = tuple[int, int, Action | None, str | None]  # without action: whether the identity may know of the repository
-
-
-class _OwnerUnread(Exception):  # noqa: N818 - says what happened
-    """The rules need the project that owns the package, which must be read from the catalog."""
 
 
 @frozen
@@ -80,7 +71,7 @@ class Authorizer:
         self._catalog = catalog
         self._anonymous = anonymous
         self._clock = clock
-        self._identity_serial = IdentitySerial(catalog)
+        self._identity_serial = identity_serial_of(catalog)
         self._serial: int | None = None  # of the cache
         self._standings: dict[int, Standing] = {}
         self._decisions: dict[_Key, _CacheEntry] = {}
@@ -99,7 +90,7 @@ class Authorizer:
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> bool | None:
         """The result of ``may`` if it is known without waiting, else None."""
-        decision = self._decide_now(identity, (action, repository, package))
+        decision = self._decide_now(identity, action, repository, package)
         return None if decision is None else decision.allowed
 
     async def may(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
@@ -110,7 +101,10 @@ class Authorizer:
         known. All other actions then concern the repository as a whole. It does not check whether the repository is
         active.
         """
-        return (await self._decide_one(identity, (action, repository, package))).allowed
+        decision = self._decide_now(identity, action, repository, package)
+        if decision is None:
+            [decision] = await self._decide(identity, [(action, repository, package)])
+        return decision.allowed
 
     async def may_each(self, identity: Identity, questions: Sequence[Question]) -> list[bool]:
         """The results of ``may`` for many questions, in order, with at most one query."""
@@ -126,7 +120,7 @@ class Authorizer:
         found = self._decisions.get((id(identity), id(repository), None, None))
         if found is not None:
             return found.decision.allowed
-        known = self._catalog.peek(_read_known, identity, repository)
+        known = self._catalog.peek(read_known, identity, repository)
         return None if known is NOT_NOW else self._cache_known(identity, repository, known)
 
     async def knows(self, identity: Identity, repository: Repository) -> bool:
@@ -147,7 +141,7 @@ class Authorizer:
         if found is not None:
             return found.decision.allowed
         serial = self._serial
-        known = await self._catalog.look(_read_known, identity, repository)
+        known = await self._catalog.look(read_known, identity, repository)
         return self._cache_known(identity, repository, known) if serial == self._serial else known
 
     async def may_see(self, identity: Identity, repository: Repository) -> bool:
@@ -186,14 +180,14 @@ class Authorizer:
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> str:
         """The sentence of a refusal: who, what, and the rule that decided."""
-        reason = (await self._decide_one(identity, (action, repository, package))).reason
+        [decision] = await self._decide(identity, [(action, repository, package)])
         who = repr(identity.username) if identity.username else "an anonymous caller"
         what = f"{package!r} in {repository.path}" if package else repository.path
-        return f"{who} may not {_VERBS[action]} {what}: {reason}"
+        return f"{who} may not {_VERBS[action]} {what}: {decision.reason}"
 
     async def owning_project(self, repository: Repository, package: str) -> Project | None:
         """The project that owns a package name, or None; the package need not exist."""
-        return await self._catalog.look(_read_owner, repository, package)
+        return await self._catalog.look(read_owner, repository, package)
 
     async def is_project_member(self, identity: Identity, repository: Repository, package: str) -> bool:
         """Whether the identity has the role developer or above in the project that owns the package, or is an admin."""
@@ -264,58 +258,57 @@ class Authorizer:
     # A reply of the catalog is cached only if the cache still has the serial from before the query: otherwise it may
     # be older than the change that moved the serial.
 
-    def _decide_now(self, identity: Identity, question: Question) -> Decision | None:
+    def _decide_now(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None
+    ) -> Decision | None:
         if identity.limits is not None and not self._in_force(identity):
             return _EXPIRED
-        serial = self._identity_serial.now()
-        if serial is None:
+        if not self._identity_serial.refresh_now():
             return None
-        self._use_serial(serial)
-        decision = self._recall(identity, question)
+        self._use_serial()
+        decision = self._recall(identity, action, repository, package)
         if decision is None:
+            questions = [(action, repository, package)]
             standing = self._cached_standing(identity)
-            found = self._catalog.peek(_read_decisions, identity, (question,), standing, self._anonymous)
+            found = self._catalog.peek(read_decisions, identity, questions, standing, self._anonymous)
             if found is NOT_NOW:
                 return None
-            self._cache_decisions(identity, (question,), *found)
+            self._cache_decisions(identity, questions, *found)
             [decision] = found[1]
         return decision
-
-    async def _decide_one(self, identity: Identity, question: Question) -> Decision:
-        decision = self._decide_now(identity, question)
-        return (await self._decide(identity, (question,)))[0] if decision is None else decision
 
     async def _decide(self, identity: Identity, questions: Sequence[Question]) -> list[Decision]:
         if not self._in_force(identity):
             return [_EXPIRED] * len(questions)
-        self._use_serial(await self._identity_serial.current())
-        recalled = [self._recall(identity, each) for each in questions]
+        await self._identity_serial.refresh()
+        self._use_serial()
+        recalled = [self._recall(identity, *each) for each in questions]
         missing = [each for each, found in zip(questions, recalled, strict=True) if found is None]
         if not missing:
             return [each for each in recalled if each is not None]
         serial = self._serial
         standing, decisions = await self._catalog.look(
-            _read_decisions, identity, missing, self._cached_standing(identity), self._anonymous
+            read_decisions, identity, missing, self._cached_standing(identity), self._anonymous
         )
         if serial == self._serial:
             self._cache_decisions(identity, missing, standing, decisions)
         asked = iter(decisions)
         return [each or next(asked) for each in recalled]
 
-    def _recall(self, identity: Identity, question: Question) -> Decision | None:
+    def _recall(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None
+    ) -> Decision | None:
         """The decision, if the cache has it or has what the rules need; else None."""
-        action, repository, package = question
         found = self._decisions.get((id(identity), id(repository), action, package))
         if found is not None:
             return found.decision
         standing = self._cached_standing(identity)
         if standing is None:
             return None
-        try:
-            decision = _apply(standing, identity, question, _raise_unread, anonymous=self._anonymous)
-        except _OwnerUnread:
-            return None
-        self._cache_decision(identity, question, decision)
+        question = (action, repository, package)
+        decision = decide_unread(standing, identity, question, anonymous=self._anonymous)
+        if decision is not None:
+            self._cache_decision(identity, question, decision)
         return decision
 
     def _cache_decisions(
@@ -341,12 +334,13 @@ class Authorizer:
         self._decisions[key] = _CacheEntry(identity, repository, decision)
 
     def _cached_standing(self, identity: Identity) -> Standing | None:
-        return _NOBODY if identity.user_id is None else self._standings.get(identity.user_id)
+        return NOBODY if identity.user_id is None else self._standings.get(identity.user_id)
 
     async def _standing(self, identity: Identity) -> Standing:
         if identity.user_id is None:
-            return _NOBODY
-        self._use_serial(await self._identity_serial.current())
+            return NOBODY
+        await self._identity_serial.refresh()
+        self._use_serial()
         standing = self._standings.get(identity.user_id)
         if standing is None:
             serial = self._serial
@@ -355,36 +349,13 @@ class Authorizer:
                 self._standings[identity.user_id] = standing
         return standing
 
-    def _use_serial(self, serial: int) -> None:
+    def _use_serial(self) -> None:
         """Clear the cache if it is of another serial."""
+        serial = self._identity_serial.value
         if serial != self._serial:
             self._standings.clear()
             self._decisions.clear()
             self._serial = serial
-
-
-def _apply(
-    standing: Standing,
-    identity: Identity,
-    question: Question,
-    owner: Callable[[Repository, str], Project | None],
-    *,
-    anonymous: bool,
-) -> Decision:
-    action, repository, package = question
-    return decide(
-        standing,
-        identity,
-        action,
-        repository,
-        package,
-        owner=lambda: owner(repository, package) if package else None,
-        anonymous=anonymous,
-    )
-
-
-def _raise_unread(_repository: Repository, _package: str) -> Project | None:
-    raise _OwnerUnread
 
 
 def _visibility_check(repository: Repository) -> tuple[Action, Repository]:
@@ -399,50 +370,3 @@ def _is_admin(standing: Standing) -> bool:
 def _is_developer(standing: Standing, project: Project | None) -> bool:
     role = standing.roles.get(project.id) if project else None
     return role is not None and role.rank >= ProjectRole.DEVELOPER.rank
-
-
-def _read_decisions(
-    r: Reader,
-    identity: Identity,
-    questions: Sequence[Question],
-    standing: Standing | None,
-    anonymous: bool,
-) -> tuple[Standing, list[Decision]]:
-    """The standing of the identity's user (read if it is None) and the decisions."""
-    if standing is None:
-        standing = _NOBODY if identity.user_id is None else read_standing(r, identity.user_id)
-    owner = partial(_read_owner, r)
-    return standing, [_apply(standing, identity, each, owner, anonymous=anonymous) for each in questions]
-
-
-def _read_known(r: Reader, identity: Identity, repository: Repository) -> bool:
-    standing = _NOBODY if identity.user_id is None else read_standing(r, identity.user_id)
-    return has_any_right(
-        standing, behind(r, identity), repository, bound=lambda: _read_bound_projects(r, repository.id)
-    )
-
-
-def _read_owner(r: Reader, repository: Repository, package: str) -> Project | None:
-    rule = ownership(repository, package)
-    return owning_project(r, repository.id, rule.patterns, rule.project_key)
-
-
-def _read_bound_projects(r: Reader, repository_id: int) -> frozenset[int]:
-    return frozenset(binding.project_id for binding in list_bindings(r, repository_id=repository_id))
-
-
-def claim_package(tx: Transaction, repository: Repository, package: str, owner: Identity, *, now_ms: int) -> Project:
-    """
-    Bind a package to a project, which is created with the first pusher as owner. Returns the project.
-
-    It runs in the transaction of the publish, so that one of two concurrent first pushers wins.
-
-    :raises Forbidden: another pusher claimed it meanwhile
-    """
-    rule = ownership(repository, package)
-    assert owner.user_id is not None
-    if owning_project(tx, repository.id, rule.patterns, rule.project_key) is not None:
-        raise Forbidden(f"{package!r} in {repository.path} was claimed by another project a moment ago")
-    return claim_names(
-        tx, repository.id, pattern=rule.claim, project_key=rule.claim_key, owner_id=owner.user_id, now_ms=now_ms
-    )

@@ -18,7 +18,10 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from pkgrepo.model import Repository
+from pkgrepo.errors import Forbidden
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Identity, Project, Repository
+from pkgrepo.storage.catalog.people.projects import claim_names, owning_project
 
 
 @frozen
@@ -59,6 +62,29 @@ def ownership(repository: Repository, package: str) -> Ownership:
             claim = package
     claim_key = project_key or f"{repository.storage_name}.{repository.name}:{claim}"
     return Ownership(patterns=patterns, project_key=project_key, claim=claim, claim_key=claim_key)
+
+
+def read_owner(r: Reader, repository: Repository, package: str) -> Project | None:
+    """The project that owns a package name, or None; the package need not exist."""
+    rule = ownership(repository, package)
+    return owning_project(r, repository.id, rule.patterns, rule.project_key)
+
+
+def claim_package(tx: Transaction, repository: Repository, package: str, owner: Identity, *, now_ms: int) -> Project:
+    """
+    Bind a package to a project, which is created with the first pusher as owner. Returns the project.
+
+    It runs in the transaction of the publish, so that one of two concurrent first pushers wins.
+
+    :raises Forbidden: another pusher claimed it meanwhile
+    """
+    rule = ownership(repository, package)
+    assert owner.user_id is not None
+    if owning_project(tx, repository.id, rule.patterns, rule.project_key) is not None:
+        raise Forbidden(f"{package!r} in {repository.path} was claimed by another project a moment ago")
+    return claim_names(
+        tx, repository.id, pattern=rule.claim, project_key=rule.claim_key, owner_id=owner.user_id, now_ms=now_ms
+    )
 
 
 def _prefixes(name: str, separator: str) -> tuple[str, ...]:

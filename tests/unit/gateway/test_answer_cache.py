@@ -1,7 +1,5 @@
 """Cached answers: only while they are valid, and only for callers who may have them."""
 
-from contextlib import contextmanager
-
 import pytest
 from attrs import evolve
 
@@ -60,8 +58,8 @@ class Mounts:
         self.mount = None
         self.known = True
 
-    def find(self, raw_path):
-        return None if self.mount is None else (self.mount, raw_path)
+    def find(self, _storage, _name):
+        return self.mount
 
     def refresh_now(self):
         return self.known
@@ -92,9 +90,7 @@ class Scene:
         self.fresh_asked = 0
         self.time_ms = 1_000_000
         self.negotiated = []
-        catalog = MemoryMoment(self.catalog)
         self.early = CachedReads(
-            catalog=catalog,
             mounts=self.mounts,
             images=Images(),
             access=self.access,
@@ -134,17 +130,6 @@ class Scene:
 
     def commit(self):
         self.catalog.do(lambda tx: None)
-
-
-class MemoryMoment:
-    """The catalog, with the moment in which several questions get answers of one state."""
-
-    def __init__(self, catalog):
-        self._catalog = catalog
-
-    @contextmanager
-    def moment(self):
-        yield self._catalog.generation()
 
 
 @pytest.fixture
@@ -263,7 +248,7 @@ def test_endless_variants_take_bounded_memory(scene):
     scene.keep(Asked())
     for n in range(5 * VARIANTS):
         assert scene.body(Asked(accept=f"a/{n}")) == b"a/%d" % n
-    entry = scene.answer_cache.find(Asked(), scene.repository, scene.catalog.generation())
+    entry = scene.answer_cache.find(Asked(), scene.repository)
     assert len(entry.variants) <= VARIANTS
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pkgrepo.gateway.mounts import Mounts
+from pkgrepo.gateway.mounts import Mounts, split
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalog import MemoryCatalog
@@ -57,8 +57,8 @@ def mounts(catalog, repository, format_):
     ],
 )
 def test_a_repository_is_found_with_the_rest_as_on_the_wire(mounts, repository, path, rest):
-    mount, found = mounts.find(path)
-    assert (mount.repository, found) == (repository, rest)
+    storage, name, found = split(path)
+    assert (mounts.find(storage, name).repository, found) == (repository, rest)
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,15 @@ def test_a_repository_is_found_with_the_rest_as_on_the_wire(mounts, repository, 
     ],
 )
 def test_nothing_else_is_found(mounts, path):
-    assert mounts.find(path) is None
+    place = split(path)
+    assert place is None or mounts.find(place[0], place[1]) is None
 
 
 def test_endless_spellings_make_one_mount(mounts, format_):
     found = set()
     for n in range(64):
         main, py = spelt("main", n), spelt("Py", n >> 4)
-        found.add(id(mounts.find(f"/repositories/{main}/{py}/x".encode())[0]))
+        found.add(id(mounts.find(main.encode(), py.encode())))
     assert len(found) == 1
     assert len(format_.made) == 1
     assert len(mounts._mounts) == 1
@@ -97,13 +98,13 @@ def spelt(word, which):
 
 
 def test_a_change_of_configuration_makes_mounts_anew(mounts, catalog, repository, format_):
-    before = mounts.find(b"/repositories/main/Py/")[0]
+    before = mounts.find(b"main", b"Py")
     catalog.do(repositories.update_repository, repository.id, now_ms=NOW, description="new")
-    after = mounts.find(b"/repositories/main/Py/")[0]
+    after = mounts.find(b"main", b"Py")
     assert after is not before
     assert after.repository.description == "new"
-    assert mounts.find(b"/repositories/main/Py/")[0] is after
+    assert mounts.find(b"main", b"Py") is after
 
 
 def test_a_repository_of_no_known_format_is_not_served(catalog, repository):
-    assert Mounts(services=Services(Registry(catalog)), formats={}).find(b"/repositories/main/Py/") is None
+    assert Mounts(services=Services(Registry(catalog)), formats={}).find(b"main", b"Py") is None

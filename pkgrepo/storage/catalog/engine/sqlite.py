@@ -63,7 +63,7 @@ class SqliteCatalog:
         self._scanners = Pool(reactor, "catalog", SCANS)
         self._idle: list[SqliteReader] = []
         self._reader: SqliteReader | None = None
-        self._moment = GenerationPin(self.generation)
+        self._moment = GenerationPin(self._read_generation)
         self._reserve = DiskReserve(path)
 
     async def start(self) -> None:
@@ -108,9 +108,7 @@ class SqliteCatalog:
     def generation(self) -> int:
         """Return a number that changes whenever a commit of any process has become visible."""
         pinned = self._moment.pinned
-        if pinned is not None:
-            return pinned
-        return int(self._reading().all("PRAGMA data_version")[0][0])
+        return self._read_generation() if pinned is None else pinned
 
     async def look(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query of a few indexed look-ups at once, in the calling (reactor) thread; it never suspends."""
@@ -133,6 +131,9 @@ class SqliteCatalog:
     ) -> Deferred[T]:
         """Run a command in a transaction, and return its result when it is durable. Cancelling drops the result."""
         return self._writer.submit(command, *args, **kwargs)
+
+    def _read_generation(self) -> int:
+        return int(self._reading().all("PRAGMA data_version")[0][0])
 
     def _reading(self) -> SqliteReader:
         if self._reader is None:

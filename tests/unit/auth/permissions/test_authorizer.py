@@ -6,7 +6,7 @@ from zope.interface.verify import verifyObject
 
 from pkgrepo.auth.login.checkers import identity_of
 from pkgrepo.auth.permissions import authorizer as module
-from pkgrepo.auth.permissions.authorizer import claim_package
+from pkgrepo.auth.permissions.ownership import claim_package
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY
 from pkgrepo.auth.tokens.limits import NOWHERE, SERVER_SCOPES
 from pkgrepo.errors import Forbidden

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
@@ -385,6 +386,39 @@ def test_early_answers_are_only_asked_for_reads_without_a_body() -> None:
         connection.send(get(method=method, path="/a%2Fb?c"))
     connection.send(get("Content-Length: 1\r\n") + b"x")
     assert seen == [b"GET /a%2Fb c", b"HEAD /a%2Fb c"]
+
+
+def test_each_request_is_processed_in_a_moment_until_its_handler_waits() -> None:
+    seen: list[str] = []
+    waiting: Deferred[None] = Deferred()
+
+    @contextmanager
+    def moment() -> Iterator[None]:
+        seen.append("begin")
+        yield
+        seen.append("end")
+
+    async def handler(_request: Request) -> Answer:
+        seen.append("handler")
+        await waiting
+        seen.append("waited")
+        return FULL
+
+    connection = Connection(handler, early=lambda _: seen.append("early"), moment=moment)
+    connection.send(get())
+    assert seen == ["begin", "early", "handler", "end"]
+    waiting.callback(None)
+    assert seen[4:] == ["waited"]
+    assert connection.answer().status == 200
+
+
+def test_an_error_before_any_processing_is_answered() -> None:
+    def moment() -> AbstractContextManager[None]:
+        raise RuntimeError("the catalog does not run")
+
+    connection = Connection(answering_with(FULL), moment=moment)
+    connection.send(get() + get(method="DELETE"))
+    assert [answer.status for answer in connection.answers()] == [500, 500]
 
 
 def test_prepared_content_is_opened_for_each_request() -> None:
