@@ -215,6 +215,51 @@ class Expired(PkgrepoError):
         return f"{self.what} expired at {self.at:%Y-%m-%d %H:%M:%S} UTC"
 
 
+@define
+class UpstreamFailed(PkgrepoError):
+    """
+    An upstream gave no usable answer; base class of the others.
+
+    ``route`` is the name of the route. ``reason`` is a clause about "it", the upstream, without addresses and URLs.
+    """
+
+    route: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"upstream {self.route!r} cannot be used: {self.reason}"
+
+
+@define
+class UpstreamUnavailable(UpstreamFailed):
+    """It cannot be reached, or says that it is out of order. ``retry_after_s``: when it is asked again, if known."""
+
+    retry_after_s: int | None = None
+
+
+class UpstreamTimeout(UpstreamFailed):
+    """It did not answer, or not to the end, in time."""
+
+
+@define
+class UpstreamLimited(UpstreamFailed):
+    """It answers no more of our requests for ``retry_after_s`` seconds."""
+
+    retry_after_s: int
+
+
+class UpstreamForbiddenAddress(UpstreamFailed):
+    """It leads to an address to which the server makes no connections, see the setting ``proxy.allow_private``."""
+
+
+class UpstreamTruncated(UpstreamFailed):
+    """Its answer ended too early; what was read of it is worth nothing."""
+
+
+class UpstreamTooLarge(UpstreamFailed):
+    """Its answer is larger than allowed."""
+
+
 def existing(value: T | None, what: str, name: str) -> T:
     """
     The result of a look-up that must find something; ``what`` and ``name`` are those of L{NotFound}.

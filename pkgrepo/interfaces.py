@@ -7,8 +7,8 @@ Every implementation is checked with ``verifyObject`` and passes the contract su
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
 from enum import Enum
 from types import TracebackType
@@ -18,7 +18,7 @@ from twisted.internet.interfaces import IConsumer
 from zope.interface import Attribute, Interface
 
 if TYPE_CHECKING:
-    from pkgrepo.model import Action, BlobInfo, Identity, Repository
+    from pkgrepo.model import Action, BlobInfo, Identity, ReadLimits, Repository, UpstreamHealth
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -237,6 +237,65 @@ class ICatalog(Interface):
 
         If the command raises, it changes nothing and the error is raised here; other commands are not affected.
         """
+
+
+class IUpstream(Interface):
+    """The client of one route of a proxy repository."""
+
+    name = Attribute("the route's name, a str")
+    url = Attribute("the route's URL without a slash at its end, a str")
+
+    def open(
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        limits: ReadLimits | None = None,
+        decode: bool = False,
+    ) -> AbstractAsyncContextManager[IUpstreamResponse]:
+        """
+        Send a request without a body, GET or HEAD; the value of the ``async with`` block is the answer.
+
+        ``url`` is absolute, or a path as on the wire (with a query, if any) below the route's URL. The credentials of
+        the route go only to its own scheme, host and port; an Authorization field in ``headers`` replaces them.
+        Redirects are followed, and requests tried again after failures that a second try may mend.
+
+        ``limits`` defaults to those of documents. With ``decode`` the answer may be compressed in transfer.
+
+        Any status below 500 is an answer, except 429. Leaving the block before the end of the body closes the
+        connection.
+
+        :raises Invalid: ``url`` is no http or https URL
+        :raises UpstreamUnavailable: it cannot be reached, or failed so often that it is not asked at the moment
+        :raises UpstreamTimeout: it was too slow; :raises UpstreamLimited: it wants no requests for a while
+        :raises UpstreamForbiddenAddress: the URL, or a redirect, leads to an address that is not allowed
+        :raises UpstreamTooLarge: the announced length exceeds ``limits``
+        :raises UpstreamFailed: it answered with another error, or not in HTTP
+        """
+
+    def health() -> UpstreamHealth:
+        """What is known about the route's own host."""
+
+
+class IUpstreamResponse(Interface):
+    """An answer of an upstream: its head, and its body, which is read once."""
+
+    status = Attribute("the status code, an int")
+    headers = Attribute("an object whose ``get(name: str) -> str | None`` joins fields of one name with a comma")
+    url = Attribute("the URL that answered, after redirects, a str")
+    length = Attribute("bytes of the body, for HEAD those that GET would send; None if unknown or compressed")
+    framed = Attribute("False if the body ends with the connection, so that nobody can tell whether it is complete")
+
+    def chunks() -> AsyncIterator[bytes]:
+        """
+        The body, decompressed if it was compressed in transfer. Reading slowly slows the upstream down.
+
+        :raises UpstreamTruncated: the connection ended early; :raises UpstreamTimeout: no more bytes arrived in time
+        :raises UpstreamTooLarge: it exceeds the limits; :raises UpstreamFailed: it cannot be decompressed
+        """
+
+    def read() -> Awaitable[bytes]:
+        """All of the body, for documents. It raises what ``chunks`` raises."""
 
 
 class IAuthenticator(Interface):

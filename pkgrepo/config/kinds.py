@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from attrs import frozen
 from twisted.internet.endpoints import serverFromString
 
+from pkgrepo.proxy.upstream.addresses import check_exception
 from pkgrepo.untrusted.quantities import BYTES, SECONDS, bytes_of, seconds_of
 
 PORT = re.compile(r"tcp6?:(?:.*?:)?(?:port=)?(\d+)(?::|$)")  # of an endpoint
@@ -256,6 +257,18 @@ def network() -> Kind:
             raise SettingError(f"is not a network: {error}") from None
 
     return Kind('a network such as 10.0.0.0/8, or "unix"', read)
+
+
+def target() -> Kind:
+    """A host, host pattern, address or network that upstream connections may go to."""
+
+    def read(value: object, _folder: Path) -> str:
+        try:
+            return check_exception(str(value))
+        except ValueError as error:
+            raise SettingError(str(error)) from None
+
+    return Kind("a host, address or network", read)
 
 
 def table() -> Kind:

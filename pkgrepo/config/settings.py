@@ -29,6 +29,7 @@ from .kinds import (
     several,
     size,
     table,
+    target,
     text,
 )
 from .tables import tables
@@ -141,6 +142,32 @@ class Gc:
     """Garbage collection: removes stored bytes that no package needs any more."""
 
     daily: bool = setting(boolean(), True, "collect once a day on each storage what was not used for 24 hours")
+
+
+@frozen
+class Proxy:
+    """Connections of proxy repositories to their upstreams. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are heeded, too."""
+
+    allow_private: tuple[str, ...] = setting(
+        several(target(), "a list of hosts, addresses and networks"),
+        [],
+        "upstreams outside of the public internet: hosts (also *.corp.example), addresses, networks; all other "
+        "connections to private addresses are refused",
+    )
+    connect_timeout_s: float = setting(duration(0.1, 300), "10s", "how long connecting to an upstream may take")
+    idle_timeout_s: float = setting(
+        duration(0.1, 3600), "30s", "how long an upstream may take to answer, and then send nothing"
+    )
+    document_timeout_s: float = setting(
+        duration(0.1, 3600), "2m", "how long the download of an index document may take in all"
+    )
+    max_connections_per_host: int = setting(
+        integer(1, 1000), 24, "most requests at a time to one upstream host, in each process"
+    )
+    max_document_size: int = setting(size(1024, 2**40), "256MiB", "largest index document of an upstream, unpacked")
+    ca_file: Path | None = setting(
+        existing_file(), None, "certificates of private authorities for upstreams, PEM, beside those of the system"
+    )
 
 
 @frozen
@@ -293,6 +320,7 @@ class Config:
     log: Log = section(Log)
     audit: Audit = section(Audit)
     gc: Gc = section(Gc)
+    proxy: Proxy = section(Proxy)
     npm: Npm = section(Npm)
     container: Container = section(Container)
     metrics: Metrics = section(Metrics)

@@ -29,6 +29,10 @@ STATUSES: Statuses = {
     errors.StorageFull: (507, "storage_full"),
     errors.StorageFailed: (503, "storage_failed"),
     errors.Expired: (410, "expired"),
+    errors.UpstreamFailed: (502, "upstream_failed"),
+    errors.UpstreamUnavailable: (503, "upstream_unavailable"),
+    errors.UpstreamLimited: (503, "upstream_limited"),
+    errors.UpstreamTimeout: (504, "upstream_timeout"),
 }
 
 

@@ -13,6 +13,7 @@ from .permissions import Action, Grant, SubjectKind
 from .projects import Project, ProjectBinding, ProjectMember, ProjectRole
 from .repositories import Repository, RepositoryType, Storage, Visibility
 from .tokens import RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
+from .upstreams import ReadLimits, UpstreamHealth, UpstreamState
 from .users import ANONYMOUS, Group, Identity, User, UserKind
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "ProjectBinding",
     "ProjectMember",
     "ProjectRole",
+    "ReadLimits",
     "Repository",
     "RepositoryScope",
     "RepositoryType",
@@ -42,6 +44,8 @@ __all__ = [
     "TokenKind",
     "TokenLimits",
     "TokenUse",
+    "UpstreamHealth",
+    "UpstreamState",
     "User",
     "UserKind",
     "Version",

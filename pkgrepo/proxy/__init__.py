@@ -1,1 +1,5 @@
-"""Proxy and virtual repositories: what is fetched from upstreams, how it is cached, and which repository answers."""
+"""
+Proxy and virtual repositories: what is fetched from upstreams, how it is cached, and which repository answers.
+
+``upstream`` is the HTTP client of one route.
+"""

@@ -1,0 +1,301 @@
+"""The client of one route: requests with redirects, retries, permits and health."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
+
+from attrs import frozen
+from hyperlink import EncodedURL
+from treq.client import HTTPClient
+from twisted.internet.task import deferLater
+from twisted.web.client import HTTPConnectionPool
+from twisted.web.http_headers import Headers
+from zope.interface import implementer
+
+from pkgrepo import __version__
+from pkgrepo.concurrency.fair_semaphore import QueueFull
+from pkgrepo.errors import (
+    Invalid,
+    UpstreamFailed,
+    UpstreamForbiddenAddress,
+    UpstreamLimited,
+    UpstreamTimeout,
+    UpstreamUnavailable,
+)
+from pkgrepo.interfaces import IUpstream
+from pkgrepo.model import ReadLimits, UpstreamHealth
+from pkgrepo.proxy.routes import Route
+from pkgrepo.proxy.urls import Origin, Target, join_path, parse_url, resolve_reference
+
+from .agent import UpstreamAgent, Ways
+from .connection import Connections
+from .deadlines import Deadline, TimedOut
+from .failures import ERRORS, explain
+from .health import Health
+from .permits import HostPermits
+from .response import Reading, UpstreamResponse
+from .retries import UNKNOWN_LIMIT_S, pause_before_retry, read_retry_after
+from .settings import UpstreamSettings
+
+MOST_REDIRECTS = 5
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+RETRIED = frozenset({502, 503, 504})
+KEEP_ALIVE_S = 45.0  # for idle connections; many servers close them after 60
+MOST_HOSTS = 32  # whose health is remembered, beside the route's own
+
+_CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization"})
+
+
+@frozen(kw_only=True)
+class Shared:
+    """What the upstreams of one process share; ``jitter`` returns a number from 0 to 1."""
+
+    reactor: Any
+    settings: UpstreamSettings
+    permits: HostPermits
+    jitter: Callable[[], float]
+
+
+@frozen
+class _Request:
+    """A request as the caller wants it; ``credentials`` are further fields for the host it is sent to first."""
+
+    method: str
+    fields: Mapping[str, str]
+    credentials: Mapping[str, str]
+    limits: ReadLimits
+    deadline: Deadline
+
+
+@implementer(IUpstream)
+class Upstream:
+    """See L{IUpstream}. It has its own connections. ``authorization`` is the Authorization field of the route."""
+
+    def __init__(self, route: Route, authorization: str | None, shared: Shared, ways: Ways) -> None:
+        self.route = route
+        self._authorization = authorization
+        self._shared = shared
+        self._reactor = shared.reactor
+        self._connections = Connections()
+        self._pool = HTTPConnectionPool(shared.reactor)
+        self._pool.maxPersistentPerHost = shared.settings.max_connections_per_host
+        self._pool.cachedConnectionTimeout = KEEP_ALIVE_S  # type: ignore[assignment]
+        no_cookies: Any = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+        self._client = HTTPClient(UpstreamAgent(ways, self._pool, self._connections), no_cookies)
+        self._own_health = Health(route.name, shared.reactor, shared.jitter)
+        self._other_health: OrderedDict[Origin, Health] = OrderedDict()
+        self._open_count = 0
+        self._retired = False
+
+    @property
+    def name(self) -> str:
+        """See L{IUpstream.name}."""
+        return self.route.name
+
+    @property
+    def url(self) -> str:
+        """See L{IUpstream.url}."""
+        return self.route.url
+
+    def health(self) -> UpstreamHealth:
+        """See L{IUpstream.health}."""
+        return self._own_health.report()
+
+    @asynccontextmanager
+    async def open(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        limits: ReadLimits | None = None,
+        decode: bool = False,
+    ) -> AsyncIterator[UpstreamResponse]:
+        """See L{IUpstream.open}."""
+        target = self._find_target(url)
+        request = self._make_request(method, target, headers or {}, limits, "gzip" if decode else "identity")
+        self._open_count += 1
+        try:
+            async with AsyncExitStack() as stack:
+                response = await self._follow(request, target, stack)
+                response.prepare()
+                yield response
+        finally:
+            self._open_count -= 1
+            self._close_if_retired()
+
+    def retire(self) -> None:
+        """Close the idle connections, and the others when they become idle."""
+        self._retired = True
+        self._pool.persistent = False
+        self._close_if_retired()
+
+    async def close(self) -> None:
+        """Abort all connections. Returns when they have ended."""
+        self._pool.persistent = False
+        await self._connections.close()
+        await self._pool.closeCachedConnections()
+
+    def _close_if_retired(self) -> None:
+        if self._retired and not self._open_count:
+            self._pool.closeCachedConnections()
+
+    def _find_target(self, url: str) -> Target:
+        try:
+            return parse_url(url) if url.startswith(("http://", "https://")) else join_path(self.route.target, url)
+        except ValueError as error:
+            raise Invalid(f"upstream {self.name!r} has no such URL: {error}") from None
+
+    def _make_request(
+        self, method: str, target: Target, headers: Mapping[str, str], limits: ReadLimits | None, coding: str
+    ) -> _Request:
+        if method not in ("GET", "HEAD"):
+            raise ValueError(f"{method} is not sent to upstreams")
+        given = {name.lower(): value for name, value in headers.items()}
+        fields = {name: value for name, value in given.items() if name not in _CREDENTIALS}
+        credentials = {name: value for name, value in given.items() if name in _CREDENTIALS}
+        if self._authorization is not None and target.origin == self.route.target.origin:
+            credentials.setdefault("authorization", self._authorization)
+        fields |= {"accept-encoding": coding, "user-agent": f"pkgrepo/{__version__}"}
+        limits = limits or self._shared.settings.documents
+        return _Request(method, fields, credentials, limits, Deadline.start(limits.total_s, self._reactor))
+
+    async def _follow(self, request: _Request, target: Target, stack: AsyncExitStack) -> UpstreamResponse:
+        """The answer after redirects; ``stack`` closes it."""
+        fields = {**request.fields, **request.credentials}
+        for _ in range(MOST_REDIRECTS + 1):
+            response = await self._send(request, target, fields, stack)
+            location = response.headers.get("Location") if response.status in REDIRECTS else None
+            if location is None:
+                return response
+            await stack.aclose()
+            following = self._resolve(target, location)
+            if following.origin != target.origin:
+                fields = dict(request.fields)  # also if a later redirect leads back
+            target = following
+        raise UpstreamFailed(self.name, f"it redirects more than {MOST_REDIRECTS} times")
+
+    def _resolve(self, target: Target, location: str) -> Target:
+        try:
+            following = resolve_reference(target, location)
+        except ValueError as error:
+            raise UpstreamFailed(self.name, f"it redirects to a URL that cannot be used: {error}") from None
+        if target.scheme == "https" and following.scheme == "http":
+            raise UpstreamFailed(self.name, "it redirects from https to http")
+        return following
+
+    async def _send(
+        self, request: _Request, target: Target, fields: Mapping[str, str], stack: AsyncExitStack
+    ) -> UpstreamResponse:
+        """The answer of one host, after retries; ``stack`` closes it and gives its permit back."""
+        health = self._health_of(target.origin)
+        tries = 0
+        while True:
+            tries += 1
+            await self._take_permit(request, target, stack)
+            with health.attempt():
+                outcome = await self._try(request, target, fields, health)
+            if isinstance(outcome, UpstreamResponse):
+                stack.callback(outcome.close)
+                # The parser calls us between head and body. A short body is there afterwards, so that a caller who does
+                # not read it leaves the connection to others.
+                await deferLater(self._reactor, 0)
+                return outcome
+            await stack.aclose()
+            pause_s = pause_before_retry(outcome, tries, self._shared.jitter)
+            if pause_s is None or pause_s >= request.deadline.left_s:
+                if isinstance(outcome, UpstreamLimited):
+                    health.limited(outcome.retry_after_s)
+                raise outcome
+            await deferLater(self._reactor, pause_s)
+
+    async def _take_permit(self, request: _Request, target: Target, stack: AsyncExitStack) -> None:
+        holding = self._shared.permits.hold(target.origin, self.name, request.deadline)
+        try:
+            await stack.enter_async_context(holding)
+        except QueueFull:
+            raise UpstreamUnavailable(self.name, "too many requests wait for it") from None
+        except TimedOut as error:
+            raise UpstreamTimeout(self.name, error.reason) from None
+
+    async def _try(
+        self, request: _Request, target: Target, fields: Mapping[str, str], health: Health
+    ) -> UpstreamResponse | UpstreamFailed:
+        """Send the request once. An error is returned, and not raised, if it might be worth another try."""
+        settings, started = self._shared.settings, self._reactor.seconds()
+        reason = f"it did not answer within {settings.idle_timeout_s:g} s (proxy.idle_timeout)"
+        # The endpoints have a time limit of their own, which must end first.
+        wait_s = settings.connect_timeout_s + settings.idle_timeout_s
+        try:
+            answering = self._client.request(
+                request.method,
+                _ExactUrl(target.text),
+                headers=Headers({name: [value] for name, value in fields.items()}),
+                allow_redirects=False,
+                unbuffered=True,
+                reactor=self._reactor,
+            )
+            answer = await request.deadline.wait(answering, wait_s, reason)
+        except ERRORS as error:
+            return self._note(explain(self.name, error), health)
+        reading = Reading(
+            route=self.name,
+            limits=request.limits,
+            deadline=request.deadline,
+            idle_s=settings.idle_timeout_s,
+            on_failure=health.failed,
+        )
+        response = UpstreamResponse(answer.original, target.text, request.method, reading)
+        failed = self._judge(response)
+        if failed is None:
+            health.succeeded(self._reactor.seconds() - started)
+            return response
+        response.close()
+        return self._note(failed, health)
+
+    def _judge(self, response: UpstreamResponse) -> UpstreamFailed | None:
+        """The error that a status means; None: the answer is for the caller."""
+        status = response.status
+        if status == 429:
+            wait_s = read_retry_after(response.headers.get("Retry-After"), self._reactor)
+            seconds = math.ceil(UNKNOWN_LIMIT_S if wait_s is None else wait_s)
+            return UpstreamLimited(self.name, "it limits the rate of our requests", seconds)
+        if status in RETRIED:
+            wait_s = read_retry_after(response.headers.get("Retry-After"), self._reactor)
+            return UpstreamUnavailable(self.name, f"it answers {status}", None if wait_s is None else math.ceil(wait_s))
+        if not 200 <= status < 500:
+            return UpstreamFailed(self.name, f"it answers {status}")
+        return None
+
+    def _note(self, error: UpstreamFailed, health: Health) -> UpstreamFailed:
+        if not isinstance(error, UpstreamLimited | UpstreamForbiddenAddress):
+            health.failed(error.reason)
+        return error
+
+    def _health_of(self, origin: Origin) -> Health:
+        if origin == self.route.target.origin:
+            return self._own_health
+        health = self._other_health.pop(origin, None) or Health(self.name, self._reactor, self._shared.jitter)
+        self._other_health[origin] = health
+        if len(self._other_health) > MOST_HOSTS:
+            self._other_health.popitem(last=False)
+        return health
+
+
+class _ExactUrl(EncodedURL):
+    """A URL that treq sends as it is: hyperlink's normal form drops some "?", and it refuses IPv6 addresses."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def to_uri(self) -> _ExactUrl:
+        return self
+
+    def to_text(self, with_password: bool = False) -> str:  # noqa: ARG002 - of the base class
+        return self._text

@@ -1,0 +1,134 @@
+"""
+The health of an upstream host, and a circuit breaker: after several failures in a row nobody waits for it in vain.
+
+==========  =============================================  ==========================================================
+state       requests                                       next state
+==========  =============================================  ==========================================================
+closed      all are sent                                   open, after L{FAILURES} failures in a row
+open        none until a pause is over                     half-open, after the pause
+half-open   one is sent, the probe; the others are         closed if it succeeds; open if it fails, with a pause twice
+            refused meanwhile                              as long; half-open again if it is cancelled
+==========  =============================================  ==========================================================
+
+Everything is in memory: each process learns by itself, and a restart begins with closed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from twisted.internet.interfaces import IReactorTime
+
+from pkgrepo.errors import UpstreamLimited, UpstreamUnavailable
+from pkgrepo.model import UpstreamHealth, UpstreamState
+
+FAILURES = 5  # in a row; a request with its retries makes up to three
+FIRST_PAUSE_S = 2.0
+LONGEST_PAUSE_S = 120.0
+LONGEST_LIMIT_S = 3600.0  # however long an upstream wants no requests
+
+
+class Health:
+    """
+    Successes and failures of requests to one host of the route ``route``.
+
+    ``jitter`` returns a number from 0 to 1; it spreads the probes of several processes.
+    """
+
+    def __init__(self, route: str, reactor: IReactorTime, jitter: Callable[[], float]) -> None:
+        self._route = route
+        self._reactor = reactor
+        self._jitter = jitter
+        self._failures_in_row = 0
+        self._pause_s = 0.0
+        self._open_until = 0.0
+        self._limited_until = 0.0
+        self._probing = False
+        self._last_error: str | None = None
+        self._last_success: float | None = None
+        self._last_failure: float | None = None
+        self._latency_s: float | None = None
+        self._successes = 0
+        self._failures = 0
+
+    @property
+    def state(self) -> UpstreamState:
+        """The state of the circuit breaker."""
+        if self._failures_in_row < FAILURES:
+            return UpstreamState.CLOSED
+        return UpstreamState.HALF_OPEN if self._reactor.seconds() >= self._open_until else UpstreamState.OPEN
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """
+        The block in which a request is sent; it should call ``succeeded`` or ``failed`` within it.
+
+        :raises UpstreamUnavailable: no request is sent at the moment; :raises UpstreamLimited: the upstream wants none
+        """
+        self._check()
+        is_probe = self.state is UpstreamState.HALF_OPEN
+        self._probing = self._probing or is_probe
+        try:
+            yield
+        finally:
+            if is_probe:
+                self._probing = False
+
+    def succeeded(self, latency_s: float) -> None:
+        """Note an answer, whose head took ``latency_s`` seconds."""
+        self._failures_in_row = 0
+        self._pause_s = 0.0
+        self._successes += 1
+        self._latency_s = latency_s
+        self._last_success = self._reactor.seconds()
+
+    def failed(self, reason: str) -> None:
+        """Note that there was no answer, or not to its end."""
+        now = self._reactor.seconds()
+        self._failures += 1
+        self._failures_in_row += 1
+        self._last_error = reason
+        self._last_failure = now
+        if self._failures_in_row >= FAILURES and now >= self._open_until:
+            self._pause_s = min(max(self._pause_s * 2, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+            self._open_until = now + self._pause_s * (0.75 + 0.5 * self._jitter())
+
+    def limited(self, seconds: float) -> None:
+        """Note that the upstream wants no requests for so long."""
+        self._last_error = "it limits the rate of our requests"
+        self._limited_until = self._reactor.seconds() + min(seconds, LONGEST_LIMIT_S)
+
+    def report(self) -> UpstreamHealth:
+        """A snapshot for people."""
+        limited = self._limited_until > self._reactor.seconds()
+        return UpstreamHealth(
+            state=self.state,
+            last_error=self._last_error,
+            last_success_at=_time(self._last_success),
+            last_failure_at=_time(self._last_failure),
+            latency_s=self._latency_s,
+            successes=self._successes,
+            failures=self._failures,
+            limited_until=_time(self._limited_until) if limited else None,
+        )
+
+    def _check(self) -> None:
+        now = self._reactor.seconds()
+        if now < self._limited_until:
+            wait_s = math.ceil(self._limited_until - now)
+            raise UpstreamLimited(self._route, f"it wants no requests for another {wait_s} s", wait_s)
+        state = self.state
+        if state is UpstreamState.OPEN or (state is UpstreamState.HALF_OPEN and self._probing):
+            wait_s = max(math.ceil(self._open_until - now), 1)
+            raise UpstreamUnavailable(
+                self._route,
+                f"it failed {self._failures_in_row} times in a row; the last time {self._last_error}",
+                wait_s,
+            )
+
+
+def _time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,105 @@
+"""The upstreams of one process: one client per route, made when it is first used."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.web.iweb import IPolicyForHTTPS
+
+from pkgrepo.proxy.routes import Route
+
+from .addresses import AddressGuard
+from .agent import Ways
+from .client import Shared, Upstream
+from .environment import ProxyChoice
+from .permits import HostPermits
+from .settings import UpstreamSettings
+from .tls import make_policy
+
+
+class Upstreams:
+    """
+    Clients by repository and name of the route.
+
+    ``authorize`` returns the value of the Authorization field for a route, or None. ``jitter`` returns a number from 0
+    to 1.
+    """
+
+    def __init__(
+        self,
+        settings: UpstreamSettings,
+        reactor: Any,
+        *,
+        authorize: Callable[[Route], str | None],
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._settings = settings
+        self._authorize = authorize
+        self._reactor = reactor
+        self._guard = AddressGuard(settings.allow_private)
+        permits = HostPermits(settings.max_connections_per_host, reactor)
+        self._shared = Shared(reactor=reactor, settings=settings, permits=permits, jitter=jitter)
+        self._upstreams: dict[int, dict[str, Upstream]] = {}
+
+    def check_settings(self) -> None:
+        """
+        Check the settings that name other things.
+
+        :raises Invalid: a proxy in the environment has no usable URL, or ``proxy.ca_file`` has no certificates
+        """
+        _ = self._proxies, self._policy
+
+    def of(self, repository_id: int, route: Route) -> Upstream:
+        """
+        The client of a route. A client for an earlier value of the route finishes its requests, and is forgotten.
+
+        :raises Invalid: a file of certificates, of the route or of the server, cannot be used
+        :raises PkgrepoError: what ``authorize`` raises
+        """
+        upstreams = self._upstreams.setdefault(repository_id, {})
+        known = upstreams.get(route.name)
+        if known is not None and known.route == route:
+            return known
+        made = upstreams[route.name] = Upstream(route, self._authorize(route), self._shared, self._ways(route))
+        if known is not None:
+            known.retire()
+        return made
+
+    def drop(self, repository_id: int) -> None:
+        """Forget the clients of a repository; they finish their requests."""
+        for upstream in self._upstreams.pop(repository_id, {}).values():
+            upstream.retire()
+
+    async def close(self) -> None:
+        """Abort all requests, and return when the connections have ended."""
+        upstreams = [each for known in self._upstreams.values() for each in known.values()]
+        self._upstreams.clear()
+        await gatherResults([Deferred.fromCoroutine(each.close()) for each in upstreams])
+
+    def _ways(self, route: Route) -> Ways:
+        policy = self._policy
+        if route.ca_file is not None:
+            policy = make_policy([*self._server_ca_files, route.ca_file])
+        return Ways(
+            reactor=self._reactor,
+            guard=self._guard,
+            proxies=self._proxies,
+            policy=policy,
+            timeout_s=self._settings.connect_timeout_s,
+        )
+
+    @cached_property
+    def _proxies(self) -> ProxyChoice:
+        return ProxyChoice(self._settings.proxies)
+
+    @cached_property
+    def _policy(self) -> IPolicyForHTTPS:
+        return make_policy(self._server_ca_files)
+
+    @property
+    def _server_ca_files(self) -> list[Any]:
+        return [] if self._settings.ca_file is None else [self._settings.ca_file]

@@ -1,0 +1,53 @@
+"""How many requests may be under way at one host, over all routes of this process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+
+from pkgrepo.concurrency.fair_semaphore import FairSemaphore
+from pkgrepo.proxy.urls import Origin
+
+from .deadlines import Deadline
+
+MOST_WAITING = 2000  # requests that wait for one host
+LONGEST_WAIT_S = 60.0  # seconds; clients give up after about as long
+
+
+class HostPermits:
+    """At most ``count`` requests at a time for each host; routes that wait for one host are served in turn."""
+
+    def __init__(self, count: int, reactor: IReactorTime) -> None:
+        self._count = count
+        self._reactor = reactor
+        self._semaphores: dict[Origin, FairSemaphore] = {}
+        self._users: Counter[Origin] = Counter()  # who hold or wait; a semaphore without any is dropped
+
+    @asynccontextmanager
+    async def hold(self, origin: Origin, route: str, deadline: Deadline) -> AsyncIterator[None]:
+        """
+        A block that has a permit.
+
+        :raises QueueFull: too many wait for one; :raises TimedOut: there was none for ``LONGEST_WAIT_S``
+        """
+        semaphore = self._semaphores.get(origin)
+        if semaphore is None:
+            semaphore = FairSemaphore(self._count, self._reactor, most_waiting=MOST_WAITING)
+            self._semaphores[origin] = semaphore
+        self._users[origin] += 1
+        try:
+            reason = f"{self._count} other requests to it are under way (proxy.max_connections_per_host)"
+            acquiring = Deferred.fromCoroutine(semaphore.acquire((route,)))
+            await deadline.wait(acquiring, LONGEST_WAIT_S, reason)
+            try:
+                yield
+            finally:
+                semaphore.release()
+        finally:
+            self._users[origin] -= 1
+            if not self._users[origin]:
+                del self._users[origin], self._semaphores[origin]

@@ -1,0 +1,167 @@
+"""Answers of upstreams, and the limits and timeouts of reading them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+from attrs import frozen
+from twisted.internet.task import deferLater
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import UNKNOWN_LENGTH, IResponse
+from zope.interface import implementer
+
+from pkgrepo.errors import UpstreamFailed, UpstreamTimeout, UpstreamTooLarge, UpstreamTruncated
+from pkgrepo.interfaces import IUpstreamResponse
+from pkgrepo.model import ReadLimits
+
+from .agent import SENT_ENCODING
+from .body import BodyLost, ReceivedBody
+from .deadlines import Deadline, TimedOut
+from .decoding import BadCoding, Inflater, make_inflater
+
+TURN = 1024 * 1024  # bytes that are inflated in one turn of the reactor, a few milliseconds
+
+
+class ResponseHeaders:
+    """The fields of an answer, by name without regard to case."""
+
+    def __init__(self, fields: Headers) -> None:
+        self._fields = fields
+
+    def get(self, name: str) -> str | None:
+        """The value, ISO-8859-1 decoded; fields of one name are joined by a comma (RFC 9110 section 5.3)."""
+        values = self._fields.getRawHeaders(name.encode("ascii"))
+        return None if values is None else b", ".join(values).decode("latin-1")
+
+
+@frozen(kw_only=True)
+class Reading:
+    """
+    How an answer is read: the route's name, the limits, the deadline and the longest pause.
+
+    ``on_failure`` is called with the reason when the body ends early through the upstream's fault.
+    """
+
+    route: str
+    limits: ReadLimits
+    deadline: Deadline
+    idle_s: float
+    on_failure: Callable[[str], None]
+
+
+@implementer(IUpstreamResponse)
+class UpstreamResponse(AsyncIterator[bytes]):
+    """See L{IUpstreamResponse}. ``prepare`` comes before the first read, and ``close`` at the end."""
+
+    def __init__(self, response: IResponse, url: str, method: str, reading: Reading) -> None:
+        self.status: int = response.code
+        self.headers = ResponseHeaders(response.headers)
+        self.url = url
+        self.length = _announced_length(response, method)
+        self._has_body = method != "HEAD"
+        self._encodings = [value.decode("latin-1") for value in response.headers.getRawHeaders(SENT_ENCODING, [])]
+        response.headers.removeHeader(SENT_ENCODING)
+        self._reading = reading
+        self._size = 0
+        self._inflater: Inflater | None = None
+        self._inflated: Iterator[bytes] = iter(())
+        self._inflated_in_turn = 0
+        self._body = ReceivedBody()
+        response.deliverBody(self._body)
+
+    @property
+    def framed(self) -> bool:
+        """See L{IUpstreamResponse.framed}."""
+        return self._body.framed
+
+    def chunks(self) -> UpstreamResponse:
+        """See L{IUpstreamResponse.chunks}."""
+        return self
+
+    async def read(self) -> bytes:
+        """See L{IUpstreamResponse.read}."""
+        return b"".join([chunk async for chunk in self])
+
+    def __aiter__(self) -> UpstreamResponse:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            chunk = await self._next()
+        except BaseException:
+            self.close()
+            raise
+        if not chunk:
+            raise StopAsyncIteration
+        self._size += len(chunk)
+        if self._size > self._reading.limits.max_bytes:
+            self.close()
+            raise self._too_large()
+        return chunk
+
+    def prepare(self) -> None:
+        """
+        Check what the head says about the body.
+
+        :raises UpstreamTooLarge: it is too long; :raises UpstreamFailed: it has an unknown coding
+        """
+        try:
+            self._inflater = make_inflater(self._encodings)
+        except BadCoding as error:
+            raise UpstreamFailed(self._reading.route, error.args[0]) from None
+        if self._inflater is not None:
+            self.length = None
+        elif self._has_body and (self.length or 0) > self._reading.limits.max_bytes:
+            raise self._too_large()
+
+    def close(self) -> None:
+        """Close the connection unless the body ended; it may be called several times."""
+        self._body.abort()
+
+    async def _next(self) -> bytes:
+        if self._inflater is None:
+            return await self._receive()
+        try:
+            return await self._next_inflated(self._inflater)
+        except BadCoding as error:
+            raise UpstreamFailed(self._reading.route, error.args[0]) from None
+
+    async def _next_inflated(self, inflater: Inflater) -> bytes:
+        while True:
+            piece = next(self._inflated, b"")
+            if piece:
+                self._inflated_in_turn += len(piece)
+                if self._inflated_in_turn > TURN:
+                    self._inflated_in_turn = 0
+                    await deferLater(self._reading.deadline.reactor, 0)
+                return piece
+            received = await self._receive()
+            if not received:
+                inflater.end()
+                return b""
+            self._inflated = inflater.feed(received)
+
+    async def _receive(self) -> bytes:
+        reading = self._reading
+        try:
+            return await self._body.read(reading.idle_s, reading.deadline)
+        except BodyLost:
+            reason = "it ended the connection in the middle of its answer"
+            reading.on_failure(reason)
+            raise UpstreamTruncated(reading.route, reason) from None
+        except TimedOut as error:
+            reading.on_failure(error.reason)
+            raise UpstreamTimeout(reading.route, error.reason) from None
+
+    def _too_large(self) -> UpstreamTooLarge:
+        return UpstreamTooLarge(
+            self._reading.route, f"its answer is larger than {self._reading.limits.max_bytes} bytes"
+        )
+
+
+def _announced_length(response: Any, method: str) -> int | None:
+    if method != "HEAD":
+        return None if response.length is UNKNOWN_LENGTH else int(response.length)
+    values = response.headers.getRawHeaders(b"Content-Length", [b""])
+    return int(values[-1]) if values[-1].isdigit() else None

@@ -1,0 +1,107 @@
+"""Tunnels through an HTTP proxy: CONNECT (RFC 9110 section 9.3.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionClosed
+from twisted.internet.interfaces import IProtocolFactory, IStreamClientEndpoint
+from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+HEAD_BYTES = 16 * 1024  # of the proxy's answer
+
+
+@define
+class ProxyRefused(Exception):  # noqa: N818 - named for what happened
+    """The proxy makes no tunnel; ``reason`` is a clause for people."""
+
+    reason: str
+
+
+@implementer(IStreamClientEndpoint)
+class TunnelEndpoint:
+    """
+    Connects to ``authority`` (host and port) through the proxy at ``proxy``.
+
+    ``authorization`` is the value of Proxy-Authorization, if any.
+    """
+
+    def __init__(self, proxy: IStreamClientEndpoint, authority: bytes, authorization: bytes | None) -> None:
+        self._proxy = proxy
+        fields = [b"Host: " + authority]
+        if authorization is not None:
+            fields.append(b"Proxy-Authorization: " + authorization)
+        self._head = b"\r\n".join([b"CONNECT %s HTTP/1.1" % authority, *fields, b"", b""])
+
+    def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:
+        """Connect. :raises ProxyRefused: the proxy answered with an error"""
+        return Deferred.fromCoroutine(self._connect(protocolFactory))
+
+    async def _connect(self, factory: IProtocolFactory) -> Any:
+        connecting: Deferred[Any] = self._proxy.connect(_TunnelFactory(factory))  # type: ignore[no-untyped-call]
+        tunnel: _Tunnel = await connecting
+        return await tunnel.open(self._head)
+
+
+class _Tunnel(ProtocolWrapper):
+    """Speaks with the proxy first; then the wrapped protocol has the connection."""
+
+    def __init__(self, factory: _TunnelFactory, wrapped: Any) -> None:
+        super().__init__(factory, wrapped)
+        self._received: bytes | None = b""  # None once the tunnel is open
+        self._opened: Deferred[Any] = Deferred(lambda _: self.transport.abortConnection())  # type: ignore[union-attr]
+
+    def makeConnection(self, transport: Any) -> None:
+        """Take the connection, and leave the wrapped protocol without it for now."""
+        self.transport = transport
+        self.connected = 1
+
+    def open(self, head: bytes) -> Deferred[Any]:
+        """Ask the proxy; fires with the wrapped protocol, or with what the proxy or the network says."""
+        self.transport.write(head)  # type: ignore[union-attr]
+        return self._opened
+
+    def dataReceived(self, data: bytes) -> None:
+        """Read the proxy's answer, or pass on what comes through the tunnel."""
+        if self._received is None:
+            super().dataReceived(data)  # type: ignore[no-untyped-call]
+        elif not self._opened.called:
+            self._read_answer(self._received + data)
+
+    def _read_answer(self, received: bytes) -> None:
+        self._received = received
+        head, end, rest = received.partition(b"\r\n\r\n")
+        status = head.split(b"\r\n", 1)[0].split(b" ", 2)
+        if len(head) > HEAD_BYTES or (end and (len(status) < 2 or not status[0].startswith(b"HTTP/1."))):
+            self._refuse("the proxy does not answer in HTTP")
+        elif end and not status[1].startswith(b"2"):
+            self._refuse(f"the proxy answers {status[1][:3].decode('latin-1')} to CONNECT")
+        elif end:
+            self._start(rest)
+
+    def connectionLost(self, reason: Failure = Failure(ConnectionClosed())) -> None:  # noqa: B008
+        """Pass on the end of the connection."""
+        if self._received is None:
+            super().connectionLost(reason)  # type: ignore[no-untyped-call]
+        elif not self._opened.called:
+            self._opened.errback(reason)
+
+    def _start(self, rest: bytes) -> None:
+        self._received = None
+        super().makeConnection(self.transport)  # type: ignore[no-untyped-call]
+        self._opened.callback(self.wrappedProtocol)
+        if rest:
+            super().dataReceived(rest)  # type: ignore[no-untyped-call]
+
+    def _refuse(self, reason: str) -> None:
+        self._opened.errback(ProxyRefused(reason))
+        self.transport.abortConnection()  # type: ignore[union-attr]
+
+
+class _TunnelFactory(WrappingFactory[_Tunnel]):
+    protocol = _Tunnel
+    noisy = False
