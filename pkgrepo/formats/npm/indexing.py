@@ -16,7 +16,7 @@ from pkgrepo.formats.npm.packument.stored_versions import deprecation, manifest_
 from pkgrepo.formats.npm.search.rendering import render_member
 from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_row
 from pkgrepo.formats.npm.signing.keys import ensure_signer
-from pkgrepo.model import SYSTEM, Actor, Version, VersionState
+from pkgrepo.model import SYSTEM, Actor, File, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.packages import packages, tags, version_batches, versions
 from pkgrepo.storage.catalog.packages.version_batches import VersionRow
@@ -26,10 +26,16 @@ from .names import DEFAULT_TAG
 
 
 def index_package(index: PackageIndex, change: Change) -> None:
-    """Write the fragments of the changed version and the package's search row; set ``latest`` when it is missing."""
-    if change.version is not None:
-        _index_version(index, change.version)
-    latest = _ensure_latest(index)
+    """
+    Write the fragments of the changed version and the package's search row; set ``latest`` when it is missing.
+
+    A version of an upstream has no fragments here: they are in the upstream's document, with its signatures and tags.
+    """
+    files = () if change.version is None else index.files(change.version)
+    cached = any("upstream" in file.attrs for file in files)
+    if change.version is not None and not cached:
+        _index_version(index, change.version, files)
+    latest = _ensure_latest(index, highest=cached)
     if latest.text != index.package.latest:
         packages.touch_package(
             index.tx, index.package.id, serial=index.package.serial, now_ms=index.now_ms, latest=latest.text
@@ -90,8 +96,8 @@ class Publishing:
         index_package(index, change)
 
 
-def _index_version(index: PackageIndex, version: Version) -> None:
-    if all(file.role is not None for file in index.files(version)):
+def _index_version(index: PackageIndex, version: Version, files: Sequence[File]) -> None:
+    if all(file.role is not None for file in files):
         for kind in (version_fragments.FULL, version_fragments.SHORT, version_fragments.TIME):
             index.remove_fragment(kind, version.sort, version.key)
         return
@@ -108,9 +114,13 @@ def _index_version(index: PackageIndex, version: Version) -> None:
         index.put_fragment(kind, version.sort, version.key, body)
 
 
-def _ensure_latest(index: PackageIndex) -> Version:
-    """The version tagged ``latest``. When none is, the highest release gets the tag, or else the highest prerelease."""
-    latest = tags.find_tagged_version(index.tx, index.package.id, DEFAULT_TAG)
+def _ensure_latest(index: PackageIndex, *, highest: bool) -> Version:
+    """
+    The version tagged ``latest``.
+
+    When none is, or with ``highest``, the highest release gets the tag, or else the highest prerelease.
+    """
+    latest = None if highest else tags.find_tagged_version(index.tx, index.package.id, DEFAULT_TAG)
     if latest is not None:
         return latest
     chosen = semver.highest_version(index.version_texts())

@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import urljoin
 
 import msgspec
 
@@ -26,13 +25,13 @@ from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY, README_LENGTH
 from pkgrepo.formats.npm.packument.document import Top
 from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT, TIME, full_fragment, short_fragment
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
+from pkgrepo.proxy.urls import parse_url, resolve_reference
 from pkgrepo.untrusted.json_errors import ERRORS, describe
 from pkgrepo.untrusted.quoting import quoted
 
 NORMALISER: Final = f"{__name__}:normalise"
 
 LARGEST_FIELD: Final = 256 * 1024  # bytes of a field of the top; the stars of popular packages have 100 KiB
-LONGEST_URL: Final = 4096  # characters
 LONGEST_TIME: Final = 64  # characters
 
 _CHUNK: Final = 1024 * 1024  # bytes that are decoded at once to check that they are UTF-8
@@ -199,10 +198,10 @@ def _source(dist: Mapping[str, msgspec.Raw], version_text: str, context: Context
     """The tarball of a version; None if the upstream gives no address of it."""
     tarball = _text(dist.get("tarball"))
     try:
-        url = urljoin(context.url, tarball) if tarball else ""
+        url = resolve_reference(parse_url(context.url), tarball.encode().decode("latin-1")).text if tarball else ""
     except ValueError:
-        return None
-    if not url.startswith(("https://", "http://")) or not url.isprintable() or len(url) > LONGEST_URL:
+        url = ""
+    if not url:
         return None
     digests = _digests(_text(dist.get("integrity")) or "")
     shasum = (_text(dist.get("shasum")) or "").lower()

@@ -74,7 +74,7 @@ def version_of(entry: Entry, kind: str = FULL) -> Any:
 
 
 def test_fragments_are_those_of_a_hosted_package() -> None:
-    fields = {
+    fields: dict[str, Any] = {
         "description": "é\u2028",
         "bin": {"x": "x.js"},
         "cpu": ["x64"],
@@ -114,7 +114,8 @@ def test_tarball_is_looked_for_where_the_upstream_says() -> None:
 @pytest.mark.parametrize(
     ("tarball", "url"),
     [
-        ("http://127.0.0.1:1/odd path?x=1", "http://127.0.0.1:1/odd path?x=1"),
+        ("http://127.0.0.1:1/odd path?x=1", "http://127.0.0.1:1/odd%20path?x=1"),
+        ("https://h.example/é%2fx", "https://h.example/%C3%A9%2fx"),
         ("/x/-/x-1.0.0.tgz", "https://registry.example/x/-/x-1.0.0.tgz"),
         ("x-1.0.0.tgz", "https://registry.example/x-1.0.0.tgz"),
     ],
@@ -125,7 +126,7 @@ def test_address_of_a_tarball_may_be_relative(tarball: str, url: str) -> None:
 
 @pytest.mark.parametrize(
     "tarball",
-    [None, "", 7, [], "file:///etc/passwd", "ftp://h/x", "http://[::1", "https://h/\x7f", "https://h/" + "x" * 5000],
+    [None, "", 7, [], "file:///etc/passwd", "ftp://h/x", "http://[::1", "https://u:p@h/", "https://h/" + "x" * 9000],
 )
 def test_version_without_a_usable_tarball_is_left_out(tarball: Any) -> None:
     good = manifest("2.0.0")

@@ -1,0 +1,104 @@
+"""What the catalog keeps of a tarball from an upstream."""
+
+import hashlib
+import json
+from typing import Any
+
+from attrs import evolve
+
+from pkgrepo.formats.npm.indexing import index_package
+from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT, TIME
+from pkgrepo.formats.npm.proxied.normaliser import normalise
+from pkgrepo.formats.npm.proxied.releases import LARGEST_MANIFEST, make_release
+from pkgrepo.formats.npm.search.rows import LISTED, ROW, read_row
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import SYSTEM, BlobInfo
+from pkgrepo.proxy.parts.values import Context
+from pkgrepo.repositories.publish.package_changes import remove_files
+from pkgrepo.repositories.publish.publisher import Release, publish_release
+from pkgrepo.storage.catalog.packages import fragments, packages, tags
+from pkgrepo.storage.catalog.server import repositories
+from tests.support.catalog import MemoryCatalog, add_repository
+
+NOW = 1_800_000_000_000
+DIST = {"tarball": "https://files.example/x.tgz", "shasum": "ab" * 20, "signatures": [{"keyid": "theirs", "sig": "s"}]}
+
+
+def release(version: str = "1.0.0", **fields: Any) -> Release:
+    manifest = {"name": "x", "version": version, "dist": DIST, **fields}
+    source = json.dumps({"name": "x", "versions": {version: manifest}}).encode()
+    (entry,) = normalise(source, Context("x", "https://registry.example/x")).entries
+    blob = BlobInfo(sha256=hashlib.sha256(version.encode()).hexdigest(), size=10, locator=version, digests={})
+    return make_release("x", entry, entry.files[0], blob)
+
+
+class Proxy:
+    """A catalog in memory with the repository 1, to which releases of an upstream are added."""
+
+    def __init__(self, *releases: Release) -> None:
+        self.catalog = MemoryCatalog()
+        add_repository(self.catalog, 1, format="npm")
+        for each in releases:
+            self.catalog.do(self._keep, each)
+
+    def _keep(self, tx: Transaction, kept: Release) -> None:
+        files = tuple(evolve(file, attrs={"upstream": {"route": "r"}}) for file in kept.files)
+        repository = repositories.get_repository(tx, 1)
+        publish_release(tx, repository, evolve(kept, files=files), SYSTEM, index_package, NOW)
+
+    def tags(self) -> Any:
+        package = self.catalog.peek(packages.find_package, 1, "x")
+        assert package is not None
+        return self.catalog.peek(tags.tagged_versions, package.id)
+
+    def fragment(self, kind: str) -> bytes | None:
+        found: bytes | None = self.catalog.peek(fragments.find_single_fragment, 1, "x", kind)
+        return found
+
+
+def test_manifest_is_that_of_the_upstream() -> None:
+    kept = release("1.0.0+build", description="d", attestations=1)
+    assert (kept.version_key, kept.version_text) == ("1.0.0", "1.0.0+build")
+    dist = {key: value for key, value in DIST.items() if key != "tarball"}
+    assert kept.meta == {"name": "x", "version": "1.0.0+build", "description": "d", "attestations": 1, "dist": dist}
+    assert [file.path for file in kept.files] == ["x/-/x-1.0.0+build.tgz"]
+
+
+def test_large_manifest_is_kept_without_what_an_install_does_not_need() -> None:
+    kept = release(description="d" * LARGEST_MANIFEST, dependencies={"a": "1"})
+    assert set(kept.meta) == {"name", "version", "dependencies", "dist"}
+    assert set(release(dependencies={"a": "1" * LARGEST_MANIFEST}).meta) == {"name", "version"}
+
+
+def test_manifest_that_cannot_be_decoded_is_left_out() -> None:
+    deep: Any = []
+    for _ in range(900):
+        deep = [deep]
+    for odd in (deep, 10**400, 10**30):
+        kept = release(odd=odd)
+        assert {"name", "version"} <= set(kept.meta)
+        json.dumps(kept.meta)
+
+
+def test_kept_versions_are_found_and_have_no_fragments() -> None:
+    proxy = Proxy(release("2.0.0-rc.1", description="new"), release("1.1.0", description="old"), release("1.0.0"))
+    row = proxy.fragment(ROW)
+    assert row is not None
+    assert (read_row(row).version, read_row(row).description) == ("1.1.0", "old")
+    assert proxy.fragment(LISTED) is not None
+    assert [proxy.fragment(kind) for kind in (FULL, SHORT, TIME)] == [None, None, None]
+    assert proxy.tags() == {"latest": "1.1.0"}
+
+
+def test_removing_a_kept_version_moves_latest() -> None:
+    proxy = Proxy(release("1.0.0"), release("1.1.0"))
+    repository = proxy.catalog.peek(repositories.get_repository, 1)
+    proxy.catalog.do(remove_files, repository, "x", "1.1.0", None, SYSTEM, index_package, False, NOW)
+    assert proxy.tags() == {"latest": "1.0.0"}
+
+
+def test_maintainers_are_those_of_the_upstream() -> None:
+    assert release(maintainers=[{"name": "a", "email": "b"}, 7]).package_meta == {
+        "maintainers": [{"name": "a", "email": "b"}]
+    }
+    assert release(maintainers="a").package_meta == {"maintainers": []}
