@@ -45,7 +45,7 @@ class PartsDamaged(PkgrepoError):  # noqa: N818 - named for what is the case
         return "the stored upstream document cannot be read"
 
 
-class Block(msgspec.Struct, frozen=True, array_like=True):
+class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where a block is: offset and stored size, its uncompressed length, and the CRC-32 of the stored bytes."""
 
     offset: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
@@ -54,7 +54,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     checksum: Count
 
 
-class Group(msgspec.Struct, frozen=True, array_like=True):
+class Group(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Consecutive entries: ``sort`` and ``key`` of the first one, their heads, and their fragments by kind."""
 
     sort: bytes
@@ -63,7 +63,7 @@ class Group(msgspec.Struct, frozen=True, array_like=True):
     fragments: dict[str, Block]
 
 
-class Table(msgspec.Struct, frozen=True, array_like=True):
+class Table(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where everything is; ``count`` is the number of entries."""
 
     count: Count

@@ -1,0 +1,149 @@
+"""
+Normalises metadata documents of upstreams outside of the reactor's thread.
+
+=====================  ================================================  ==========================================
+a document             is kept in                                        is normalised by
+=====================  ================================================  ==========================================
+of at most L{SMALL}    memory                                            a thread
+larger                 an upload of the storage, which is not committed  a worker process: parsers keep the GIL
+=====================  ================================================  ==========================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import AsyncIterable
+from typing import Final
+
+from attrs import frozen
+from twisted.logger import Logger
+
+from pkgrepo.interfaces import IBlobUpload
+from pkgrepo.model import BlobInfo
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.pools import Pools
+
+from .jobs import Job, NormalisingFailed, normalise
+from .supervisor import Supervisor
+from .values import Context
+
+log = Logger()
+
+SMALL: Final = 256 * 1024  # bytes; a parser keeps the GIL for 1 to 2 ms
+LARGEST: Final = 512 * 1024 * 1024  # bytes; a quarter of the memory of a worker
+
+
+@frozen
+class Outcome:
+    """
+    What was made of a document: its digest, and its parts file as a staged blob.
+
+    ``parts`` is None if the document is the known one.
+    """
+
+    sha256: str
+    parts: BlobInfo | None
+
+
+class Normaliser:
+    """Normalises documents; ``supervisor`` runs the worker processes."""
+
+    def __init__(self, pools: Pools, supervisor: Supervisor) -> None:
+        self._pools = pools
+        self._supervisor = supervisor
+
+    async def run(
+        self,
+        chunks: AsyncIterable[bytes],
+        normaliser: str,
+        context: Context,
+        staged: Staged,
+        *,
+        now_ms: int,
+        previous: int | None = None,
+        known_sha256: str | None = None,
+    ) -> Outcome:
+        """
+        Normalise a document, of which ``chunks`` are the decoded bytes, with the function C{"package.module:function"}.
+
+        ``previous`` is a descriptor of the document's previous parts file; it stays the caller's. Entries for which the
+        upstream says no time get that of the previous file, or else ``now_ms`` (Unix milliseconds). A document with the
+        digest ``known_sha256`` is not normalised again.
+
+        :raises Invalid: the document cannot be used; :raises TooLarge: it has more than L{LARGEST} bytes
+        :raises NormalisingFailed: a later attempt may succeed; the reason is logged
+        :raises StorageFull: or ``StorageFailed``; and what ``chunks`` raises
+        """
+        job = Job(normaliser, context, now_ms)
+        try:
+            return await self._run(chunks, job, staged, previous, known_sha256)
+        except NormalisingFailed as error:
+            log.error(  # noqa: TRY400 - the reason has the traceback
+                "normalising with {normaliser} failed: {reason}", normaliser=normaliser, reason=error.reason
+            )
+            raise
+
+    async def _run(
+        self, chunks: AsyncIterable[bytes], job: Job, staged: Staged, previous: int | None, known_sha256: str | None
+    ) -> Outcome:
+        first: list[bytes] = []
+        size = 0
+        rest = aiter(chunks)
+        async for chunk in rest:
+            first.append(chunk)
+            size += len(chunk)
+            if size > SMALL:
+                break
+        else:
+            return await self._run_in_thread(b"".join(first), job, staged, previous, known_sha256)
+        async with staged.begin((), LARGEST) as upload:
+            upload.write(b"".join(first))
+            first.clear()
+            await upload.drained()
+            async for chunk in rest:
+                upload.write(chunk)
+                await upload.drained()
+            sha256 = (await upload.seal()).sha256
+            if sha256 == known_sha256:
+                return Outcome(sha256, None)
+            return Outcome(sha256, await self._run_in_worker(upload, job, staged, previous))
+
+    async def _run_in_thread(
+        self, document: bytes, job: Job, staged: Staged, previous: int | None, known_sha256: str | None
+    ) -> Outcome:
+        sha256 = hashlib.sha256(document).hexdigest()
+        if sha256 == known_sha256:
+            return Outcome(sha256, None)
+        # The thread's own: it goes on when this is cancelled, and must not read from a number that was reused.
+        parts = await self._pools.cpu(_normalise_and_close, document, job, _duplicate(previous))
+        return Outcome(sha256, await staged.store(parts))
+
+    async def _run_in_worker(self, upload: IBlobUpload, job: Job, staged: Staged, previous: int | None) -> BlobInfo:
+        document = upload.descriptor()
+        if document is None:
+            raise NormalisingFailed("this storage has no files")
+        try:
+            return await self._supervisor.run(job, document, previous, staged)
+        finally:
+            os.close(document)
+
+
+def _duplicate(descriptor: int | None) -> int | None:
+    try:
+        return None if descriptor is None else os.dup(descriptor)
+    except OSError as error:
+        raise NormalisingFailed(str(error)) from error
+
+
+def _normalise_and_close(document: bytes, job: Job, previous: int | None) -> bytes:
+    out = io.BytesIO()
+    try:
+        normalise(document, job, previous, out)
+    except MemoryError as error:
+        raise NormalisingFailed("no memory") from error
+    finally:
+        if previous is not None:
+            os.close(previous)
+    return out.getvalue()
