@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IConsumer
 
 Fields = tuple[tuple[bytes, bytes], ...]
@@ -18,6 +19,28 @@ NO_STORE: Fields = ((b"Cache-Control", b"no-store"),)
 _encode_json = msgspec.json.Encoder().encode
 
 
+class Growing(Protocol):
+    """A body whose bytes are still arriving, as one sender uses it."""
+
+    @property
+    def available(self) -> int:
+        """How many bytes, from the first of the body on, may be sent now; never fewer than before."""
+
+    def wait(self) -> Deferred[None]:
+        """
+        A Deferred that fires when ``available`` has grown; it may be cancelled.
+
+        It fails when no more bytes will come. The owner of the body logs why; the sender aborts the connection.
+        """
+
+    def close(self) -> None:
+        """
+        Need no more bytes: all are sent, or the client has left.
+
+        It is called once or more, but never for an answer that has no use for the body (HEAD, 304).
+        """
+
+
 @frozen
 class Content:
     """
@@ -27,11 +50,15 @@ class Content:
     without a descriptor: it writes exactly the bytes ``start`` to ``end`` (exclusive) to the consumer, as a push
     producer or directly, and is done after the last one; it is cancelled when the client leaves. At least one of the
     two is given; ``open`` wins.
+
+    With ``growing``, which needs ``open``, the file may have only the first ``growing.available`` bytes yet. Such a
+    content is for one answer.
     """
 
     size: int
     open: Callable[[], int] | None = None
     deliver: Callable[[IConsumer, int, int], Awaitable[None]] | None = None
+    growing: Growing | None = None
 
 
 @frozen

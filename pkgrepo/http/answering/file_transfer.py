@@ -21,6 +21,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from pkgrepo.http.answers import Growing
 from pkgrepo.http.connection import Connection
 from pkgrepo.http.request import Request
 from pkgrepo.http.twisted_internals import unsent
@@ -41,10 +42,11 @@ def read_cached(fd: int, offset: int, count: int) -> bytes | None:
     return bytes(buffer) if got == count else bytes(memoryview(buffer)[:got])
 
 
-def send_file(request: Request, fd: int, start: int, end: int) -> Deferred[None]:
-    """Send a part of a file, after its head was written; the descriptor is closed in any case."""
+def send_file(request: Request, fd: int, start: int, end: int, growing: Growing | None = None) -> Deferred[None]:
+    """Send a part of a file, after its head was written; the descriptor and ``growing`` are closed in any case."""
     channel: Connection = request.channel
-    transfer = SendFile(request, fd, start, end) if channel.direct else PushFile(request, fd, start, end)
+    kind = SendFile if channel.direct else PushFile
+    transfer = kind(request, fd, start, end, growing)
     with suppress(OSError):
         os.posix_fadvise(fd, start, end - start, os.POSIX_FADV_SEQUENTIAL)
     transfer.begin()
@@ -54,20 +56,24 @@ def send_file(request: Request, fd: int, start: int, end: int) -> Deferred[None]
 class _FileTransfer:
     """A part of a file that is being sent; ``done`` fires when all is handed over, or when the client has left."""
 
-    def __init__(self, request: Request, fd: int, start: int, end: int) -> None:
+    def __init__(self, request: Request, fd: int, start: int, end: int, growing: Growing | None) -> None:
         self.request = request
         self.channel: Connection = request.channel
         self.done: Deferred[None] = Deferred(lambda _: self.abort())
         self._fd = fd
         self._offset = start
         self._end = end
+        self._growing = growing
+        self._limit = end if growing is None else start  # where the bytes that may be sent now end
+        self._growth: Deferred[None] | None = None
         self._reading = False
         self._ended = False
+        self._extend_limit()
 
     @property
     def waits_for_client(self) -> bool:
-        """Whether it waits for the socket; otherwise a thread is reading the disk."""
-        return not self._reading
+        """Whether it waits for the socket; otherwise a thread is reading the disk, or the body has to grow."""
+        return not self._reading and self._growth is None
 
     def abort(self) -> None:
         """Abort the connection."""
@@ -80,11 +86,13 @@ class _FileTransfer:
             self._ended = True
             self.request.gone = True  # the transport calls this before the channel's connectionLost
             self._close()
+            self._leave_growing()
             self._fire()
 
     def _complete(self) -> None:
         self._ended = True
         self._close()
+        self._leave_growing()
         self.request.finish()
         self._fire()
 
@@ -97,6 +105,39 @@ class _FileTransfer:
         if not self._reading and self._fd >= 0:
             fd, self._fd = self._fd, -1
             os.close(fd)
+
+    def _leave_growing(self) -> None:
+        growing, self._growing = self._growing, None
+        growth, self._growth = self._growth, None
+        if growth is not None:
+            growth.cancel()
+        if growing is not None:
+            growing.close()
+
+    def _extend_limit(self) -> bool:
+        """Whether there are bytes to send beyond the limit, which is then moved."""
+        if self._growing is not None:
+            self._limit = max(self._limit, min(self._end, self._growing.available))
+        return self._limit > self._offset
+
+    def _await_growth(self, then: Callable[[], None]) -> None:
+        """Call ``then`` when there are more bytes to send; abort when none will come."""
+        assert self._growing is not None
+
+        def grown(_: None) -> None:
+            self._growth = None
+            if self._extend_limit():
+                then()
+            else:
+                self._await_growth(then)
+
+        def failed(_: Failure) -> None:
+            self._growth = None
+            if not self._ended:  # else it was cancelled
+                self.abort()
+
+        growth = self._growth = self._growing.wait()
+        growth.addCallbacks(grown, failed)
 
     def _abort_early_end(self) -> None:
         _log.error(
@@ -143,7 +184,7 @@ class SendFile(_FileTransfer):
     def resumeProducing(self) -> None:
         """Send some; called when the transport's buffer is empty and the socket writable."""
         transport = self._transport
-        if self._ended or self._reading or unsent(transport):
+        if self._ended or self._reading or self._growth is not None or unsent(transport):
             return
         try:
             self._send_turn(transport.fileno())
@@ -156,11 +197,17 @@ class SendFile(_FileTransfer):
             return
         if self._offset == self._end:
             self._release_transport()
-        elif not self._ended and not self._reading:
+        elif self._ended or self._reading:
+            return
+        elif self._offset < self._limit or self._extend_limit():
             transport.startWriting()
+        else:
+            self._await_growth(self.resumeProducing)
 
     def _send_turn(self, socket: int) -> None:
-        budget = min(BYTES_PER_TURN, self._end - self._offset)
+        budget = min(BYTES_PER_TURN, self._limit - self._offset)
+        if budget == 0:  # the first of the bytes has not arrived
+            return
         if not _is_cached(self._fd, self._offset + budget - 1):
             self._read_in_thread(budget, self._warmed)
             return
@@ -222,8 +269,11 @@ class PushFile(_FileTransfer):
         if not self._paused or self._ended:
             return
         self._paused = False
-        while not (self._paused or self._reading or self._ended):
-            count = min(CHUNK, self._end - self._offset)
+        while not (self._paused or self._reading or self._ended or self._growth is not None):
+            if self._offset == self._limit and not self._extend_limit():
+                self._await_growth(self._go_on)
+                return
+            count = min(CHUNK, self._limit - self._offset)
             data = read_cached(self._fd, self._offset, count)
             if data is None:
                 self._read_in_thread(count, self._read_done)
@@ -232,6 +282,9 @@ class PushFile(_FileTransfer):
 
     def _read_done(self, data: bytes) -> None:
         self._write(data)
+        self._go_on()
+
+    def _go_on(self) -> None:
         if not self._paused:
             self._paused = True
             self.resumeProducing()

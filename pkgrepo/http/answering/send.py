@@ -76,9 +76,13 @@ def _send_content(request: Request, selection: Selection, head: bytes, content: 
     channel: Connection = request.channel
     start, end = selection.start, selection.end
     fd = -1
+    growing = content.growing
     if content.open is not None:
         fd = content.open()
-        if end - start <= SMALL:
+        if growing is not None and growing.available >= end:
+            growing.close()
+            growing = None
+        if end - start <= SMALL and growing is None:
             data = read_cached(fd, start, end - start)
             if data is not None and len(data) == end - start:
                 os.close(fd)
@@ -88,5 +92,5 @@ def _send_content(request: Request, selection: Selection, head: bytes, content: 
     request.code = selection.status
     channel.send(head + channel.common_fields(request.raw_request_id))
     if fd >= 0:
-        return send_file(request, fd, start, end)
+        return send_file(request, fd, start, end, growing)
     return Deferred.fromCoroutine(deliver(request, content, start, end))
