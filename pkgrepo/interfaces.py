@@ -250,11 +250,14 @@ class IUpstream(Interface):
         url: str,
         headers: Mapping[str, str] | None = None,
         *,
+        body: bytes | None = None,
         limits: ReadLimits | None = None,
         decode: bool = False,
     ) -> AbstractAsyncContextManager[IUpstreamResponse]:
         """
-        Send a request without a body, GET or HEAD; the value of the ``async with`` block is the answer.
+        Send a GET or HEAD, or a POST with a ``body``; the value of the ``async with`` block is the answer.
+
+        A POST must be a question that changes nothing, since it may be sent more than once. It is not redirected.
 
         ``url`` is absolute, or a path as on the wire (with a query, if any) below the route's URL. The credentials of
         the route go only to its own scheme, host and port; an Authorization field in ``headers`` replaces them.

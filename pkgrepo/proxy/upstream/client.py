@@ -68,6 +68,7 @@ class _Request:
     method: str
     fields: Mapping[str, str]
     credentials: Mapping[str, str]
+    body: bytes | None
     limits: ReadLimits
     deadline: Deadline
 
@@ -113,12 +114,15 @@ class Upstream:
         url: str,
         headers: Mapping[str, str] | None = None,
         *,
+        body: bytes | None = None,
         limits: ReadLimits | None = None,
         decode: bool = False,
     ) -> AsyncIterator[UpstreamResponse]:
         """See L{IUpstream.open}."""
+        if method not in (("GET", "HEAD") if body is None else ("POST",)):
+            raise ValueError(f"{method} is not sent to upstreams")
         target = self._find_target(url)
-        request = self._make_request(method, target, headers or {}, limits, "gzip" if decode else "identity")
+        request = self._make_request(method, target, headers or {}, body, limits, "gzip" if decode else "identity")
         self._open_count += 1
         try:
             async with AsyncExitStack() as stack:
@@ -152,10 +156,14 @@ class Upstream:
             raise Invalid(f"upstream {self.name!r} has no such URL: {error}") from None
 
     def _make_request(
-        self, method: str, target: Target, headers: Mapping[str, str], limits: ReadLimits | None, coding: str
+        self,
+        method: str,
+        target: Target,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        limits: ReadLimits | None,
+        coding: str,
     ) -> _Request:
-        if method not in ("GET", "HEAD"):
-            raise ValueError(f"{method} is not sent to upstreams")
         given = {name.lower(): value for name, value in headers.items()}
         fields = {name: value for name, value in given.items() if name not in _CREDENTIALS}
         credentials = {name: value for name, value in given.items() if name in _CREDENTIALS}
@@ -163,7 +171,7 @@ class Upstream:
             credentials.setdefault("authorization", self._authorization)
         fields |= {"accept-encoding": coding, "user-agent": f"pkgrepo/{__version__}"}
         limits = limits or self._shared.settings.documents
-        return _Request(method, fields, credentials, limits, Deadline.start(limits.total_s, self._reactor))
+        return _Request(method, fields, credentials, body, limits, Deadline.start(limits.total_s, self._reactor))
 
     async def _follow(self, request: _Request, target: Target, stack: AsyncExitStack) -> UpstreamResponse:
         """The answer after redirects; ``stack`` closes it."""
@@ -174,6 +182,8 @@ class Upstream:
             if location is None:
                 return response
             await stack.aclose()
+            if request.body is not None:
+                raise UpstreamFailed(self.name, f"it redirects a {request.method}")
             following = self._resolve(target, location)
             if following.origin != target.origin:
                 fields = dict(request.fields)  # also if a later redirect leads back
@@ -236,6 +246,7 @@ class Upstream:
                 request.method,
                 _ExactUrl(target.text),
                 headers=Headers({name: [value] for name, value in fields.items()}),
+                data=request.body,
                 allow_redirects=False,
                 unbuffered=True,
                 reactor=self._reactor,

@@ -18,6 +18,8 @@ from pkgrepo.errors import (
 from pkgrepo.model import ReadLimits, UpstreamState
 from tests.support.inprocess_server import turn, until
 from tests.support.raw_server import by_path, in_turn, reply, response_head
+from tests.support.upstreams.faults import failing, redirect
+from tests.support.upstreams.server import ScriptedUpstream
 
 pytestmark = pytest.mark.server
 
@@ -307,3 +309,28 @@ async def test_short_answer_that_is_not_read_keeps_the_connection(scene: Any) ->
         async with upstream.open("GET", "x") as response:
             assert response.status == 404
     assert len(server.connections) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_question_with_a_body_is_sent_again_after_a_failure_and_never_redirected(scene: Any) -> None:
+    with ScriptedUpstream({"/x": b"answer", "/y": b"other"}) as server:
+        upstream = scene.upstream(server.url)
+        server.misbehave("/x", failing(503, retry_after="0"))
+        async with upstream.open("POST", "x", {"Content-Type": "text/plain"}, body=b"question") as response:
+            assert (response.status, await response.read()) == (200, b"answer")
+        first, second = server.requests("/x")
+        assert first == second
+        assert (first.method, first.body, first.fields["content-type"]) == ("POST", b"question", "text/plain")
+        server.misbehave("/x", redirect("/y", 307))
+        with pytest.raises(UpstreamFailed, match="redirects a POST"):
+            async with upstream.open("POST", "x", body=b""):
+                pass
+        assert server.count("/y") == 0
+
+
+@pytest.mark.parametrize(("method", "body"), [("POST", None), ("GET", b""), ("DELETE", None)])
+@pytest_twisted.ensureDeferred
+async def test_requests_that_change_something_are_not_sent(scene: Any, method: str, body: bytes | None) -> None:
+    with pytest.raises(ValueError, match=f"{method} is not sent to upstreams"):
+        async with scene.upstream("http://127.0.0.1:1").open(method, "x", body=body):
+            pass
