@@ -34,3 +34,15 @@ class MaintenanceContext:
         :raises StorageFailed: the storage cannot be opened
         """
         return layout_folder_of(await self.stores.of(storage))
+
+
+class MaintenanceWork:
+    """The base of classes that work on whole storages and repositories."""
+
+    def __init__(self, context: MaintenanceContext) -> None:
+        self._context = context
+        self._catalog = context.catalog
+        self._registry = context.registry
+        self._stores = context.stores
+        self._pools = context.pools
+        self._clock = context.clock

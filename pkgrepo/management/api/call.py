@@ -64,11 +64,6 @@ class Call:
         self._repository = repository
         self.object = repository.path
 
-    @property
-    def named_repository(self) -> Repository | None:
-        """The repository that the path names, or None."""
-        return self._repository
-
     async def fresh_repository(self) -> Repository:
         """The repository that the path names, with its present figures. :raises NotFound: it was removed meanwhile"""
         fresh: Repository | None = await self._services.shared.catalog.look(find_repository, self.repository.uid)

@@ -92,13 +92,18 @@ class FileRecord(Record):
     uploaded_at: datetime
 
 
-class VersionRecord(Record):
-    """A version with its files; metadata contains further fields of the format."""
+class VersionState(Record):
+    """The state of a version (live, yanked or deprecated) and its reason."""
 
     package: str
     version: str
     state: str
     reason: str
+
+
+class VersionRecord(VersionState):
+    """A version with its files; metadata contains further fields of the format."""
+
     published_at: datetime
     publisher: str
     license: str
@@ -143,15 +148,6 @@ class Reason(Body):
     """The reason of a yank; clients show it."""
 
     reason: Annotated[str, Meta(max_length=1000)] = ""
-
-
-class VersionState(Record):
-    """The state of a version (live, yanked or deprecated) and its reason."""
-
-    package: str
-    version: str
-    state: str
-    reason: str
 
 
 class TreeEntry(Record):

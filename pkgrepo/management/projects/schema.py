@@ -50,21 +50,6 @@ class BindingRecord(Record):
     pattern: str
 
 
-class ProjectRecord(Record):
-    """A project with its members (null if the caller may not see them) and the package names that it owns."""
-
-    id: str
-    key: str
-    name: str
-    description: str
-    visibility: str
-    quota: int | None
-    created_at: datetime
-    updated_at: datetime
-    members: list[MemberRecord] | None
-    bindings: list[BindingRecord]
-
-
 class ProjectSummary(Record):
     """A project in a list."""
 
@@ -80,6 +65,14 @@ class ProjectSummary(Record):
     def of(cls, project: Project) -> Self:
         """The record of a project in a list."""
         return cls.from_attributes(project, id=project.uid)
+
+
+class ProjectRecord(ProjectSummary):
+    """A project with its members (null if the caller may not see them) and the package names that it owns."""
+
+    quota: int | None
+    members: list[MemberRecord] | None
+    bindings: list[BindingRecord]
 
 
 class MemberGiven(Body):

@@ -15,7 +15,7 @@ from attrs import Factory, define
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
-from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.storage.catalog.server import layout_pending
 from pkgrepo.storage.catalog.server.layout_pending import Entry
 
@@ -34,7 +34,7 @@ class _Pass:
     reasons: set[str] = Factory(set)
 
 
-class Retries:
+class Retries(MaintenanceWork):
     """
     The passes over the pending entries, and the timer between them.
 
@@ -48,8 +48,7 @@ class Retries:
         show: Callable[[Entry], Awaitable[dict[Entry, str]]],
         notify: Callable[[], None],
     ) -> None:
-        self._catalog = context.catalog
-        self._pools = context.pools
+        super().__init__(context)
         self._show = show
         self._notify = notify
         self._open = False

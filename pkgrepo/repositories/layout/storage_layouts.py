@@ -8,7 +8,7 @@ from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound
 from pkgrepo.model import Repository, Storage
-from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.storage.catalog.packages.events import Event
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.layout_pending import Backlog
@@ -20,14 +20,11 @@ from .removed_folders import discard_folder
 log = Logger()
 
 
-class StorageLayouts:
+class StorageLayouts(MaintenanceWork):
     """The readable layouts of all storages of the catalog."""
 
     def __init__(self, context: MaintenanceContext) -> None:
-        self._context = context
-        self._catalog = context.catalog
-        self._registry = context.registry
-        self._pools = context.pools
+        super().__init__(context)
         self._opened_at: datetime | None = None
 
     async def mark_open(self) -> None:

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
-from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.events import Event
 from pkgrepo.storage.catalog.server.layout_pending import Entry
@@ -34,14 +34,11 @@ class _Task:
     entry: Entry
 
 
-class LayoutUpdater:
+class LayoutUpdater(MaintenanceWork):
     """Shows entries as they are now; ``large_images`` shows the images that are too large to be read at once."""
 
     def __init__(self, context: MaintenanceContext) -> None:
-        self._context = context
-        self._catalog = context.catalog
-        self._registry = context.registry
-        self._pools = context.pools
+        super().__init__(context)
         self.large_images = LargeImages(context.catalog, context.pools)
 
     async def show(self, changed: Mapping[Entry, Sequence[Event]]) -> dict[Entry, str]:

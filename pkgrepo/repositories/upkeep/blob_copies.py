@@ -9,7 +9,7 @@ from pathlib import Path
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Storage
-from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.context import MaintenanceWork
 from pkgrepo.repositories.layout.failures import FAILURES, reason_of
 from pkgrepo.repositories.layout.writer_factory import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
@@ -57,7 +57,7 @@ async def _read_or_raise(reading: Awaitable[bytes]) -> bytes:
         raise PkgrepoError(f"cannot be read: {reason_of(error)}") from error
 
 
-class BlobRepair:
+class BlobRepair(MaintenanceWork):
     """
     Replaces missing or damaged blobs.
 
@@ -65,18 +65,13 @@ class BlobRepair:
     copies of the storage, and in other storages. Only bytes with the right digest are used.
     """
 
-    def __init__(self, context: MaintenanceContext) -> None:
-        self._context = context
-        self._catalog = context.catalog
-        self._registry = context.registry
-
     async def replace(
         self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobReference]
     ) -> bool:
         """Replace a blob that is marked as suspect by a new copy of its bytes. Returns whether any were found."""
         async with aclosing(self._copies(storage, store, info, users)) as copies:
             async for copy in copies:
-                now_ms = self._context.clock.now_ms()
+                now_ms = self._clock.now_ms()
                 kept = await self._catalog.write(blobs.claim_blob, storage.id, copy, now_ms)
                 if kept.locator != copy.locator:  # an upload of the same bytes was faster
                     await store.delete(copy.locator)
@@ -95,7 +90,7 @@ class BlobRepair:
                 place = writer.place_of(user.package_key, user.path, info.sha256)
                 with suppress(*FAILURES):
                     path = layout.file(place)
-                    yield await copy_file(self._context.pools, store, path, info.sha256, info.size, info.digests)
+                    yield await copy_file(self._pools, store, path, info.sha256, info.size, info.digests)
         with suppress(*FAILURES):
             # In stores that name locators by the digest, those of one digest have this prefix and follow each other.
             for locator, _, _ in await store.scan(f"{info.sha256[:2]}/{info.sha256}", GENERATIONS):
@@ -105,7 +100,7 @@ class BlobRepair:
             found = None if other.id == storage.id else await self._catalog.look(blobs.find_blob, other.id, info.sha256)
             if found is not None:
                 with suppress(*FAILURES):
-                    yield await self._copy_blob(store, await self._context.stores.of(other), found.locator, info)
+                    yield await self._copy_blob(store, await self._stores.of(other), found.locator, info)
 
     async def _copy_blob(self, store: IBlobStore, source: IBlobStore, locator: str, info: BlobInfo) -> BlobInfo:
         blob = source.open(locator)

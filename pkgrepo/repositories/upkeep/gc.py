@@ -28,7 +28,7 @@ from pkgrepo.errors import MOST_ERRORS, StorageFailed
 from pkgrepo.interfaces import IBlobStore, Transaction
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository, Storage
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.images.blobs import delete_blob
 from pkgrepo.repositories.images.manifests import delete_manifest
 from pkgrepo.repositories.publish.publisher import ChangeListener
@@ -122,13 +122,11 @@ class GcReport:
         return asdict(self)
 
 
-class GarbageCollector:
+class GarbageCollector(MaintenanceWork):
     """Collects in repositories and in their storage; ``on_change`` is called for each changed repository."""
 
     def __init__(self, context: MaintenanceContext, *, on_change: ChangeListener) -> None:
-        self._catalog = context.catalog
-        self._stores = context.stores
-        self._clock = context.clock
+        super().__init__(context)
         self._on_change = on_change
 
     async def collect(self, storage: Storage, repositories: Sequence[Repository], options: GcOptions) -> dict[str, Any]:

@@ -16,16 +16,3 @@ class Progress(Protocol):
 
     def end(self) -> None:
         """End the part."""
-
-
-class NoProgress:
-    """Ignores all progress."""
-
-    def begin(self, label: str, total: int) -> None:
-        """Do nothing."""
-
-    def step(self, count: int = 1) -> None:
-        """Do nothing."""
-
-    def end(self) -> None:
-        """Do nothing."""

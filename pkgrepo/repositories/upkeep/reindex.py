@@ -10,7 +10,7 @@ from attrs import Factory, define
 from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
-from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.layout.failures import FAILURES, reason_of
 from pkgrepo.repositories.layout.images.directory import INDEX, ImagePlaces
 from pkgrepo.repositories.layout.images.restore import BATCH, restore_manifests, restore_tags
@@ -64,7 +64,7 @@ class ReindexReport:
     notes: list[str] = Factory(list)
 
 
-class Reindexer:
+class Reindexer(MaintenanceWork):
     """
     Reads all sidecars of all storages and restores what they describe, with the original times and publishers.
 
@@ -73,12 +73,8 @@ class Reindexer:
     """
 
     def __init__(self, context: MaintenanceContext, *, progress: Progress) -> None:
-        self._context = context
-        self._catalog = context.catalog
-        self._registry = context.registry
-        self._pools = context.pools
+        super().__init__(context)
         self._formats = context.formats
-        self._clock = context.clock
         self._progress = progress
         self._report = ReindexReport()
 
@@ -87,7 +83,7 @@ class Reindexer:
         await self._registry.refresh()
         for storage in self._registry.storages():
             try:
-                store = await self._context.stores.of(storage)
+                store = await self._stores.of(storage)
             except PkgrepoError as error:
                 self._report.problems.append(f"storage {storage.name!r} cannot be opened: {error}")
                 continue

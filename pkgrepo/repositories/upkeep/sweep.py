@@ -24,7 +24,7 @@ from attrs import define
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.context import MaintenanceWork
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.layout_folder import layout_folder_of
@@ -47,12 +47,8 @@ class Swept:
         return bool(self.uploads or self.copies or self.temporaries)
 
 
-class Sweep:
+class Sweep(MaintenanceWork):
     """Finds and removes leftovers on storages."""
-
-    def __init__(self, context: MaintenanceContext) -> None:
-        self._catalog = context.catalog
-        self._pools = context.pools
 
     async def run(self, storage: Storage, store: IBlobStore, now: datetime, exclusive_since: datetime | None) -> Swept:
         """

@@ -16,7 +16,7 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Repository, Storage
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.layout.failures import FAILURES, reason_of
 from pkgrepo.repositories.layout.images.directory import ImageLayoutWriter
 from pkgrepo.repositories.layout.images.large_images import LargeImages
@@ -62,7 +62,7 @@ class VerifyReport:
     notes: list[str] = Factory(list)
 
 
-class Verifier:
+class Verifier(MaintenanceWork):
     """
     Hashes every blob, finds copies that no row names, and compares the readable layout with the catalog.
 
@@ -72,11 +72,7 @@ class Verifier:
     """
 
     def __init__(self, context: MaintenanceContext, *, progress: Progress, repair: bool) -> None:
-        self._context = context
-        self._catalog = context.catalog
-        self._registry = context.registry
-        self._pools = context.pools
-        self._clock = context.clock
+        super().__init__(context)
         self._progress = progress
         self._repair = repair
         self._sweep = Sweep(context)
@@ -103,7 +99,7 @@ class Verifier:
             self._report.problems.append(f"{what} cannot be checked: {reason_of(error)}")
 
     async def _check_storage(self, storage: Storage) -> None:
-        store = await self._context.stores.of(storage)
+        store = await self._stores.of(storage)
         await self._attempt(f"storage {storage.name!r}: its blobs", self._check_blobs(storage, store))
         await self._attempt(f"storage {storage.name!r}: its copies", self._find_unnamed(storage, store))
         await self._attempt(f"storage {storage.name!r}: its readable layout", self._find_removed(storage, store))
