@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from pkgrepo.errors import Invalid
 
 from .json_errors import ERRORS, describe, explain
+from .json_tokens import STRING
 from .quoting import quoted
 
 T = TypeVar("T")
-
-_STRINGS: Final = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
 
 
 def decode_json(text: bytes, place: Callable[[int], int] = lambda at: at) -> Any:
@@ -30,7 +28,7 @@ def decode_json(text: bytes, place: Callable[[int], int] = lambda at: at) -> Any
     """
     value = decode_as(text, object, place)
     # Outside of strings each colon belongs to one member.
-    if _STRINGS.sub(b"", text).count(b":") != _count_members(value):
+    if STRING.sub(b"", text).count(b":") != _count_members(value):
         raise Invalid(f"the body has the key {quoted(_find_duplicate(text))} twice in one object")
     return value
 

@@ -9,14 +9,11 @@ from typing import Any, Final, TypeVar
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.json_tokens import ATOM, BLANK, STRING
 from pkgrepo.untrusted.quoting import quoted
 from pkgrepo.untrusted.strict_json import decode_as, decode_json
 
 T = TypeVar("T")
-
-_BLANK: Final = re.compile(rb"[ \t\n\r]*")
-_STRING: Final = re.compile(rb"\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
-_ATOM: Final = re.compile(rb"[^ \t\n\r,:\[\]{}\"]+")
 
 
 def _without_brackets_deeper_than(depth: int) -> bytes:
@@ -95,7 +92,7 @@ class PullParser:
         if first and first in _OPENING:
             self._skip_nested()
         else:
-            self._at = self._match(_STRING if first == b'"' else _ATOM, "a value").end()
+            self._at = self._match(STRING if first == b'"' else ATOM, "a value").end()
         return Piece(self._text[begin : self._at], lambda at: self._place(begin + at))
 
     def _skip_nested(self) -> None:
@@ -111,7 +108,7 @@ class PullParser:
 
     def _name(self) -> str:
         self._next()
-        found = self._match(_STRING, "a key")
+        found = self._match(STRING, "a key")
         self._at = found.end()
         begin = found.start()
         return decode_as(found[0], str, lambda at: self._place(begin + at))
@@ -124,7 +121,7 @@ class PullParser:
 
     def _next(self) -> bytes:
         """The next byte that is no blank; empty at the end."""
-        found = _BLANK.match(self._text, self._at)
+        found = BLANK.match(self._text, self._at)
         self._at = self._at if found is None else found.end()
         return self._text[self._at : self._at + 1]
 

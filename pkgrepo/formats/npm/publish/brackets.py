@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-CLOSING: Final = {ord("{"): ord("}"), ord("["): ord("]")}
+from pkgrepo.untrusted.json_tokens import CLOSING
 
 _NO_MARKS: Final = bytes(set(range(256)) - set(b'{}[]"'))
 

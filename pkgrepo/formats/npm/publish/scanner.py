@@ -38,6 +38,7 @@ from pkgrepo.formats.npm.limits import (
     MOST_MEMBERS,
     MOST_VALUES,
 )
+from pkgrepo.untrusted.json_tokens import ATOM, BLANK, CLOSING
 from pkgrepo.untrusted.quoting import quoted
 
 from .base64_decoder import Base64Decoder, Base64Error
@@ -47,17 +48,14 @@ from .sent_document import AttachmentEnd, AttachmentStart, ScanEvent, SentDocume
 BULK_SIZE: Final = 4096  # bytes; for shorter chunks going from bracket to bracket is as fast
 
 
-_BLANK: Final = re.compile(rb"[ \t\n\r]*")
 # The fast path for a member's name: no escapes, and all of it in one chunk. Other names are read token by token.
 _NAME: Final = rb"[ \t\n\r]*+\"([^\"\\]*+)\"[ \t\n\r]*+:[ \t\n\r]*+"
 _FIRST_NAME: Final = re.compile(_NAME)
 _NEXT_NAME: Final = re.compile(rb"[ \t\n\r]*+," + _NAME)
-_ATOM: Final = re.compile(rb"[^ \t\n\r,:\[\]{}\"]+")
 _IN_STRING: Final = re.compile(rb"(?:[^\"\\]++|\\.)*+", re.DOTALL)
 _FLAT: Final = re.compile(rb"(?:[^\"\[\]{}]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOTALL)
 
 _QUOTE, _COLON, _COMMA, _BACKSLASH, _BEGIN, _END = b'":,\\{}'
-_OPENING: Final = {_BEGIN: _END, ord("["): ord("]")}
 
 
 # States of the table above, as the number of objects that are open.
@@ -173,11 +171,11 @@ class PublishScanner:
         """Read one token, or the part of it in this chunk; the offset behind it."""
         match self._inside:
             case _Inside.MEMBERS:
-                found = self._take_name(chunk, at) or _BLANK.match(chunk, at)
+                found = self._take_name(chunk, at) or BLANK.match(chunk, at)
                 at = found.end() if found is not None else at
                 return at if at == len(chunk) else self._take_token(chunk, at)
             case _Inside.ATOM:
-                found = _ATOM.match(chunk, at)
+                found = ATOM.match(chunk, at)
                 if found is None or found.end() < len(chunk):
                     self._inside = _Inside.MEMBERS
                 return at if found is None else found.end()
@@ -242,7 +240,7 @@ class PublishScanner:
             if byte == _QUOTE:  # one that this chunk does not close
                 self._inside = _Inside.NESTED_STRING
                 return at + 1
-            if byte in _OPENING:
+            if byte in CLOSING:
                 self._open(byte, at)
             elif byte != nesting.pop():
                 raise self._refuse(f"has {chr(byte)!r} where another bracket is open", at)
@@ -251,7 +249,7 @@ class PublishScanner:
         return at
 
     def _open(self, byte: int, at: int) -> None:
-        self._nesting.append(_OPENING[byte])
+        self._nesting.append(CLOSING[byte])
         if len(self._nesting) + len(self._keys) > MOST_DEPTH:
             raise self._refuse(f"is nested more than {MOST_DEPTH} deep", at)
         self._count(1, at)
@@ -294,14 +292,14 @@ class PublishScanner:
                 raise self._refuse(f"has more than {MOST_ATTACHMENTS} attachments", at)
             self._attachment = self._name
             self._enter()
-        elif byte in _OPENING:
+        elif byte in CLOSING:
             self._inside = _Inside.NESTED
             self._open(byte, at)
             return self._skip_nested(chunk, at + 1)
         elif byte == _QUOTE:
             self._begin_string()
             return at + 1 if self._inside is _Inside.DATA else self._take_string(chunk, at + 1)
-        elif _ATOM.match(bytes((byte,))):
+        elif ATOM.match(bytes((byte,))):
             self._inside = _Inside.ATOM
             return at
         else:

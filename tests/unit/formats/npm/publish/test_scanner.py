@@ -298,7 +298,7 @@ def test_members_keys_and_brackets_are_limited(monkeypatch: pytest.MonkeyPatch) 
 def test_a_document_of_brackets_is_refused_early(text: bytes, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused whatever the size of the pieces; in long pieces before any bracket is matched."""
     looked: list[int] = []
-    monkeypatch.setattr(scanner_module, "_OPENING", Spied(scanner_module._OPENING, looked))
+    monkeypatch.setattr(scanner_module, "CLOSING", Spied(scanner_module.CLOSING, looked))
     scanner = PublishScanner()
     scanner.feed(b'{"a":[[')
     pieces = (text * (1_000_000 // len(text)))[:1_000_000]
