@@ -16,10 +16,12 @@ from attrs import evolve
 from . import (
     contestants_container,
     contestants_npm,
+    contestants_proxy,
     contestants_python,
     scenarios_container,
     scenarios_large,
     scenarios_npm,
+    scenarios_proxy,
     scenarios_python,
 )
 from .contestants import ROOT, Contestant
@@ -31,11 +33,13 @@ CONTESTANTS: Mapping[str, type[Contestant]] = {
     **contestants_python.CONTESTANTS,
     **contestants_npm.CONTESTANTS,
     **contestants_container.CONTESTANTS,
+    **contestants_proxy.CONTESTANTS,
 }
 GROUPS: Mapping[str, Sequence[Scenario]] = {
     "peers": scenarios_python.SCENARIOS,
     "npm": scenarios_npm.SCENARIOS,
     "containers": scenarios_container.SCENARIOS,
+    "proxies": scenarios_proxy.SCENARIOS,
     "figures": scenarios_large.SCENARIOS,
 }
 ALL = {scenario.name: scenario for group in GROUPS.values() for scenario in group}
@@ -49,6 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     chosen = _chosen(options.scenario or ["peers"])
     contestants = _contestants(options.peers)
+    contestants_proxy.Source.mib = options.mib
     signal.signal(signal.SIGTERM, _leave)
     CACHE.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
@@ -77,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=3, help="rounds; ratios are medians over them (default 3)")
     parser.add_argument("--seconds", type=float, default=4, help="length of a round of small requests (default 4)")
     parser.add_argument("--peers", help="the peers that take part, separated by commas; none for pkgrepo alone")
+    parser.add_argument("--mib", type=int, default=1000, help="size of the image behind proxies (default 1000)")
     parser.add_argument("--markdown", action="store_true", help="print one table in Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure to a file")
     return parser
@@ -106,7 +112,7 @@ def _contestants(peers: str | None) -> Mapping[str, type[Contestant]]:
     unknown = named - CONTESTANTS.keys()
     if unknown:
         sys.exit(f"there is no peer {', '.join(sorted(unknown))}; there are {', '.join(CONTESTANTS)}")
-    return {name: made for name, made in CONTESTANTS.items() if name in named or name.startswith(OURS)}
+    return {name: made for name, made in CONTESTANTS.items() if name in named or name.startswith((OURS, "direct"))}
 
 
 def _say(text: str) -> None:

@@ -119,8 +119,14 @@ class Distribution(OpenRegistry):
         said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=True)
         self.version = said.stdout.split()[-1].partition("+")[0].removeprefix("v")
         configuration = self.folder / "config.yml"
-        configuration.write_text(_DISTRIBUTION.format(folder=self.folder, host=LOOPBACK, port=self.port))
+        configuration.write_text(
+            _DISTRIBUTION.format(folder=self.folder, host=LOOPBACK, port=self.port, more=self.more())
+        )
         return [program, "serve", str(configuration)]
+
+    def more(self) -> str:
+        """Further lines of its configuration."""
+        return ""
 
     def _program(self) -> str:
         program = shutil.which("docker-registry")
@@ -194,4 +200,5 @@ storage:
   cache: {{blobdescriptor: inmemory}}
   delete: {{enabled: true}}
 http: {{addr: "{host}:{port}"}}
+{more}
 """

@@ -115,8 +115,15 @@ class Verdaccio(NodeRegistry):
         described = json.loads((PROGRAMS / "node_modules" / "verdaccio" / "package.json").read_text())
         self.version = described["version"]
         configuration = self.folder / "config.yaml"
-        configuration.write_text(_VERDACCIO.format(folder=self.folder, security=self.security))
+        uplinks, proxy = self.uplinks()
+        configuration.write_text(
+            _VERDACCIO.format(folder=self.folder, security=self.security, uplinks=uplinks, proxy=proxy)
+        )
         return [str(program), "-c", str(configuration), "-l", f"127.0.0.1:{self.port}"]
+
+    def uplinks(self) -> tuple[str, str]:
+        """Its uplinks in YAML, and what follows in the rule for packages; none."""
+        return "{}", ""
 
     def prepare(self) -> None:
         """Make a user, whose login is a token."""
@@ -151,9 +158,9 @@ web: {{ enable: false }}
 auth:
   htpasswd: {{ file: {folder}/htpasswd }}
 {security}
-uplinks: {{}}
+uplinks: {uplinks}
 packages:
-  "**": {{ access: $all, publish: $authenticated, unpublish: $authenticated }}
+  "**": {{ access: $all, publish: $authenticated, unpublish: $authenticated{proxy} }}
 max_body_size: 300mb
 middlewares: {{}}
 log: {{ type: stdout, format: json, level: fatal }}

@@ -163,6 +163,7 @@ class Devpi(PythonIndex):
     name = "devpi"
     user = "bench"
     password = "a-bench-of-our-own"
+    offline = True
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -174,23 +175,25 @@ class Devpi(PythonIndex):
         self.version = importlib.metadata.version("devpi-server")
         state = self.folder / "state"
         if not state.exists():
-            made = subprocess.run([init, "--serverdir", str(state)], capture_output=True, timeout=60, check=False)
+            make = [init, "--no-root-pypi", "--serverdir", str(state)]
+            made = subprocess.run(make, capture_output=True, timeout=60, check=False)
             if made.returncode:
                 raise Unavailable(f"devpi-init: {made.stderr.decode(errors='replace')[-300:]}")
         log = self.folder / "log.json"
         log.write_text(json.dumps(_QUIET))
         where = ["--serverdir", str(state), "--host", "127.0.0.1", "--port", str(self.port)]
-        return [program, *where, "--offline-mode", "--enable-core-metadata", "--logger-cfg", str(log)]
+        how = ["--enable-core-metadata", "--logger-cfg", str(log), *(["--offline-mode"] if self.offline else [])]
+        return [program, *where, *how]
 
     def prepare(self) -> None:
         """Make a user with an index, in a new database."""
-        root = self._login("root", "")
+        root = self.login("root", "")
         send_json("PUT", f"{self.base_url}/{self.user}", {"password": self.password}, root)
         index = {"type": "stage", "bases": [], "volatile": False}
         send_json("PUT", f"{self.base_url}/{self.user}/dev", index, root)
-        self._credentials = self._login(self.user, self.password)
+        self._credentials = self.login(self.user, self.password)
 
-    def _login(self, user: str, password: str) -> Mapping[str, str]:
+    def login(self, user: str, password: str) -> Mapping[str, str]:
         answer = send_json("POST", f"{self.base_url}/+login", {"user": user, "password": password}, {})
         token = answer["result"]["password"]
         return {"X-Devpi-Auth": base64.b64encode(f"{user}:{token}".encode()).decode()}

@@ -9,11 +9,12 @@ import json
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from tests.support.memory_server import Reply, Stack
+if TYPE_CHECKING:  # bin/bench imports this module where pytest is not installed
+    from tests.support.memory_server import Reply, Stack
 
 OCI_IMAGE = "application/vnd.oci.image.manifest.v1+json"
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"
@@ -25,7 +26,7 @@ SCHEMA_1 = "application/vnd.docker.distribution.manifest.v1+prettyjws"
 EMPTY = b"{}"
 
 
-def digest_of(data: bytes, algorithm: str = "sha256") -> str:
+def digest_of(data: bytes | memoryview, algorithm: str = "sha256") -> str:
     """The digest of bytes as registries write it."""
     return f"{algorithm}:{hashlib.new(algorithm, data).hexdigest()}"
 
@@ -40,7 +41,7 @@ class Image:
     """A manifest with the blobs that it refers to."""
 
     manifest: bytes
-    blobs: tuple[bytes, ...]
+    blobs: tuple[bytes | memoryview, ...]
     media_type: str = OCI_IMAGE
 
     @property

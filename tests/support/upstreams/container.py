@@ -152,7 +152,7 @@ class ContainerUpstream(ScriptedUpstream):
         return answer
 
 
-def _file(blob: bytes) -> Answer:
+def _file(blob: bytes | memoryview) -> Answer:
     fields = {"Content-Type": "application/octet-stream", "ETag": f'"{digest_of(blob)}"'}
     return Answer(body=blob, fields=fields)
 

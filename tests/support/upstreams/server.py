@@ -55,8 +55,9 @@ class ScriptedUpstream:
     """
     A server of documents; subclasses override L{answer}. Use as a context manager, or call L{start} and L{stop}.
 
-    Documents are keyed by raw paths, without a query. C{latency_s} delays every answer, C{authorization} is the value
-    of Authorization that every request needs; both may be changed at any time.
+    C{port} is a free one unless it is given. Documents are keyed by raw paths, without a query. C{latency_s} delays
+    every answer, C{authorization} is the value of Authorization that every request needs; both may be changed at any
+    time.
     """
 
     def __init__(
@@ -64,12 +65,13 @@ class ScriptedUpstream:
         documents: Mapping[str, Answer | bytes] | None = None,
         *,
         host: str = "127.0.0.1",
+        port: int = 0,
         latency_s: float = 0,
         authorization: str | None = None,
         certificate: tuple[Path, Path] | None = None,
     ) -> None:
         self.host = host
-        self.port = 0
+        self.port = port
         self.latency_s = latency_s
         self.authorization = authorization
         self.exchanges: list[Exchange] = []

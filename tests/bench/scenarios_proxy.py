@@ -1,0 +1,387 @@
+"""
+Installs through proxies: cold, warm, and while the upstream is down; beside upstreams, hosted repositories and peers.
+
+A cold round begins with a new, empty server, which has answered one request for another package before the clock runs.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urljoin
+
+from attrs import frozen
+
+from .contestants import Contestant
+from .contestants_container import PkgrepoImages
+from .contestants_npm import NodeRegistry, PkgrepoNpm
+from .contestants_proxy import Direct, Proxy, Sent, Source
+from .contestants_python import PkgrepoPython
+from .installs import PIP_CONNECTIONS, UV_CONNECTIONS, Installed, install_npm, install_python, pull_image, read_at_once
+from .load import NPM, PIP, LoadFailed, Prober, download, get, percentile
+from .measure import MIB, Watch
+from .scenarios import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from .scenarios_npm import BESIDE_MAX, BESIDE_P99, PROBES_PER_S, SECONDS
+from .scenarios_python import asking
+from .stocks import publish_node_tree, publish_python_tree, push_image
+from .trees import NODE_TREE, PYTHON_TREE
+from .upstream import HUGE_PACKAGE, LARGE_PACKAGE, WARM_UP, file_mib, large_image, large_wheel
+
+CPU_MS = Metric("cpu_ms", "CPU ms")
+ASKED = Metric("asked", "requests upstream", compared=False)
+FETCHED = Metric("fetched", "MB from upstream", 1, compared=False)
+SHARE = Metric("share", "upstream bytes / size", 2, compared=False)
+FIRST = Metric("first_ms", "last first byte, ms", 1)
+FAILED = Metric("failed", "failed", compared=False)
+QUIET_P99 = Metric("quiet_p99_ms", "p99 ms, quiet", 2)
+
+READERS = 50
+WARM_INSTALLS = 5  # in a round
+NO_CACHE = {"Cache-Control": "no-cache"}  # asks proxies to revalidate
+
+
+@frozen
+class Load:
+    """
+    Something to install, from whom, and who else has it.
+
+    C{first} fetches another package, C{install} all that is measured, with header fields that are sent as well. C{fill}
+    publishes it to C{hosted}.
+    """
+
+    name: str
+    about: str
+    ours: str
+    direct: str
+    hosted: str
+    peers: tuple[str, ...]
+    first: Callable[[Source], object]
+    install: Callable[[Contestant, Mapping[str, str]], Installed]
+    fill: Callable[[Arena, Contestant], object]
+
+
+def _install_tree(server: Contestant, headers: Mapping[str, str]) -> Installed:
+    assert isinstance(server, Source | NodeRegistry)
+    return _complete(install_npm(server.registry_url, NODE_TREE[0].name, headers), len(NODE_TREE))
+
+
+def _install_wheels(connections: int) -> Callable[[Contestant, Mapping[str, str]], Installed]:
+    def install(server: Contestant, headers: Mapping[str, str]) -> Installed:
+        assert isinstance(server, Source | PkgrepoPython)
+        installed = install_python(server.page_url, PYTHON_TREE[0].name, connections, headers)
+        return _complete(installed, len(PYTHON_TREE))
+
+    return install
+
+
+def _pull(server: Contestant, headers: Mapping[str, str]) -> Installed:
+    assert isinstance(server, Source | PkgrepoImages)
+    image = large_image(Source.mib)
+    installed = pull_image(server.client(image.name), "v1", headers)
+    return _complete(installed, len(image.layers) + 1)
+
+
+def _complete(installed: Installed, files: int) -> Installed:
+    if installed.files + installed.failed < files:
+        raise LoadFailed(f"{installed.files} of {files} files came, and {installed.failed} errors")
+    return installed
+
+
+def _fill_npm(_: Arena, server: Contestant) -> None:
+    assert isinstance(server, NodeRegistry)
+    publish_node_tree(server)
+
+
+def _fill_python(_: Arena, server: Contestant) -> None:
+    assert isinstance(server, PkgrepoPython)
+    publish_python_tree(server)
+
+
+def _fill_images(arena: Arena, server: Contestant) -> None:
+    assert isinstance(server, PkgrepoImages)
+    push_image(server, large_image(Source.mib), arena.cache)
+
+
+def _first_npm(server: Source) -> object:
+    return install_npm(server.registry_url, WARM_UP)
+
+
+def _first_python(server: Source) -> object:
+    return install_python(server.page_url, WARM_UP, PIP_CONNECTIONS)
+
+
+def _first_image(server: Source) -> object:
+    return pull_image(server.client(WARM_UP), "v1", {})
+
+
+def _cold(load: Load) -> Callable[[Arena, str], Trial]:
+    """Prepare installs through an empty proxy; directly, they are the same every time."""
+
+    def measure(server: Source, upstream: Direct) -> Mapping[str, float]:
+        before = upstream.sent()
+        with Watch(server.tree) as watch:
+            installed = _all_of(load.install(server, {}))
+        sent = _since(before, upstream.sent())
+        return {
+            SECONDS.key: installed.seconds,
+            CPU_MS.key: watch.cost.cpu_s * 1e3,
+            GROWTH.key: watch.cost.rss_growth / MIB,
+            ASKED.key: sent.requests,
+            FETCHED.key: sent.bytes / 1e6,
+        }
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        if name == load.direct:
+            direct = arena.get(name)
+            assert isinstance(direct, Direct)
+            return lambda _: measure(direct, direct)
+
+        def trial(_: int) -> Mapping[str, float]:
+            with arena.fresh(name) as server:
+                assert isinstance(server, Proxy)
+                load.first(server)
+                return measure(server, server.upstream)
+
+        return trial
+
+    return prepare
+
+
+def _warm(load: Load) -> Callable[[Arena, str], Trial]:
+    """Prepare installs of what a proxy has in its cache, or a repository hosts."""
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        server = arena.get(name)
+        fill = load.fill if name == load.hosted else lambda _, server: _all_of(load.install(server, {}))
+        arena.once((name, load.name), lambda: fill(arena, server))
+        load.install(server, {})
+
+        def trial(_: int) -> Mapping[str, float]:
+            with Watch(server.tree) as watch:
+                took_s = [_all_of(load.install(server, {})).seconds for _ in range(WARM_INSTALLS)]
+            return {
+                SECONDS.key: percentile(took_s, 50),
+                CPU_MS.key: watch.cost.cpu_s * 1e3 / WARM_INSTALLS,
+                GROWTH.key: watch.cost.rss_growth / MIB,
+            }
+
+        return trial
+
+    return prepare
+
+
+def _down(load: Load) -> Callable[[Arena, str], Trial]:
+    """Prepare installs of what is in the cache of a proxy whose upstream is down, by clients that want it fresh."""
+
+    def prepare(arena: Arena, name: str) -> Trial:
+        server = arena.get(name)
+        assert isinstance(server, Proxy)
+        _all_of(load.install(server, {}))
+        server.cut()
+
+        def trial(_: int) -> Mapping[str, float]:
+            installed = load.install(server, NO_CACHE)
+            return {SECONDS.key: installed.seconds, FAILED.key: installed.failed}
+
+        return trial
+
+    return prepare
+
+
+def _many(arena: Arena, name: str) -> Trial:
+    """Prepare many clients that ask for one large file at once, which a proxy does not have yet."""
+
+    def measure(server: Source, upstream: Direct) -> Mapping[str, float]:
+        wheel = large_wheel(file_mib(Source.mib))
+        page_url = server.page_url(wheel.project)
+        url = urljoin(
+            page_url, json.loads(get(page_url, {**PIP, "Accept-Encoding": "identity"}).body)["files"][0]["url"]
+        )
+        before = upstream.sent()
+        with Watch(server.tree) as watch:
+            reads = read_at_once(url.partition("#")[0], READERS)
+        if {each.size for each in reads} != {wheel.size}:
+            raise LoadFailed(f"{url}: not all readers got {wheel.size} bytes")
+        return {
+            FIRST.key: max(each.first_s for each in reads) * 1e3,
+            SECONDS.key: max(each.seconds for each in reads),
+            CPU_MS.key: watch.cost.cpu_s * 1e3,
+            GROWTH.key: watch.cost.rss_growth / MIB,
+            SHARE.key: _since(before, upstream.sent()).bytes / wheel.size,
+        }
+
+    if name == _PIP.direct:
+        server = arena.get(name)
+        assert isinstance(server, Direct)
+        return lambda _: measure(server, server)
+
+    def trial(_: int) -> Mapping[str, float]:
+        with arena.fresh(name) as server:
+            assert isinstance(server, Proxy)
+            _first_python(server)
+            return measure(server, server.upstream)
+
+    return trial
+
+
+def _packument(arena: Arena, name: str) -> Trial:
+    server = arena.get(name)
+    assert isinstance(server, Proxy)
+    url = f"{server.registry_url}/{LARGE_PACKAGE}"
+    reply = get(url, NPM)
+    if reply.status != 200:
+        raise LoadFailed(f"GET {url}: {reply.status}")
+    return asking(arena, name, url, NPM)
+
+
+def _beside(arena: Arena, name: str) -> Trial:
+    """Prepare the fetch of a packument of 95 MB, and requests for another one that is in the cache."""
+
+    def trial(_: int) -> Mapping[str, float]:
+        with arena.fresh(name) as server:
+            assert isinstance(server, Proxy)
+            _first_npm(server)
+            probed = f"{server.registry_url}/{WARM_UP}"
+            quiet = _probed(probed, lambda: time.sleep(arena.seconds))
+            with Watch(server.tree) as watch:
+                beside = _probed(probed, lambda: download(f"{server.registry_url}/{HUGE_PACKAGE}", NPM))
+        return {
+            BESIDE_P99.key: percentile(beside, 99),
+            BESIDE_MAX.key: max(beside),
+            QUIET_P99.key: percentile(quiet, 99),
+            SECONDS.key: watch.cost.seconds,
+            GROWTH.key: watch.cost.rss_growth / MIB,
+        }
+
+    return trial
+
+
+def _probed(url: str, work: Callable[[], object]) -> list[float]:
+    prober = Prober(url, NPM, PROBES_PER_S)
+    prober.start()
+    try:
+        work()
+    finally:
+        late_ms = prober.finish()
+    return late_ms
+
+
+def _all_of(installed: Installed) -> Installed:
+    if installed.failed:
+        raise LoadFailed(f"{installed.failed} requests failed")
+    return installed
+
+
+def _since(before: Sent, now: Sent) -> Sent:
+    return Sent(now.requests - before.requests, now.bytes - before.bytes)
+
+
+_NPM = Load(
+    name="npm",
+    about=f"npm tree of {len(NODE_TREE)} packages, over 15 connections",
+    ours="pkgrepo-npm-proxy",
+    direct="direct-npm",
+    hosted=PkgrepoNpm.name,
+    peers=("verdaccio-proxy",),
+    first=_first_npm,
+    install=_install_tree,
+    fill=_fill_npm,
+)
+_PIP = Load(
+    name="pip",
+    about=f"{len(PYTHON_TREE)} wheels, one request after the other, as pip",
+    ours="pkgrepo-python-proxy",
+    direct="direct-python",
+    hosted=PkgrepoPython.name,
+    peers=("devpi-proxy", "proxpi"),
+    first=_first_python,
+    install=_install_wheels(PIP_CONNECTIONS),
+    fill=_fill_python,
+)
+_UV = Load(
+    name="uv",
+    about=f"{len(PYTHON_TREE)} wheels, over {UV_CONNECTIONS} connections, as uv",
+    ours=_PIP.ours,
+    direct=_PIP.direct,
+    hosted=_PIP.hosted,
+    peers=_PIP.peers,
+    first=_first_python,
+    install=_install_wheels(UV_CONNECTIONS),
+    fill=_fill_python,
+)
+_IMAGE = Load(
+    name="image",
+    about="image of 8 layers (1 GB unless --mib is given), three at a time",
+    ours="pkgrepo-image-proxy",
+    direct="direct-images",
+    hosted=PkgrepoImages.name,
+    peers=("distribution-proxy",),
+    first=_first_image,
+    install=_pull,
+    fill=_fill_images,
+)
+
+
+def _scenarios(load: Load) -> Sequence[Scenario]:
+    return (
+        Scenario(
+            name=f"proxy-{load.name}-cold",
+            about=f"{load.about}; nothing in the cache",
+            lineup=(load.ours, load.direct, *load.peers),
+            metrics=(SECONDS, CPU_MS, GROWTH, ASKED, FETCHED),
+            prepare=_cold(load),
+            stock="proxies",
+            goals=(Goal(SECONDS, "at most", 1.1, load.direct),),
+        ),
+        Scenario(
+            name=f"proxy-{load.name}-warm",
+            about=f"{load.about}; all in the cache, or hosted",
+            lineup=(load.ours, load.hosted, *load.peers),
+            metrics=(SECONDS, CPU_MS, GROWTH),
+            prepare=_warm(load),
+            stock="proxies",
+            goals=(Goal(SECONDS, "at most", 1 / 0.95, load.hosted),),
+        ),
+        Scenario(
+            name=f"proxy-{load.name}-down",
+            about=f"{load.about}; all in the cache, upstream down",
+            lineup=(load.ours, *load.peers),
+            metrics=(SECONDS, FAILED),
+            prepare=_down(load),
+            stock=f"proxies-{load.name}-down",
+            goals=(Goal(FAILED, "at most", 0),),
+        ),
+    )
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    *(scenario for load in (_NPM, _PIP, _UV, _IMAGE) for scenario in _scenarios(load)),
+    Scenario(
+        name="proxy-many",
+        about=f"{READERS} clients at once, one wheel of 200 MiB (or a fifth of --mib) that is not in the cache",
+        lineup=(_PIP.ours, _PIP.direct, *_PIP.peers),
+        metrics=(FIRST, SECONDS, CPU_MS, GROWTH, SHARE),
+        prepare=_many,
+        stock="proxies",
+        goals=(Goal(SHARE, "at most", 1.01), Goal(FIRST, "at most", 1.2, _PIP.direct)),
+    ),
+    Scenario(
+        name="proxy-packument",
+        about="packument of 5,000 versions (10 MB) in the cache, as npm installs from it",
+        lineup=(_NPM.ours, *_NPM.peers),
+        metrics=(RATE, CPU, P50, P99, RSS),
+        prepare=_packument,
+        stock="proxies",
+        goals=(Goal(RATE, "at least", 50, _NPM.peers[0]),),
+    ),
+    Scenario(
+        name="proxy-beside",
+        about="small packument asked for 200 times a second, while one of 95 MB is fetched and parsed",
+        lineup=("pkgrepo-huge-proxy", "verdaccio-huge-proxy"),
+        metrics=(BESIDE_P99, BESIDE_MAX, QUIET_P99, SECONDS, GROWTH),
+        prepare=_beside,
+        stock="proxies",
+        goals=(Goal(BESIDE_P99, "at most", 50),),
+    ),
+)

@@ -1,0 +1,158 @@
+"""
+The registries behind the proxies, in a process of their own: C{python -m tests.bench.upstream KIND PORT MS FOLDER MIB}.
+
+Every answer comes C{MS} milliseconds late. C{FOLDER} keeps large files between runs; C{MIB} is the size of the image,
+and that of the large wheel a fifth of it. What a proxy has fetched so far is at C{/-/sent}.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.support import images as small_images
+from tests.support.upstreams.container import ContainerUpstream
+from tests.support.upstreams.messages import Answer, Request, etag_of
+from tests.support.upstreams.npm import PUBLISHED, NpmUpstream
+from tests.support.upstreams.python import PythonUpstream
+from tests.support.upstreams.server import ScriptedUpstream
+
+from .images import Image, make_image
+from .tarballs import NodePackage, versions
+from .trees import NODE_TREE, PYTHON_TREE
+from .wheels import Wheel
+
+SENT = "/-/sent"
+LARGE_PACKAGE = "bench-5000"  # 10 MB
+HUGE_PACKAGE = "bench-huge"  # 95 MB
+WARM_UP = "bench-first"  # fetched before a measurement begins, so that connections and code are ready
+LAYERS = 8
+MIB = 1 << 20
+
+
+def large_wheel(mib: int) -> Wheel:
+    """The large file of the Python index."""
+    return Wheel("bench-large", "1.0.0", mib * MIB)
+
+
+def file_mib(mib: int) -> int:
+    """The size of the large file, in MiB, beside an image of C{mib}."""
+    return mib // 5
+
+
+def large_image(mib: int) -> Image:
+    """The image of the container registry."""
+    return make_image("bench-image", LAYERS, mib * MIB // LAYERS)
+
+
+def _npm(port: int, _folder: Path, _mib: int) -> NpmUpstream:
+    upstream = NpmUpstream(port=port)
+    upstream.add(WARM_UP)
+    for node in NODE_TREE:
+        needs = dict.fromkeys(node.needs, "^1.0.0")
+        upstream.add(node.name, node.newest, dependencies=needs, pad=node.padding)
+        packument = upstream.change(node.name)
+        described = packument["versions"].pop(node.newest)
+        for version in node.versions:
+            dist = {**described["dist"], "tarball": upstream.tarball_url(node.name, version)}
+            packument["versions"][version] = {**described, "version": version, "dist": dist}
+            packument["time"][version] = PUBLISHED
+    _add_packument(upstream, LARGE_PACKAGE, 5000, 0)
+    return upstream
+
+
+def _huge(port: int, _folder: Path, _mib: int) -> NpmUpstream:
+    upstream = NpmUpstream(port=port)
+    upstream.add(WARM_UP)
+    _add_packument(upstream, HUGE_PACKAGE, 12_300, 5400)
+    return upstream
+
+
+def _add_packument(upstream: NpmUpstream, name: str, count: int, more: int) -> None:
+    """Add a package with so many versions, which have C{more} bytes more of manifest each; only the first exists."""
+    first, *_ = packages = versions(name, count)
+    tarball = first.tarball()
+    exports = {f"./components/part-{number}": f"./dist/esm/components/part-{number}.js" for number in range(more // 75)}
+    document = {
+        "_id": name,
+        "name": name,
+        "dist-tags": {"latest": packages[-1].version},
+        "time": {"created": PUBLISHED, "modified": PUBLISHED} | {each.version: PUBLISHED for each in packages},
+        "versions": {each.version: _manifest(upstream, each, exports) for each in packages},
+    }
+    body = json.dumps(document, separators=(",", ":")).encode()
+    fields = {"Content-Type": "application/json", "ETag": etag_of(body)}
+    upstream.serve(upstream.path(name), Answer(body=body, fields=fields, ranges=False, compress=True))
+    upstream.serve(upstream.tarball_path(name, first.version), tarball)
+
+
+def _manifest(upstream: NpmUpstream, package: NodePackage, exports: Mapping[str, str]) -> Mapping[str, object]:
+    dist = {"shasum": "0" * 40, "tarball": upstream.tarball_url(package.name, package.version)}
+    return {**package.manifest, "_id": f"{package.name}@{package.version}", "exports": exports, "dist": dist}
+
+
+def _python(port: int, folder: Path, mib: int) -> PythonUpstream:
+    upstream = PythonUpstream(port=port)
+    upstream.add(WARM_UP)
+    for node in PYTHON_TREE:
+        for version in node.versions:
+            newest = version == node.newest
+            upstream.add(node.name, version, requires=node.needs, pad=node.padding if newest else 0)
+    large = large_wheel(file_mib(mib))
+    path = upstream.file_path(large.filename)
+    upstream.projects[large.project] = [
+        {
+            "filename": large.filename,
+            "url": upstream.file_url(large.filename),
+            "hashes": {"sha256": large.sha256},
+            "size": large.size,
+            "yanked": False,
+            "version": large.version,
+        }
+    ]
+    upstream.serve(path, Answer(body=_mapped(large.ensure(folder)), fields={"ETag": f'"{large.sha256}"'}))
+    return upstream
+
+
+def _images(port: int, folder: Path, mib: int) -> ContainerUpstream:
+    upstream = ContainerUpstream(port=port)
+    upstream.push(WARM_UP, small_images.make_image(), "v1")
+    large = large_image(mib)
+    blobs = [_mapped(layer.ensure(folder)) for layer in large.layers]
+    upstream.push(large.name, small_images.Image(large.manifest, (large.config, *blobs)), "v1")
+    return upstream
+
+
+def _mapped(path: Path) -> memoryview:
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+KINDS: Mapping[str, Callable[[int, Path, int], ScriptedUpstream]] = {
+    "npm": _npm,
+    "npm-huge": _huge,
+    "python": _python,
+    "images": _images,
+}
+
+
+def main(kind: str, port: str, latency_ms: str, folder: str, mib: str) -> None:
+    """Serve until the process is terminated."""
+    upstream = KINDS[kind](int(port), Path(folder), int(mib))
+    upstream.latency_s = float(latency_ms) / 1e3
+
+    def sent(_: Request) -> Answer:
+        counted = [each for each in upstream.exchanges_of(None) if each.request.path != SENT]
+        return Answer(body=json.dumps({"requests": len(counted), "bytes": sum(each.sent for each in counted)}).encode())
+
+    upstream.dynamic[SENT] = sent
+    upstream.start()
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
