@@ -61,7 +61,7 @@ def parse_url(text: str) -> Target:
     if parts.username is not None or parts.password is not None:
         raise ValueError("it has a user name or a password")
     host = parts.hostname or ""
-    if not _is_host(host) or port == 0:
+    if not _is_host(host) or ("[" in parts.netloc) != (":" in host) or port == 0:
         raise ValueError("it has no valid host and port")
     default = DEFAULT_PORTS[parts.scheme]
     shown_host = f"[{host}]" if ":" in host else host

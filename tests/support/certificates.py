@@ -16,7 +16,7 @@ from pkgrepo.http.tls import ServerCertificate
 
 
 def write_certificate(folder: Path, name: str = "localhost") -> tuple[Path, Path]:
-    """Write a self-signed certificate for 127.0.0.1 as ``server.crt`` and ``server.key``."""
+    """Write a self-signed certificate for 127.0.0.1 and a host name as ``server.crt`` and ``server.key``."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
@@ -28,7 +28,9 @@ def write_certificate(folder: Path, name: str = "localhost") -> tuple[Path, Path
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
+        )
         .sign(key, hashes.SHA256())
     )
     certificate_path, key_path = folder / "server.crt", folder / "server.key"

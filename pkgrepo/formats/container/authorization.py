@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pkgrepo.auth.tokens.bearer import unbound
-from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, RepositoryInactive, TooManyAttempts
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, RepositoryInactive
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
@@ -50,15 +50,12 @@ class Authorization:
         self._service = service
 
     async def authenticate(self, request: Request, scope: str = "") -> Identity:
-        """The caller. :raises Refusal: the credentials are wrong, or there were too many wrong ones"""
+        """The caller. :raises Refusal: the credentials are wrong; :raises TooManyAttempts: too often so recently"""
         try:
             return await self._services.access.identify(request)
         except AuthenticationFailed as error:
             bearer = (request.header(b"authorization") or b"")[:7].lower() == b"bearer "
             raise self.challenge(request, scope, str(error), "invalid_token" if bearer else "") from None
-        except TooManyAttempts as error:
-            wait = b"%d" % error.retry_after_s
-            raise Refusal(429, str(error), "TOOMANYREQUESTS", headers=((b"Retry-After", wait),)) from None
 
     async def resolve(self, request: Request, identity: Identity, name: str, action: Action) -> Target:
         """

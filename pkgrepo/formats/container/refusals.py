@@ -94,6 +94,10 @@ ERRORS = ErrorTable(
         errors.BlobMissing: (500, "UNKNOWN"),
         errors.StorageFull: (507, "DENIED"),
         errors.StorageFailed: (503, "UNAVAILABLE"),
+        errors.UpstreamFailed: (502, "UNAVAILABLE"),
+        errors.UpstreamUnavailable: (503, "UNAVAILABLE"),
+        errors.UpstreamLimited: (429, "TOOMANYREQUESTS"),
+        errors.UpstreamTimeout: (504, "UNAVAILABLE"),
     },
     render_refusal,
 )

@@ -9,7 +9,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.diagnostics.descriptors import is_out_of_descriptors
 from pkgrepo.diagnostics.sentences import TOO_MANY_OPEN_FILES
-from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
 
 Render = Callable[[Request, Refusal], Answer]
@@ -27,7 +27,8 @@ class ErrorTable:
     Statuses and codes by type of exception, and how a format renders refusals.
 
     The most specific type wins, along the exception's ancestors. ``str(exception)`` becomes the sentence, and must hold
-    nothing that the client may not know.
+    nothing that the client may not know. Its ``retry_after_s``, if it has one, becomes Retry-After of a 429 or 503 (RFC
+    9110 section 10.2.3).
     """
 
     def __init__(self, statuses: Mapping[type[Exception], tuple[int, str]], render: Render) -> None:
@@ -50,8 +51,13 @@ class ErrorTable:
             known = self._statuses.get(ancestor)
             if known is not None:
                 status, code = known
-                return Refusal(status, str(error), code)
+                return Refusal(status, str(error), code, headers=_retry_after(error, status))
         if is_out_of_descriptors(error):
             return too_many_files()
         _log.failure("request {request_id} failed", failure=Failure(error), request_id=request.request_id)
         return Refusal(500, f"internal error, request id {request.request_id}", "INTERNAL_ERROR")
+
+
+def _retry_after(error: BaseException, status: int) -> Fields:
+    seconds: int | None = getattr(error, "retry_after_s", None)
+    return ((b"Retry-After", b"%d" % seconds),) if seconds is not None and status in (429, 503) else ()

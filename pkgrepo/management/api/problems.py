@@ -46,6 +46,13 @@ PROBLEM_TYPES: Mapping[str, tuple[str, str]] = {
     "digest_mismatch": ("Digest mismatch", "The bytes received are not the bytes announced."),
     "size_mismatch": ("Size mismatch", "Fewer or more bytes came than were announced."),
     "blob_missing": ("Stored bytes missing", "The catalog names bytes that the storage has lost; see pkgrepo verify."),
+    "upstream_failed": ("Upstream failed", "The upstream of a proxy repository gave no usable answer."),
+    "upstream_unavailable": ("Upstream not available", "The upstream of a proxy repository cannot be reached."),
+    "upstream_limited": (
+        "Upstream limits requests",
+        "The upstream of a proxy repository wants no requests for a while.",
+    ),
+    "upstream_timeout": ("Upstream too slow", "The upstream of a proxy repository did not answer in time."),
     "unavailable": ("Not available", "A part of the server is not ready."),
     "internal_error": ("Internal error", "The server's log has the reason, under the request id in instance."),
 }
@@ -135,19 +142,14 @@ def _code(refusal: Refusal) -> str:
 
 
 class ProblemTable(ErrorTable):
-    """Maps domain errors to problem details; a 429 has Retry-After (RFC 9110 section 10.2.3)."""
+    """Maps domain errors to problem details."""
 
     def __init__(self) -> None:
         super().__init__({**STATUSES, PreconditionFailed: (412, "stale")}, render_problem)
 
     def answer(self, request: Request, error: BaseException) -> Answer:
         """See L{ErrorTable.answer}."""
-        if isinstance(error, errors.Invalid):
-            error = invalid(error)
-        elif isinstance(error, errors.TooManyAttempts):
-            wait = ((b"Retry-After", b"%d" % error.retry_after_s),)
-            error = Refusal(429, str(error), "too_many_attempts", headers=wait)
-        return super().answer(request, error)
+        return super().answer(request, invalid(error) if isinstance(error, errors.Invalid) else error)
 
 
 ERRORS = ProblemTable()

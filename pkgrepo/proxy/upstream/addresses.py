@@ -78,8 +78,8 @@ class AddressGuard:
         found = ip_address(address.partition("%")[0])
         if is_public(found) or self._permits_host(host):
             return True
-        mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-        return any((mapped or found) in network for network in self._networks)
+        mapped = (found.ipv4_mapped if isinstance(found, IPv6Address) else None) or found
+        return any(found in network or mapped in network for network in self._networks)
 
     def permits_unresolved(self, host: str) -> bool:
         """

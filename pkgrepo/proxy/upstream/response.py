@@ -61,7 +61,8 @@ class UpstreamResponse(AsyncIterator[bytes]):
         self.length = _announced_length(response, method)
         self._has_body = method != "HEAD"
         self._encodings = [value.decode("latin-1") for value in response.headers.getRawHeaders(SENT_ENCODING, [])]
-        response.headers.removeHeader(SENT_ENCODING)
+        for name in (SENT_ENCODING, b"Content-Encoding"):  # the second is treq's: it adds an empty one
+            response.headers.removeHeader(name)
         self._reading = reading
         self._size = 0
         self._inflater: Inflater | None = None

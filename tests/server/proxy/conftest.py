@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest_twisted
@@ -17,14 +17,15 @@ from pkgrepo.proxy.upstream.client import Upstream
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.urls import parse_url
 from tests.support.inprocess_server import assert_reactor_rests, no_failures, reactor, watched
-from tests.support.raw_server import Answer, RawServer
+from tests.support.raw_server import RawConnection, RawServer
+from tests.support.upstreams.server import ScriptedUpstream
 
 SETTINGS = evolve(upstream_settings(Config().proxy, proxies={}), allow_private=("127.0.0.1", "localhost"))
 
 
 @implementer(IHostnameResolver)
 class Names:
-    """Resolves some names to one address each, like the resolver of an attacker."""
+    """Resolves some names to one address each, or to none (""), like the resolver of an attacker."""
 
     def __init__(self, others: Any, addresses: dict[str, str]) -> None:
         self._others = others
@@ -32,6 +33,10 @@ class Names:
 
     def resolveHostName(self, resolutionReceiver: Any, hostName: str, *rest: Any, **more: Any) -> Any:
         name = self._addresses.get(hostName, hostName)
+        if not name:
+            resolutionReceiver.resolutionBegan(None)
+            resolutionReceiver.resolutionComplete()
+            return None
         return self._others.resolveHostName(resolutionReceiver, name, *rest, **more)
 
 
@@ -43,13 +48,18 @@ class Scene:
     """Servers and clients of one test."""
 
     def __init__(self) -> None:
-        self.servers: list[RawServer] = []
+        self.servers: list[ScriptedUpstream] = []
+        self.raw_servers: list[RawServer] = []
         self.instances: list[Upstreams] = []
         self._previous: Any = None
 
-    def serve(self, answer: Answer, certificate: Path | None = None) -> RawServer:
-        self.servers.append(RawServer(answer, certificate))
+    def serve(self, documents: Any = None, **options: Any) -> ScriptedUpstream:
+        self.servers.append(ScriptedUpstream(documents, **options).start())
         return self.servers[-1]
+
+    def serve_raw(self, answer: Callable[[RawConnection, str], None]) -> RawServer:
+        self.raw_servers.append(RawServer(answer))
+        return self.raw_servers[-1]
 
     def upstreams(self, **settings: Any) -> Upstreams:
         self.instances.append(
@@ -76,7 +86,9 @@ class Scene:
         for each in self.instances:
             await each.close()
         for server in self.servers:
-            await server.stop()
+            server.stop()
+        for raw_server in self.raw_servers:
+            await raw_server.stop()
 
 
 @pytest_twisted.async_yield_fixture

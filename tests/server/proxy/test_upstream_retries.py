@@ -1,0 +1,160 @@
+"""Second tries, upstreams that are left alone for a while, and permits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import pytest_twisted
+from twisted.internet.defer import CancelledError, Deferred, gatherResults
+
+from pkgrepo.errors import (
+    UpstreamFailed,
+    UpstreamForbiddenAddress,
+    UpstreamLimited,
+    UpstreamTooLarge,
+    UpstreamTruncated,
+    UpstreamUnavailable,
+)
+from pkgrepo.model import ReadLimits, UpstreamState
+from pkgrepo.proxy.upstream.health import FAILURES
+from tests.support.inprocess_server import turn, until
+from tests.support.upstreams import faults
+from tests.support.upstreams.messages import Answer, Fault
+from tests.support.upstreams.server import closed_port
+
+pytestmark = pytest.mark.server
+
+
+async def fetch(upstream: Any, url: str = "x", **options: Any) -> tuple[int, bytes]:
+    async with upstream.open("GET", url, **options) as response:
+        return response.status, await response.read()
+
+
+@pytest_twisted.ensureDeferred
+async def test_busy_upstream_is_asked_again(scene: Any) -> None:
+    server = scene.serve({"/x": b"third"})
+    upstream = scene.upstream(server.url)
+    server.misbehave("/x", faults.failing(503), faults.failing(429, "0"))
+    assert await fetch(upstream) == (200, b"third")
+    assert server.count() == 3
+
+
+@pytest_twisted.ensureDeferred
+async def test_connection_that_breaks_before_the_answer_is_made_again(scene: Any) -> None:
+    server = scene.serve({"/x": b"third"})
+    server.misbehave("/x", faults.NO_ANSWER, faults.NO_ANSWER)
+    assert await fetch(scene.upstream(server.url)) == (200, b"third")
+
+
+@pytest_twisted.ensureDeferred
+async def test_upstream_that_stays_busy_is_unavailable(scene: Any) -> None:
+    server = scene.serve({"/x": faults.failing(502)})
+    with pytest.raises(UpstreamUnavailable, match="it answers 502"):
+        await fetch(scene.upstream(server.url))
+    assert server.count() == 3
+
+
+@pytest.mark.parametrize("status", [500, 501])
+@pytest_twisted.ensureDeferred
+async def test_error_that_no_second_try_mends(scene: Any, status: int) -> None:
+    server = scene.serve({"/x": faults.failing(status)})
+    with pytest.raises(UpstreamFailed, match=f"it answers {status}"):
+        await fetch(scene.upstream(server.url))
+    assert server.count() == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_upstream_that_limits_the_rate_is_left_alone_for_so_long(scene: Any) -> None:
+    server = scene.serve({"/x": faults.failing(429, "100")})
+    upstream = scene.upstream(server.url)
+    for _ in range(3):
+        with pytest.raises(UpstreamLimited) as caught:
+            await fetch(upstream)
+        assert 0 < caught.value.retry_after_s <= 100
+    assert server.count() == 1
+    assert upstream.health().limited_until is not None
+    assert upstream.health().state is UpstreamState.CLOSED
+
+
+@pytest_twisted.ensureDeferred
+async def test_upstream_that_is_down_is_not_asked_for_a_while(scene: Any) -> None:
+    port = closed_port()
+    upstream = scene.upstream(f"http://127.0.0.1:{port}")
+    sentences = []
+    for _ in range(4):
+        with pytest.raises(UpstreamUnavailable) as caught:
+            await fetch(upstream)
+        sentences.append(str(caught.value))
+    assert "it refuses connections" in sentences[0]
+    assert "failed 5 times in a row" in sentences[-1]
+    health = upstream.health()
+    assert (health.state, health.failures, health.last_error) == (UpstreamState.OPEN, 5, "it refuses connections")
+    assert str(port) not in "".join(sentences)
+
+
+@pytest_twisted.ensureDeferred
+async def test_failures_of_another_host_do_not_close_the_route(scene: Any) -> None:
+    server, files = scene.serve({"/x": b"x"}), scene.serve({"/file": faults.failing(500)})
+    upstream = scene.upstream(server.url)
+    for _ in range(FAILURES):
+        with pytest.raises(UpstreamFailed, match="it answers 500"):
+            await fetch(upstream, f"{files.url}/file")
+    with pytest.raises(UpstreamUnavailable, match="in a row"):
+        await fetch(upstream, f"{files.url}/file")
+    assert await fetch(upstream) == (200, b"x")
+    assert upstream.health().failures == 0
+
+
+@pytest_twisted.ensureDeferred
+async def test_permits_return_after_300_failures_of_all_kinds(scene: Any) -> None:
+    bodies = dict.fromkeys(("/good", "/large", "/left", "/cut", "/paused", "/stopped"), b"x" * 1000)
+    server = scene.serve({**bodies, "/broken": Answer(200, b"x", {"Content-Encoding": "br"})})
+    server.serve("/away", faults.redirect("http://10.0.0.1/"))
+    server.misbehave("/cut", Fault(cut_at=500), repeat=True)
+    server.misbehave("/paused", Fault(pause_at=500), repeat=True)
+    server.misbehave("/stopped", Fault(pause_at=-1), repeat=True)
+    upstream = scene.upstream(server.url, max_connections_per_host=2)
+
+    async def leave() -> None:
+        async with upstream.open("GET", "left"):
+            raise ZeroDivisionError
+
+    async def cancel(path: str) -> None:
+        running = Deferred.fromCoroutine(fetch(upstream, path))
+        before = server.count(f"/{path}")
+        await until(lambda: server.count(f"/{path}") > before)
+        running.cancel()
+        await running
+
+    failures: list[tuple[Any, type[Exception]]] = [
+        (lambda: fetch(upstream, "large", limits=ReadLimits(10)), UpstreamTooLarge),
+        (lambda: fetch(upstream, "cut"), UpstreamTruncated),
+        (lambda: fetch(upstream, "broken"), UpstreamFailed),
+        (lambda: fetch(upstream, "away"), UpstreamForbiddenAddress),
+        (leave, ZeroDivisionError),
+        (lambda: cancel("paused"), CancelledError),
+        (lambda: cancel("stopped"), CancelledError),
+    ]
+    for number in range(300):
+        work, error = failures[number % len(failures)]
+        with pytest.raises(error):
+            await work()
+    answers = await gatherResults([Deferred.fromCoroutine(fetch(upstream, "good")) for _ in range(20)])
+    assert answers == [(200, b"x" * 1000)] * 20
+    assert upstream.health().state is UpstreamState.CLOSED
+
+
+@pytest_twisted.ensureDeferred
+async def test_no_more_requests_at_a_time_than_permits(scene: Any) -> None:
+    server = scene.serve({"/x": b"x" * 1000})
+    server.misbehave("/x", *[Fault(pause_at=500)] * 3)
+    upstreams = scene.upstreams(max_connections_per_host=3)
+    clients = [upstreams.of(number, scene.route(server.url)) for number in (1, 2)]
+    running = [Deferred.fromCoroutine(fetch(clients[number % 2])) for number in range(6)]
+    await until(lambda: sum(exchange.paused for exchange in server.exchanges) == 3)
+    for _ in range(100):
+        await turn()
+    assert server.count() == 3
+    server.behave()
+    assert await gatherResults(running) == [(200, b"x" * 1000)] * 6

@@ -1,0 +1,55 @@
+"""Errors of the network in words."""
+
+import errno
+import os
+
+import pytest
+from OpenSSL import SSL
+from service_identity import VerificationError
+from twisted.internet import error
+from twisted.internet.error import ConnectError, ConnectionLost, DNSLookupError, NoRouteError
+from twisted.python.failure import Failure
+from twisted.web.client import RequestTransmissionFailed, ResponseFailed, ResponseNeverReceived
+
+from pkgrepo.errors import UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout, UpstreamUnavailable
+from pkgrepo.proxy.upstream.connection import HeadTooLarge
+from pkgrepo.proxy.upstream.deadlines import TimedOut
+from pkgrepo.proxy.upstream.endpoints import AddressRefused
+from pkgrepo.proxy.upstream.failures import explain
+
+
+def wrapped(cause, kind=ResponseNeverReceived):
+    return kind([Failure(cause)])
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "sentence"),
+    [
+        (AddressRefused(), UpstreamForbiddenAddress, "proxy.allow_private"),
+        (TimedOut("it is slow"), UpstreamTimeout, "it is slow"),
+        (DNSLookupError("mirror.example"), UpstreamUnavailable, "cannot be resolved"),
+        (error.ConnectionRefusedError("10.0.0.1"), UpstreamUnavailable, "refuses connections"),
+        (NoRouteError("10.0.0.1"), UpstreamUnavailable, "no route"),
+        (ConnectError("10.0.0.1"), UpstreamUnavailable, "cannot be reached"),
+        (OSError("10.0.0.1"), UpstreamUnavailable, "cannot be reached"),
+        (wrapped(ConnectionLost("10.0.0.1")), UpstreamUnavailable, "before its answer"),
+        (wrapped(wrapped(ConnectionLost()), RequestTransmissionFailed), UpstreamUnavailable, "before its answer"),
+        (wrapped(HeadTooLarge(), ResponseFailed), UpstreamFailed, "head of its answer"),
+        (wrapped(VerificationError([])), UpstreamFailed, "for another host"),
+        (wrapped(SSL.Error([("", "", "certificate verify failed")])), UpstreamFailed, "proxy.ca_file"),
+        (wrapped(SSL.Error([("", "", "wrong version number")])), UpstreamUnavailable, "TLS with it fails"),
+        (wrapped(ValueError("10.0.0.1"), ResponseFailed), UpstreamFailed, "not answer in HTTP"),
+    ],
+)
+def test_sentences(cause, kind, sentence):
+    explained = explain("main", cause)
+    assert type(explained) is kind
+    assert sentence in str(explained)
+    assert "10.0.0.1" not in str(explained)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_lack_of_descriptors_is_not_the_fault_of_the_upstream(number):
+    with pytest.raises(OSError, match=os.strerror(errno.EMFILE)) as caught:
+        explain("main", ConnectError(number))
+    assert caught.value.errno == number
