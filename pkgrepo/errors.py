@@ -129,7 +129,7 @@ class RepositoryInactive(PkgrepoError):
 
 
 class ReadOnly(MessageError):
-    """The repository takes no uploads."""
+    """Clients can publish, change and delete nothing in the repository."""
 
 
 @define
@@ -202,6 +202,13 @@ class TooManyOpenFiles(StorageFailed):
 
     def __str__(self) -> str:
         return TOO_MANY_OPEN_FILES
+
+
+class SecretUnreadable(PkgrepoError):
+    """A stored secret cannot be decrypted: the server's key is not the one that it was stored with."""
+
+    def __str__(self) -> str:
+        return "stored credentials cannot be decrypted with the key of this server; set them again"
 
 
 @define

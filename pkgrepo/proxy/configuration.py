@@ -14,7 +14,7 @@ from msgspec import UNSET
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.untrusted.quantities import seconds_of
 
-from .definitions.shapes import DEFAULT, Cache, RouteConfig, Routes
+from .schema import DEFAULT, Cache, RouteConfig, Routes
 from .routes import Credentials, Route
 from .urls import parse_url
 

@@ -1,6 +1,5 @@
 """
-What people write in the configurations of proxy and virtual repositories, how it is checked, stored and shown.
+Storing and showing the configurations of repositories: credentials are sealed and masked, members are checked.
 
-A configuration is parsed (``shapes``), its credentials are sealed (``credentials``), its members are checked
-(``members``), and the result is stored. The engine reads stored ones as the values of ``pkgrepo.proxy.configuration``.
+The configurations themselves are parsed by ``pkgrepo.proxy.schema``, and read by ``pkgrepo.proxy.configuration``.
 """

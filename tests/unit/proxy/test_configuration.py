@@ -18,7 +18,7 @@ from pkgrepo.proxy.configuration import (
     publishes,
     virtual_config_of,
 )
-from pkgrepo.proxy.definitions.shapes import ProxyConfig, VirtualConfig
+from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
 from pkgrepo.repositories.configuration import Configurations
 
 ALL = Configurations("this format", ProxyConfig | VirtualConfig)

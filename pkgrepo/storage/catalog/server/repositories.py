@@ -61,6 +61,11 @@ def all_repositories(r: Reader) -> list[Repository]:
     return every(r, _repository, f"{_REPOSITORY} ORDER BY s.key, r.key")
 
 
+def repositories_of_type(r: Reader, type: RepositoryType) -> list[Repository]:
+    """All repositories of a type, ordered by path."""
+    return every(r, _repository, f"{_REPOSITORY} AND r.type = ? ORDER BY s.key, r.key", (type,))
+
+
 def find_repository(r: Reader, uid: str) -> Repository | None:
     """The repository with this public id, or None."""
     return find(r, _repository, f"{_REPOSITORY} AND r.uid = ?", (uid,))

@@ -1,4 +1,4 @@
-"""The configurations of proxy and virtual repositories, in the form that all formats share."""
+"""What people write in the configurations of proxy and virtual repositories; formats subclass these for own keys."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ class RouteAuth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     username: Text | UnsetType = UNSET
     password: Text | UnsetType = UNSET
     token: Text | UnsetType = UNSET
+
+    def __repr__(self) -> str:
+        return "RouteAuth(...)"
 
     def check(self, pointer: str) -> None:
         """:raises Invalid: it is neither username with password nor a token"""

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.proxy.definitions.shapes import MOST_MEMBERS, MOST_ROUTES, ProxyConfig, VirtualConfig
+from pkgrepo.proxy.schema import MOST_MEMBERS, MOST_ROUTES, ProxyConfig, VirtualConfig
 from pkgrepo.repositories.configuration import Configurations, HostedConfig
 
 ALL = Configurations("this format", HostedConfig | ProxyConfig | VirtualConfig)

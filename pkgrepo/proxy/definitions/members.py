@@ -1,0 +1,108 @@
+"""The members of virtual repositories: which may be one, and which repositories cannot be removed because they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Repository, RepositoryType, Visibility
+from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.storage.catalog.server import repositories
+
+MOST_LEVELS = 4  # of virtual repositories in virtual ones, the outermost counted
+
+_OPENNESS = (Visibility.PRIVATE, Visibility.HIDDEN, Visibility.PUBLIC)
+
+Graph = Mapping[str, Sequence[str]]  # the virtual members of each virtual repository, all as public ids
+
+
+def check_members(r: Reader, config: Mapping[str, Any], format: str, uid: str = "") -> None:
+    """
+    Check the members of the virtual repository ``uid`` (empty: a new one), whose fixed configuration is ``config``.
+
+    :raises Invalid: a member does not exist, is of another format, is listed twice or contains the repository; too many
+        virtual repositories contain each other; packages cannot be published to ``publish_to``
+    """
+    members: list[str] = config["members"]
+    found = {member: repositories.find_repository(r, member) for member in members}
+    for index, member in enumerate(members):
+        repository, pointer = found[member], f"/members/{index}"
+        if repository is None:
+            raise Invalid("there is no such repository", pointer)
+        if repository.format != format:
+            raise Invalid(f"{repository.path} is of format {repository.format}, not {format}", pointer)
+        if member in members[:index]:
+            raise Invalid(f"{repository.path} is listed twice", pointer)
+    target = found.get(config["publish_to"])
+    if config["publish_to"] is not None and (target is None or target.type is not RepositoryType.HOSTED):
+        raise Invalid("publish_to is a hosted member of this repository", "/publish_to")
+    others = {each.uid: each for each in repositories.repositories_of_type(r, RepositoryType.VIRTUAL)}
+    graph = {own: [m for m in virtual_config_of(each).members if m in others] for own, each in others.items()}
+    graph[uid] = [member for member in members if member in others]
+    _check_levels(graph, uid, members)
+
+
+def virtuals_with(r: Reader, uid: str) -> list[Repository]:
+    """The virtual repositories of which a repository is a member, ordered by path."""
+    every = repositories.repositories_of_type(r, RepositoryType.VIRTUAL)
+    return [each for each in every if uid in virtual_config_of(each).members]
+
+
+def check_no_member(r: Reader, repository: Repository) -> None:
+    """:raises Conflict: virtual repositories have the repository as a member; the sentence names them"""
+    found = [each.path for each in virtuals_with(r, repository.uid) if each.id != repository.id]
+    if found:
+        raise Conflict(
+            f"repository {repository.path} is a member of {', '.join(found[:5])}"
+            f"{f' and {len(found) - 5} more' if len(found) > 5 else ''}; remove it from the members there first"
+        )
+
+
+def exposure_warnings(registry: Registry, repository: Repository) -> list[str]:
+    """
+    Warnings about what a proxy or virtual repository makes visible, as sentences.
+
+    They name no other repository and no upstream: every reader of this repository sees them.
+    """
+    if repository.type is RepositoryType.PROXY:
+        routes = proxy_config_of(repository).routes
+        plain = sum(route.credentials is not None and route.target.scheme == "http" for route in routes)
+        return [f"The credentials of {plain} of the upstreams are sent without encryption (http)."] if plain else []
+    if repository.type is RepositoryType.VIRTUAL:
+        members = [registry.find_uid(uid) for uid in virtual_config_of(repository).members]
+        closed = sum(each is not None and _openness(each) < _openness(repository) for each in members)
+        if closed:
+            return [f"Whoever may read this repository gets the packages of {closed} members that are less visible."]
+    return []
+
+
+def _check_levels(graph: Graph, uid: str, members: Sequence[str]) -> None:
+    below: dict[str, int] = {}
+
+    def levels(each: str, inside: tuple[str, ...]) -> int:
+        """The number of virtual repositories in each other from ``each`` downwards; ``inside`` are those around it."""
+        if each in inside:
+            raise Invalid("a virtual repository cannot contain itself, not even through other ones", _place(inside))
+        if each not in below:
+            below[each] = 1 + max((levels(inner, (*inside, each)) for inner in graph[each]), default=0)
+        return below[each]
+
+    def _place(inside: tuple[str, ...]) -> str:
+        path = (*inside, uid)
+        return f"/members/{members.index(path[1])}"
+
+    above, around = 0, {uid}
+    while around:
+        around = {outer for outer, inner in graph.items() if around & {*inner}}
+        above += bool(around)
+        if above > MOST_LEVELS:
+            break  # a circle, which ``levels`` names, or too many levels
+    if levels(uid, ()) + above > MOST_LEVELS:
+        raise Invalid(f"at most {MOST_LEVELS} virtual repositories may contain each other", "/members")
+
+
+def _openness(repository: Repository) -> tuple[int, bool]:
+    return _OPENNESS.index(repository.visibility), not repository.auth_enabled

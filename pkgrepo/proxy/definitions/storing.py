@@ -1,0 +1,83 @@
+"""
+Adds, changes and removes repositories of all types, and shows their configurations.
+
+=============  ================================================  ============================================
+place          credentials                                       members of virtual repositories
+=============  ================================================  ============================================
+request        in clear, or masked: the stored ones              paths (storage/name) or public ids
+catalog        sealed                                            public ids, so that renaming keeps members
+answer         masked                                            paths
+=============  ================================================  ============================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Actor, Repository, RepositoryType
+from pkgrepo.repositories.registry import Registry
+from pkgrepo.storage.catalog.server import repositories
+
+from .credentials import mask_credentials
+from .members import check_members, check_no_member
+
+Config = Mapping[str, Any]
+
+
+def with_member_ids(config: Config, find: Callable[[str, str], Repository]) -> Config:
+    """
+    The fixed configuration with public ids instead of the names of members.
+
+    ``find`` gets a name and its JSON pointer, and returns the repository or raises an error.
+    """
+    if config["type"] != RepositoryType.VIRTUAL:
+        return config
+    members = [find(name, f"/members/{index}").uid for index, name in enumerate(config["members"])]
+    target = config["publish_to"]
+    return {**config, "members": members, "publish_to": target and find(target, "/publish_to").uid}
+
+
+def shown_config(repository: Repository, registry: Registry) -> dict[str, Any]:
+    """The fixed configuration as people may see it: it can be sent back without a change."""
+    config = mask_credentials(repository.config)
+    if repository.type is RepositoryType.VIRTUAL:
+        target = config["publish_to"]
+        config["members"] = [_path(registry, uid) for uid in config["members"]]
+        config["publish_to"] = target and _path(registry, target)
+    return config
+
+
+def add_repository(tx: Transaction, *, format: str, config: Config, **more: Any) -> Repository:
+    """
+    See L{repositories.add_repository}. The type is that of the configuration.
+
+    :raises Invalid: the members of a virtual repository are wrong
+    """
+    _check(tx, config, format)
+    return repositories.add_repository(tx, format=format, config=config, type=config["type"], **more)
+
+
+def configure_repository(
+    tx: Transaction, repository: Repository, *, config: Config, settings: Config, now_ms: int
+) -> Repository:
+    """See L{repositories.update_repository}. :raises Invalid: the members of a virtual repository are wrong"""
+    _check(tx, config, repository.format, repository.uid)
+    return repositories.update_repository(tx, repository.id, config=config, settings=settings, now_ms=now_ms)
+
+
+def remove_repository(tx: Transaction, repository: Repository, *, now_ms: int, purge: bool, actor: Actor) -> None:
+    """See L{repositories.remove_repository}. :raises Conflict: it is a member of a virtual repository"""
+    check_no_member(tx, repository)
+    repositories.remove_repository(tx, repository.id, now_ms=now_ms, purge=purge, actor=actor)
+
+
+def _check(r: Reader, config: Config, format: str, uid: str = "") -> None:
+    if config["type"] == RepositoryType.VIRTUAL:
+        check_members(r, config, format, uid)
+
+
+def _path(registry: Registry, uid: str) -> str:
+    found = registry.find_uid(uid)
+    return uid if found is None else found.path
