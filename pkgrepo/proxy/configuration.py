@@ -14,8 +14,8 @@ from msgspec import UNSET
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.untrusted.quantities import seconds_of
 
-from .schema import DEFAULT, Cache, RouteConfig, Routes
 from .routes import Credentials, Route
+from .schema import DEFAULT, Cache, RouteConfig, Routes
 from .urls import parse_url
 
 DEFAULT_TTL_S = 300
