@@ -143,6 +143,7 @@ class Assembly:
                 formats=core.formats,
                 stores=core.stores,
                 folders=core.folders,
+                secrets=core.secrets,
                 on_change=core.follower.notify,
                 collector=core.collector,
                 jobs=core.jobs,

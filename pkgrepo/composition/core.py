@@ -31,10 +31,13 @@ from pkgrepo.storage.catalog.server import settings, storages
 from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import ProcessLock
+from pkgrepo.storage.secret_box import SecretBox
 
 from .formats import check_settings, make_formats
 
 log = Logger()
+
+KEY_FILE = "credentials.key"  # name of the file in the data folder
 
 
 class Core:
@@ -86,6 +89,7 @@ class Core:
         if uid is None:
             uid = await self.catalog.write(settings.ensure_server_uid)
         self.folders = StorageFolders(data.dir, uid, Durability(data.fsync))
+        self.secrets: SecretBox = await self.pools.disk(SecretBox.load, data.dir / KEY_FILE)
 
     async def open_storages(self) -> None:
         """

@@ -18,6 +18,7 @@ from pkgrepo.untrusted.quantities import BYTES, SECONDS, bytes_of, seconds_of
 
 PORT = re.compile(r"tcp6?:(?:.*?:)?(?:port=)?(\d+)(?::|$)")  # of an endpoint
 MAX_PORT = 65_535
+SECRET_KEYS = frozenset({"password", "token"})  # in tables that are validated elsewhere
 
 
 @frozen
@@ -279,7 +280,14 @@ def table() -> Kind:
             raise SettingError("must be a table")
         return dict(value)
 
-    return Kind("a table", read, bare=False, show=toml)
+    return Kind("a table", read, bare=False, show=lambda value: toml(_masked(value)))
+
+
+def _masked(value: object) -> object:
+    """The value with *** for each text that a key such as ``password`` names, as in credentials of upstreams."""
+    if isinstance(value, Mapping):
+        return {name: "***" if name in SECRET_KEYS else _masked(each) for name, each in value.items()}
+    return [_masked(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def toml(value: object) -> str:

@@ -10,8 +10,10 @@ from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository
+from pkgrepo.proxy.publishing import check_publishes
 
 SAFE_METHODS = (b"GET", b"HEAD")
+CHANGES = frozenset({Action.WRITE, Action.OVERWRITE, Action.DELETE})  # of what a repository contains
 
 
 class Access:
@@ -112,7 +114,19 @@ class Access:
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> None:
         """
-        Check that the caller may do this.
+        Check that a client's request may do this. Nothing is published to, or changed in, a proxy repository.
+
+        :raises ReadOnly: the repository takes no packages from clients; otherwise as in L{require_permission}
+        """
+        await self.require_permission(identity, action, repository, package)
+        if action in CHANGES:
+            check_publishes(repository)
+
+    async def require_permission(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> None:
+        """
+        Check that the caller may do this, whatever the type of the repository.
 
         :raises RepositoryInactive: it is switched off
         :raises AuthenticationRequired: the caller is anonymous; credentials may help

@@ -29,6 +29,7 @@ from pkgrepo.management.projects.members import ProjectMembers
 from pkgrepo.management.projects.routes import Projects
 from pkgrepo.management.repositories.configuration.keys import ConfigurationKeys
 from pkgrepo.management.repositories.configuration.routes import Configuration
+from pkgrepo.management.repositories.members import RepositoryMembers
 from pkgrepo.management.repositories.routes import Repositories
 from pkgrepo.management.server.health import HealthChecks
 from pkgrepo.management.server.routes import Server
@@ -48,6 +49,7 @@ HANDLERS = (
     Storages,
     StorageProbe,
     Repositories,
+    RepositoryMembers,
     ConfigurationKeys,
     Configuration,
     GarbageCollection,

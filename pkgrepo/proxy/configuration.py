@@ -11,7 +11,7 @@ import msgspec
 from attrs import frozen
 from msgspec import UNSET
 
-from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model import Repository
 from pkgrepo.untrusted.quantities import seconds_of
 
 from .routes import Credentials, Route
@@ -125,13 +125,6 @@ def proxy_config_of(repository: Repository) -> ProxyConfig:
 def virtual_config_of(repository: Repository) -> VirtualConfig:
     """The configuration of a repository of type Virtual; a look-up in memory."""
     return _virtual_configs(repository)
-
-
-def publishes(repository: Repository) -> bool:
-    """Whether clients may publish to a repository: a hosted one, or a virtual one that names where."""
-    if repository.type is RepositoryType.VIRTUAL:
-        return virtual_config_of(repository).publish_to is not None
-    return repository.type is RepositoryType.HOSTED
 
 
 def _make_proxy(repository: Repository) -> ProxyConfig:

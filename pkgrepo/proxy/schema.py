@@ -12,6 +12,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.urls import parse_url
 from pkgrepo.repositories.configuration import RepositoryConfig
+from pkgrepo.untrusted.patterns import END, ONE_LINE
 from pkgrepo.untrusted.quantities import seconds_of
 from pkgrepo.untrusted.quoting import quoted
 
@@ -21,12 +22,13 @@ MOST_PATTERNS = 256
 MOST_TTL_S = 366 * 86400
 DEFAULT = "Default"  # of ``cache_ttl``: the default of the format
 
-Text = Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Text = Annotated[str, Meta(min_length=1, max_length=4096, pattern=ONE_LINE)]
+Token = Annotated[str, Meta(max_length=4096, pattern=r"^[!-~]+" + END)]  # RFC 6750 2.1 allows fewer characters
 Pattern = Annotated[str, Meta(min_length=1, max_length=256)]
 Patterns = Annotated[list[Pattern], Meta(max_length=MOST_PATTERNS)]
 Seconds = Annotated[int, Meta(ge=0, le=MOST_TTL_S)]
-Duration = Annotated[str, Meta(pattern=r"^[0-9]{1,8}[smhd]?$")]
-Ttl = Annotated[str, Meta(pattern=rf"^({DEFAULT}|[0-9]{{1,8}}[smhd]?)$")]
+Duration = Annotated[str, Meta(pattern=r"^[0-9]{1,8}[smhd]?" + END)]
+Ttl = Annotated[str, Meta(pattern=rf"^({DEFAULT}|[0-9]{{1,8}}[smhd]?)" + END)]
 
 
 class RouteAuth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -34,7 +36,7 @@ class RouteAuth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     username: Text | UnsetType = UNSET
     password: Text | UnsetType = UNSET
-    token: Text | UnsetType = UNSET
+    token: Token | UnsetType = UNSET
 
     def __repr__(self) -> str:
         return "RouteAuth(...)"
@@ -56,7 +58,7 @@ class RouteConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
 
     url: str
-    name: Annotated[str, Meta(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    name: Annotated[str, Meta(max_length=100, pattern=ONE_LINE)] = ""
     priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] = 0
     auth: RouteAuth | UnsetType = UNSET
     ca_file: Text | UnsetType = UNSET

@@ -23,7 +23,7 @@ from pkgrepo.storage.catalog.engine.transactions import SqliteReader
 from pkgrepo.storage.catalog.people.users import find_user_by_name, has_users
 from pkgrepo.storage.catalog.server.storages import find_storage
 
-from .provisioning import declared_storages
+from .provisioning import declared_storages, find_named, no_member
 
 _INTERFACE = re.compile(r":interface=((?:\\.|[^:\\])*)")
 
@@ -81,6 +81,7 @@ def _interface_problem(description: str) -> str | None:
 
 def _repository_problems(core: Core, config: Config, catalog: Reader | None) -> Iterator[str]:
     declared = {name.casefold() for name in declared_storages(config)}
+    earlier: set[str] = set()
     for wanted in config.bootstrap.repositories:
         where = f"bootstrap.repositories: {wanted.storage}/{wanted.name}"
         stored = catalog is not None and find_storage(catalog, wanted.storage) is not None
@@ -89,9 +90,14 @@ def _repository_problems(core: Core, config: Config, catalog: Reader | None) -> 
         try:
             format_ = get_format(core.formats, wanted.format)
             format_.check_place(wanted.storage, wanted.name)
-            format_.validate(wanted.config)
+            fixed, _ = format_.validate(wanted.config)
         except (Invalid, Conflict) as error:
             yield f"{where}: {error}"
+            continue
+        for name in fixed.get("members", ()):
+            if name.casefold() not in earlier and (catalog is None or find_named(catalog, name) is None):
+                yield f"{where}: {no_member(name)}"
+        earlier.add(f"{wanted.storage}/{wanted.name}".casefold())
 
 
 def _token_problems(config: Config, catalog: Reader | None) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from pkgrepo.composition.core import Core
 from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
 from pkgrepo.errors import Conflict, Invalid, existing
 from pkgrepo.gateway.image_addresses import check_hides_nothing
-from pkgrepo.interfaces import IFormat, Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.names import get_format
-from pkgrepo.model import Action, RepositoryScope, TokenKind, TokenLimits, Visibility
+from pkgrepo.model import Action, Repository, RepositoryScope, TokenKind, TokenLimits, Visibility
+from pkgrepo.proxy.definitions.credentials import seal_credentials
+from pkgrepo.proxy.definitions.storing import add_repository, with_member_ids
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.catalog.people import tokens, users
@@ -45,7 +48,7 @@ async def prepare(core: Core, config: Config) -> str | None:
     now_ms = core.clock.now_ms()
     for repository in config.bootstrap.repositories:
         await core.registry.refresh()  # which repository is the default depends on the ones before
-        await core.catalog.write(_ensure_repository, repository, core.formats, core.images.pinned_default, now_ms)
+        await core.catalog.write(_ensure_repository, repository, core, now_ms)
     for token in config.bootstrap.tokens:
         await core.catalog.write(_ensure_token, token, now_ms)
     return password
@@ -113,37 +116,52 @@ async def _ensure_admin(core: Core, config: Config) -> str | None:
     return generated if added is not None else None
 
 
-def _ensure_repository(
-    tx: Transaction, wanted: BootstrapRepository, formats: dict[str, IFormat], default: str, now_ms: int
-) -> None:
+def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core, now_ms: int) -> None:
     where = f"bootstrap.repositories: {wanted.storage}/{wanted.name}"
     storage = storages.find_storage(tx, wanted.storage)
     if storage is None:
         raise Invalid(f"{where}: there is no storage {wanted.storage!r}")
-    if repositories.find_by_path(tx, storage.name.casefold(), wanted.name.casefold()) is not None:
+    if find_named(tx, f"{storage.name}/{wanted.name}") is not None:
         return
     try:
-        format_ = get_format(formats, wanted.format)
+        format_ = get_format(core.formats, wanted.format)
         format_.check_place(storage.name, wanted.name)
-        check_hides_nothing(tx, default, format_.name, storage.name, wanted.name)
+        check_hides_nothing(tx, core.images.pinned_default, format_.name, storage.name, wanted.name)
         config, settings = format_.validate(wanted.config)
+        add_repository(
+            tx,
+            storage_id=storage.id,
+            name=wanted.name,
+            format=format_.name,
+            visibility=Visibility(wanted.visibility),
+            description=wanted.description,
+            active=True,
+            config=seal_credentials(with_member_ids(config, partial(_get_member, tx)), core.secrets),
+            settings=settings,
+            now_ms=now_ms,
+        )
     except Invalid as error:
         raise Invalid(f"{where}: {error}") from None
     except Conflict as error:
         raise Conflict(f"{where}: {error}") from None
-    repositories.add_repository(
-        tx,
-        storage_id=storage.id,
-        name=wanted.name,
-        format=format_.name,
-        type=config["type"],
-        visibility=Visibility(wanted.visibility),
-        description=wanted.description,
-        active=True,
-        config=config,
-        settings=settings,
-        now_ms=now_ms,
-    )
+
+
+def find_named(r: Reader, path: str) -> Repository | None:
+    """The repository at a path storage/name, or None."""
+    storage, _, name = path.casefold().partition("/")
+    return repositories.find_by_path(r, storage, name)
+
+
+def no_member(name: str) -> str:
+    """The sentence about a member of a declared virtual repository that does not exist."""
+    return f"there is no repository {name!r}; declare members before the virtual repository"
+
+
+def _get_member(tx: Transaction, name: str, pointer: str) -> Repository:
+    found = find_named(tx, name)
+    if found is None:
+        raise Invalid(no_member(name), pointer)
+    return found
 
 
 def _ensure_token(tx: Transaction, wanted: BootstrapToken, now_ms: int) -> None:

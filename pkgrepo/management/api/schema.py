@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from pkgrepo.model.structs import from_attributes
+from pkgrepo.untrusted.patterns import END, ONE_LINE
 
-END = r"$(?!\n)"  # in Python, the dollar alone also matches before a line feed at the end
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}" + END
 LARGEST = 2**63 - 1  # the largest integer of the catalog
 
@@ -21,8 +21,8 @@ Name = Annotated[
     ),
 ]
 Text = Annotated[str, Meta(max_length=10_000)]
-Line = Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*" + END)]
-Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*" + END)]
+Line = Annotated[str, Meta(max_length=200, pattern=ONE_LINE)]
+Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=ONE_LINE)]
 
 
 class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -18,6 +18,7 @@ from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.storage.folders import StorageFolders
+from pkgrepo.storage.secret_box import SecretBox
 
 from .audit_log import AuditLog
 
@@ -37,6 +38,7 @@ class ManagementServices:
     formats: Mapping[str, IFormat]
     stores: Stores
     folders: StorageFolders
+    secrets: SecretBox
     on_change: ChangeListener
     collector: GarbageCollector
     jobs: Jobs

@@ -8,7 +8,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.management.api.services import ManagementServices
-from pkgrepo.model import Action, File, Package, Repository, VersionState
+from pkgrepo.model import Action, File, Package, Repository, RepositoryType, VersionState
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
@@ -179,7 +179,9 @@ class Removal(Handlers):
         ]
 
     async def _require_delete(self, call: Call, package: str) -> None:
-        await self._services.shared.access.require(call.identity, Action.DELETE, call.repository, package)
+        # not ``require``: what a proxy repository has cached can be removed
+        access = self._services.shared.access
+        await access.require_permission(call.identity, Action.DELETE, call.repository, package)
 
     async def _remove_package(self, call: Call, package_id: int, key: str) -> list[str]:
         gone: list[str] = []
@@ -189,7 +191,8 @@ class Removal(Handlers):
 
     async def _remove(self, call: Call, package: str, version: str, paths: list[str] | None) -> list[str]:
         repository = call.repository
-        burn = not repository.policy.get("reuse_deleted_names", False)
+        hosted = repository.type is RepositoryType.HOSTED  # in a proxy repository, the same file is fetched again
+        burn = hosted and not repository.policy.get("reuse_deleted_names", False)
         entry = call.entry(f"{repository.path}/{package}@{version}", {"paths": paths} if paths else {})
         indexer = self._services.formats[repository.format].index
         gone: list[str] = await call.change_content(

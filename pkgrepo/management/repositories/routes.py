@@ -11,12 +11,13 @@ from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.management.api.access_rules import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import get_format, parse_visibility
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
-from pkgrepo.management.repositories.configuration.parts import joined, validated, warnings_of
+from pkgrepo.management.repositories.configuration.parts import joined, pointing_into, validated, warnings_of
+from pkgrepo.management.repositories.configuration.stored import ConfigurationHandlers
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
+from pkgrepo.proxy.definitions.storing import add_repository, remove_repository
 from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.catalog.server.purge import purge_repository
 
@@ -34,7 +35,7 @@ CONFIRM = Parameter("confirm", "The name or path of the repository, as confirmat
 PURGE = Parameter("purge", "Delete the content at once instead of after seven days.", "boolean")
 
 
-class Repositories(Handlers):
+class Repositories(ConfigurationHandlers):
     """The repositories of the server."""
 
     table = Table("repositories")
@@ -82,29 +83,30 @@ class Repositories(Handlers):
         format_ = get_format(self._services.formats, format or body.format or "")
         storage = await self._storage(body)
         if body.config is None and body.configs is not None:
-            fixed, settings = validated(format_, joined(format_, body.configs), "/configs")
+            pointer, given = "/configs", joined(format_, body.configs)
         else:
-            fixed, settings = validated(format_, body.config or {"type": "Hosted"}, "/config")
+            pointer, given = "/config", body.config or {"type": RepositoryType.HOSTED.value}
+        fixed, settings = validated(format_, given, pointer)
         format_.check_place(storage.name, body.name)
         default = self._services.shared.images.pinned_default
         await self._catalog.look(check_hides_nothing, default, format_.name, storage.name, body.name)
         visibility = parse_visibility(body.visibility)
         call.object = f"{storage.name}/{body.name}"
         entry = call.entry(detail={"format": format_.name, "visibility": visibility, "config": sorted(settings)})
-        repository = await call.write(
-            entry,
-            repositories.add_repository,
-            storage_id=storage.id,
-            name=body.name,
-            format=format_.name,
-            type=RepositoryType(fixed["type"]),
-            visibility=visibility,
-            description=body.description,
-            active=body.active,
-            config=fixed,
-            settings=settings,
-            now_ms=call.now_ms,
-        )
+        with pointing_into(pointer):
+            repository = await call.write(
+                entry,
+                add_repository,
+                storage_id=storage.id,
+                name=body.name,
+                format=format_.name,
+                visibility=visibility,
+                description=body.description,
+                active=body.active,
+                config=await self._storable(call, fixed),
+                settings=settings,
+                now_ms=call.now_ms,
+            )
         self._services.on_change(repository)
         return Created(self._record(call, repository), f"/api/repository/{repository.uid}")
 
@@ -189,7 +191,8 @@ class Repositories(Handlers):
     )
     async def delete(self, call: Call) -> DeletedRepository:
         """
-        The repository is no longer served at once. Its content is removed seven days later, or at once with purge.
+        The repository is no longer served at once. Its content is removed seven days later, or at once with purge. A
+        member of a virtual repository cannot be deleted (409).
 
         Without dry_run, confirm must be the name or the path of the repository (422 otherwise).
         """
@@ -200,14 +203,7 @@ class Repositories(Handlers):
             raise Invalid(f"add ?confirm={repository.name} to delete repository {repository.path}", "confirm")
         if not dry:
             entry = call.entry(detail={"purge": purge, "format": repository.format})
-            await call.write(
-                entry,
-                repositories.remove_repository,
-                repository.id,
-                now_ms=call.now_ms,
-                purge=purge,
-                actor=call.actor,
-            )
+            await call.write(entry, remove_repository, repository, now_ms=call.now_ms, purge=purge, actor=call.actor)
             self._services.on_change(repository)
             while purge and await self._catalog.write(purge_repository, repository.id):
                 pass
@@ -235,7 +231,7 @@ class Repositories(Handlers):
 
     def _record(self, call: Call, repository: Repository, *, usage: bool = True) -> RepositoryRecord:
         storage = self._registry.storage(repository.storage_id)
-        warnings = warnings_of(self._services.formats, repository)
+        warnings = warnings_of(self._services, repository)
         return RepositoryRecord.of(
             repository, storage_uid=storage.uid, base_url=call.base_url, warnings=warnings, usage=usage
         )

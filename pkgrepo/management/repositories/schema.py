@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from pkgrepo.management.api.schema import Body, Name, Record, Text
@@ -113,11 +114,54 @@ class RepositoryNames(Record):
     path: str
 
 
+class MemberRecord(Record):
+    """A member of a virtual repository, by its path."""
+
+    repository: str
+    id: str
+    type: str
+    visibility: str
+    active: bool
+
+    @classmethod
+    def of(cls, repository: Repository) -> Self:
+        """The record of a member."""
+        return cls.from_attributes(repository, repository=repository.path, id=repository.uid)
+
+
+class Members(Record):
+    """
+    The members of a virtual repository in the order in which they are asked.
+
+    Packages that are published to it go to the member publish_to. resolution tells how members that are not hosted are
+    joined: first or merge.
+    """
+
+    members: list[MemberRecord]
+    publish_to: str | None
+    resolution: str
+
+
+class MemberName(msgspec.Struct):
+    """A member as an object: its path or id. Other fields are ignored."""
+
+    repository: str
+
+
+class NewMembers(Body):
+    """The members of a virtual repository, by path or id; publish_to and resolution stay if they are absent."""
+
+    members: list[str | MemberName]
+    publish_to: str | UnsetType | None = UNSET
+    resolution: str | UnsetType = UNSET
+
+
 class RepositoryType(Record):
-    """A package format, with its configuration keys and the default configuration."""
+    """A package format, with the types of its repositories, its configuration keys and the default configuration."""
 
     name: str
     aliases: list[str]
+    types: list[str]
     config_keys: list[str]
     defaults: dict[str, Json]
 

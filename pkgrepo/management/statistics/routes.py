@@ -68,7 +68,7 @@ class Statistics(Handlers):
                 )
                 for each in found.top
             ],
-            warnings=warnings_of(self._services.formats, repository),
+            warnings=warnings_of(self._services, repository),
             gc=None if job is None else job_record(job),
         )
 

@@ -9,8 +9,9 @@ from typing import Annotated, Self
 from msgspec import UNSET, Meta, UnsetType
 
 from pkgrepo.management.api.names import action_names
-from pkgrepo.management.api.schema import END, Body, Line, Record, Word
+from pkgrepo.management.api.schema import Body, Line, Record, Word
 from pkgrepo.model import Grant, Repository, SubjectKind, User, UserKind
+from pkgrepo.untrusted.patterns import END
 
 Email = Annotated[str, Meta(max_length=254, pattern=r"^([^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+)?" + END)]
 Password = Annotated[str, Meta(min_length=1, max_length=1024)]

@@ -49,7 +49,7 @@ def shown_config(repository: Repository, registry: Registry) -> dict[str, Any]:
     return config
 
 
-def add_repository(tx: Transaction, *, format: str, config: Config, **more: Any) -> Repository:
+def add_repository(tx: Transaction, /, *, format: str, config: Config, **more: Any) -> Repository:
     """
     See L{repositories.add_repository}. The type is that of the configuration.
 

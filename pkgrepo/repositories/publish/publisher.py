@@ -25,9 +25,9 @@ from attrs import Factory, evolve, frozen
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.single_flight import shield
-from pkgrepo.errors import Conflict, RepositoryInactive, StorageFailed, StorageFull
+from pkgrepo.errors import Conflict, ReadOnly, RepositoryInactive, StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
+from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository, RepositoryType
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
@@ -196,12 +196,15 @@ def _if_active(command: Callable[..., T]) -> Callable[..., T]:
     """
     Wrap a command so that it fails if the repository was switched off or removed during the upload.
 
-    It then raises L{RepositoryInactive} or L{NotFound}.
+    It then raises L{RepositoryInactive} or L{NotFound}, and L{ReadOnly} for a virtual repository, which has no content
+    of its own.
     """
 
     def run(tx: Transaction, /, repository: Repository, *args: Any) -> T:
         if not repositories.get_repository(tx, repository.id).active:
             raise RepositoryInactive(repository.path)
+        if repository.type is RepositoryType.VIRTUAL:
+            raise ReadOnly(f"repository {repository.path} is virtual: packages are in its members")
         return command(tx, repository, *args)
 
     return run

@@ -15,7 +15,6 @@ from pkgrepo.proxy.configuration import (
     ReleaseAge,
     Rules,
     proxy_config_of,
-    publishes,
     virtual_config_of,
 )
 from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
@@ -92,13 +91,6 @@ def test_a_virtual_repository() -> None:
     assert (config.members, config.publish_to, config.merges) == (("b", "a"), "a", True)
     plain = virtual_config_of(repository(type="Virtual", members=["b"]))
     assert (plain.publish_to, plain.merges) == (None, False)
-
-
-def test_where_clients_may_publish() -> None:
-    assert publishes(make_placeholder(1, "main", "hosted"))
-    assert not publishes(proxy("http://a.example/"))
-    assert not publishes(repository(type="Virtual", members=["a"]))
-    assert publishes(repository(type="Virtual", members=["a"], publish_to="a"))
 
 
 def test_a_configuration_is_parsed_once_until_it_changes() -> None:

@@ -12,8 +12,9 @@ from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.route import Parameter, Table, Value
 from pkgrepo.management.repositories.schema import ConfigKey, RepositoryType, Snippet, Validation
+from pkgrepo.proxy.definitions.credentials import mask_credentials
 
-from .parts import DESCRIPTIONS, is_whole, part_name, parts, validated
+from .parts import DESCRIPTIONS, example, is_whole, part_name, parts, types, validated
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FORMAT = Parameter("format", "The format, for a key that several formats have; by default the first of them.")
@@ -32,11 +33,12 @@ class ConfigurationKeys(Handlers):
         answer=list[RepositoryType],
     )
     async def types(self, _call: Call) -> list[RepositoryType]:
-        """Each with its aliases, configuration keys and default configuration."""
+        """Each with its aliases, types of repositories, configuration keys and default configuration."""
         return [
             RepositoryType(
                 name=name,
                 aliases=list(format_.aliases),
+                types=types(format_),
                 config_keys=[name, *sorted(parts(format_))],
                 defaults=_default(format_),
             )
@@ -95,17 +97,21 @@ class ConfigurationKeys(Handlers):
         audit="repository.validate",
     )
     async def validate(self, call: Call, body: Any, key: str) -> Validation:
-        """The status is 200 also for an invalid configuration; valid and errors tell the result."""
+        """
+        The status is 200 also for an invalid configuration; valid and errors tell the result.
+
+        Whether the members of a virtual repository exist is checked only when the configuration is stored.
+        """
         call.audited = True  # nothing is changed
         format_, part = self._find(call, key)
         try:
             if part is None and not isinstance(body, dict):
                 raise Invalid("a configuration is an object")
-            fixed, settings = validated(format_, body if part is None else {**_default(format_), part: body}, "")
+            fixed, settings = validated(format_, body if part is None else {**example(format_, part), part: body}, "")
         except Invalid as error:
             pointer = error.pointer.removeprefix(f"/{part}") if part else error.pointer
             return Validation(valid=False, errors=[{"pointer": pointer, "code": "invalid", "message": error.message}])
-        return Validation(valid=True, config={**fixed, **settings})
+        return Validation(valid=True, config={**mask_credentials(fixed), **settings})
 
     @table.route(
         "GET",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IFormat
+from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Repository
+from pkgrepo.proxy.definitions.members import exposure_warnings
 
 # Names of parts that clients of other servers use: our name, and the only format that has it (None: every format).
 _PART_ALIASES = {
@@ -18,14 +21,18 @@ _PART_ALIASES = {
 
 DESCRIPTIONS = {
     "auth": "Whether reads of a public repository need credentials.",
-    "cache": "How long responses of upstream servers are cached.",
-    "config": "The upstream servers of the repository.",
+    "cache": "What is kept of upstream servers, and for how long.",
+    "cache_ttl": "How long metadata of upstream servers is used before they are asked again.",
+    "config": "The upstream servers of the repository, in another form of proxy; it is stored as proxy.",
     "default": "Whether image names without storage and repository refer to this repository.",
+    "members": "The repositories that a virtual one consists of, in the order in which they are asked.",
     "page": "A description of the repository, in Markdown.",
     "policy": "Rules for uploads and for the packages that are served.",
     "proxy": "The upstream routes of the repository; the one with the highest priority is tried first.",
+    "publish_to": "The member to which packages go that are published to a virtual repository.",
     "push_rules": "Rules for pushes.",
     "quota": "The maximum size of the repository.",
+    "resolution": "How the members of a virtual repository that are not hosted are joined.",
     "retention": "Which versions are removed automatically.",
     "trust": "The public keys that are trusted, and how long an unsigned image is kept.",
 }
@@ -37,17 +44,25 @@ def validated(format_: IFormat, config: Mapping[str, Any], pointer: str) -> tupl
 
     :raises Invalid: it is not valid; the pointer of the error begins with ``pointer``
     """
-    try:
+    with pointing_into(pointer):
         fixed, settings = format_.validate(config)
-    except Invalid as error:
-        raise Invalid(error.message, pointer + error.pointer) from None
     return fixed, settings
 
 
-def warnings_of(formats: Mapping[str, IFormat], repository: Repository) -> list[str]:
-    """Warnings about the configuration of a repository, as sentences."""
-    format_ = formats.get(repository.format)
-    return [] if format_ is None else list(format_.warnings(repository))
+@contextmanager
+def pointing_into(pointer: str, cut: str = "") -> Iterator[None]:
+    """Let the pointers of L{Invalid} errors begin with ``pointer`` instead of ``cut``."""
+    try:
+        yield
+    except Invalid as error:
+        raise Invalid(error.message, pointer + error.pointer.removeprefix(cut)) from None
+
+
+def warnings_of(services: ManagementServices, repository: Repository) -> list[str]:
+    """Warnings about the configuration of a repository, as sentences for everybody who may read it."""
+    format_ = services.formats.get(repository.format)
+    own = [] if format_ is None else format_.warnings(repository)
+    return [*own, *exposure_warnings(services.shared.registry, repository)]
 
 
 def joined(format_: IFormat, configs: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,15 +94,42 @@ def is_whole(format_: IFormat, key: str) -> bool:
 
 
 def parts(format_: IFormat) -> dict[str, Mapping[str, Any]]:
-    """The JSON Schema of each part of a format's configuration by key, with the definitions that it refers to."""
+    """
+    The JSON Schema of each part of a format's configuration by key, with the definitions that it refers to.
+
+    A part that repository types have in different forms has the schemas of all.
+    """
     schema = format_.schema()
     definitions: Mapping[str, Any] = schema.get("$defs", {})
-    found: dict[str, Mapping[str, Any]] = {}
+    forms: dict[str, list[Mapping[str, Any]]] = {}
     for variant in _variants(schema, definitions):
-        for key, value in variant.get("properties", {}).items():
-            if key != "type":
-                found.setdefault(key, {**value, "$defs": definitions})
-    return found
+        for key, value in variant["properties"].items():
+            if key != "type" and value not in forms.setdefault(key, []):
+                forms[key].append(value)
+    return {
+        key: {**(values[0] if len(values) == 1 else {"anyOf": values}), "$defs": definitions}
+        for key, values in forms.items()
+    }
+
+
+def types(format_: IFormat) -> list[str]:
+    """The types of repositories that the format serves."""
+    schema = format_.schema()
+    return [variant["properties"]["type"]["enum"][0] for variant in _variants(schema, schema.get("$defs", {}))]
+
+
+def example(format_: IFormat, key: str) -> dict[str, Any]:
+    """A valid configuration of the first repository type that has a part, without that part."""
+    schema = format_.schema()
+    for variant in _variants(schema, schema.get("$defs", {})):
+        properties = variant["properties"]
+        if key in properties:
+            examples = {name: value["examples"][0] for name, value in properties.items() if "examples" in value}
+            return {
+                "type": properties["type"]["enum"][0],
+                **{name: each for name, each in examples.items() if name != key},
+            }
+    return {"type": types(format_)[0]}
 
 
 def _variants(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.interfaces import IFormat
 from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.handlers import Handlers
 from pkgrepo.management.api.route import Table, Value
 from pkgrepo.management.repositories.schema import ConfigKey
 from pkgrepo.model import Repository
-from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.proxy.definitions.storing import shown_config
 
-from .parts import DESCRIPTIONS, is_whole, part_name, parts, validated, warnings_of
-
-SHOWN_IN_AUDIT = frozenset({"auth", "policy", "push_rules", "quota", "retention"})  # parts without secrets
+from .parts import DESCRIPTIONS, is_whole, part_name, parts, warnings_of
+from .stored import ConfigurationHandlers
 
 WARNINGS = "warnings"  # added to the configuration in answers
 
 
-class Configuration(Handlers):
+class Configuration(ConfigurationHandlers):
     """Reads and replaces configurations; what a GET returns can be sent back with PUT."""
 
     table = Table("repositories")
@@ -35,8 +32,8 @@ class Configuration(Handlers):
         answer=dict[str, Any],
     )
     async def get(self, call: Call) -> dict[str, Any]:
-        """The whole configuration, including defaults."""
-        return whole(await call.fresh_repository())
+        """The whole configuration, including defaults. A password or token in it is shown as ***."""
+        return self._whole(await call.fresh_repository())
 
     @table.route(
         "PUT",
@@ -49,11 +46,16 @@ class Configuration(Handlers):
         conditional=True,
     )
     async def put(self, call: Call, body: dict[str, Any]) -> dict[str, Any]:
-        """Parts that are absent get their defaults. A field warnings, as in answers, is ignored in the body."""
+        """
+        Parts that are absent get their defaults. A field warnings, as in answers, is ignored in the body.
+
+        A password or token *** means the stored one of the route with the same address and user. The type cannot be
+        changed (409).
+        """
         repository = await call.fresh_repository()
-        call.check_unchanged(whole(repository))
+        call.check_unchanged(self._whole(repository))
         changed = await self._replace(call, repository, _without_warnings(body), "")
-        answer: dict[str, Any] = self._with_warnings(changed, whole(changed))
+        answer: dict[str, Any] = self._with_warnings(changed, self._whole(changed))
         return answer
 
     @table.route(
@@ -102,7 +104,7 @@ class Configuration(Handlers):
             config, pointer = {**repository.settings, **_without_warnings(body)}, ""
         else:
             name = part_name(self._format(repository), key)
-            config, pointer = {**whole(repository), name: _without_warnings(body)}, f"/{name}"
+            config, pointer = {**self._whole(repository), name: _without_warnings(body)}, f"/{name}"
             if body is None:
                 del config[name]
         repository = await self._replace(call, repository, config, pointer)
@@ -111,7 +113,7 @@ class Configuration(Handlers):
     # Below
 
     def _with_warnings(self, repository: Repository, answer: Any) -> Any:
-        warnings = warnings_of(self._services.formats, repository)
+        warnings = warnings_of(self._services, repository)
         return {**answer, WARNINGS: warnings} if warnings and isinstance(answer, dict) else answer
 
     def _format(self, repository: Repository) -> IFormat:
@@ -120,51 +122,13 @@ class Configuration(Handlers):
     def _part(self, repository: Repository, key: str) -> Any:
         format_ = self._format(repository)
         if is_whole(format_, key):
-            return dict(repository.config)
+            return shown_config(repository, self._registry)
         name = part_name(format_, key)
         if name not in parts(format_) and not name.startswith("x_"):
             raise NotFound("configuration key", key)
-        return whole(repository).get(name)
-
-    async def _replace(self, call: Call, repository: Repository, config: dict[str, Any], prefix: str) -> Repository:
-        """Check and write ``config``; ``prefix`` is the pointer of the body in it, and is cut from errors."""
-        try:
-            fixed, settings = validated(self._format(repository), config, "")
-        except Invalid as error:
-            raise Invalid(error.message, error.pointer.removeprefix(prefix)) from None
-        if fixed["type"] != repository.type:
-            raise Conflict(f"a repository of type {repository.type} cannot become one of type {fixed['type']}")
-        before, after = whole(repository), {**fixed, **settings}
-        if after == before:
-            call.audited = True  # nothing was changed
-            return repository
-        entry = call.entry(detail=_difference(before, after))
-        changed: Repository = await call.write(
-            entry,
-            repositories.update_repository,
-            repository.id,
-            config=fixed,
-            settings=settings,
-            now_ms=call.now_ms,
-        )
-        self._services.on_change(changed)
-        return changed
-
-
-def whole(repository: Repository) -> dict[str, Any]:
-    """The configuration as one object: the fixed object and the settings."""
-    return {**repository.config, **repository.settings}
+        return self._whole(repository).get(name)
 
 
 def _without_warnings(body: Any) -> Any:
     """The body without the warnings of an earlier answer."""
     return {key: value for key, value in body.items() if key != WARNINGS} if isinstance(body, dict) else body
-
-
-def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
-    return {
-        "changed": changed,
-        "before": {key: before.get(key) for key in changed if key in SHOWN_IN_AUDIT},
-        "after": {key: after.get(key) for key in changed if key in SHOWN_IN_AUDIT},
-    }

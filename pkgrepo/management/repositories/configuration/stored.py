@@ -1,0 +1,100 @@
+"""The base of handlers that read and replace stored configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import evolve
+
+from pkgrepo.errors import Conflict
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.handlers import Handlers
+from pkgrepo.management.api.names import get_repository
+from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.proxy.configuration import virtual_config_of
+from pkgrepo.proxy.definitions.credentials import seal_credentials
+from pkgrepo.proxy.definitions.storing import configure_repository, shown_config, with_member_ids
+
+from .parts import pointing_into, validated
+
+# Parts without secrets; those of routes are masked.
+SHOWN_IN_AUDIT = frozenset(
+    {
+        "auth",
+        "cache",
+        "cache_ttl",
+        "members",
+        "policy",
+        "proxy",
+        "publish_to",
+        "push_rules",
+        "quota",
+        "resolution",
+        "retention",
+    }
+)
+
+
+class ConfigurationHandlers(Handlers):
+    """Shows configurations, and checks and stores other ones."""
+
+    def _whole(self, repository: Repository) -> dict[str, Any]:
+        """The configuration as one object, as people may see it: the fixed object and the settings."""
+        return {**shown_config(repository, self._registry), **repository.settings}
+
+    async def _storable(
+        self, call: Call, config: Mapping[str, Any], before: Repository | None = None
+    ) -> Mapping[str, Any]:
+        """
+        The fixed object as it is stored, with ids of members and sealed secrets, for ``before`` or a new repository.
+
+        New members are repositories that the caller may read: whoever reads the virtual repository gets their packages.
+
+        :raises Invalid: there is no such member, or a masked secret has no stored one
+        """
+        named: dict[str, Repository] = {}
+        if config["type"] == RepositoryType.VIRTUAL:
+            present = virtual_config_of(before).members if before and before.type is RepositoryType.VIRTUAL else ()
+
+            async def may_add(repository: Repository) -> bool:
+                return repository.uid in present or await call.may(Action.READ, repository)
+
+            places = {name: f"/members/{index}" for index, name in enumerate(config["members"])}
+            for name, pointer in ({config["publish_to"]: "/publish_to"} | places).items():
+                if name is not None:
+                    named[name] = await get_repository(self._registry, name, pointer, may_add)
+        stored = before.config if before is not None else None
+        return seal_credentials(with_member_ids(config, lambda name, _: named[name]), self._services.secrets, stored)
+
+    async def _replace(self, call: Call, repository: Repository, config: dict[str, Any], prefix: str) -> Repository:
+        """Check and write ``config``; ``prefix`` is the pointer of the body in it, and is cut from errors."""
+        with pointing_into("", cut=prefix):
+            fixed, settings = validated(self._services.formats[repository.format], config, "")
+            if fixed["type"] != repository.type:
+                raise Conflict(f"a repository of type {repository.type} cannot become one of type {fixed['type']}")
+            fixed = await self._storable(call, fixed, repository)
+            before, after = {**repository.config, **repository.settings}, {**fixed, **settings}
+            changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+            if not changed:
+                call.audited = True
+                return repository
+            shown = self._whole(repository), self._whole(evolve(repository, config=fixed, settings=settings))
+            result: Repository = await call.write(
+                call.entry(detail=_difference(changed, *shown)),
+                configure_repository,
+                repository,
+                config=fixed,
+                settings=settings,
+                now_ms=call.now_ms,
+            )
+        self._services.on_change(result)
+        return result
+
+
+def _difference(changed: list[str], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "changed": changed,
+        "before": {key: before.get(key) for key in changed if key in SHOWN_IN_AUDIT},
+        "after": {key: after.get(key) for key in changed if key in SHOWN_IN_AUDIT},
+    }
