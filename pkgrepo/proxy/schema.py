@@ -154,18 +154,18 @@ class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value)
 
     fixed: ClassVar[tuple[str, ...]] = ("proxy",)
 
-    proxy: Annotated[Routes, Meta(examples=[{"routes": [{"url": "https://registry.example/"}]}])] | None = None
-    config: Upstream | None = None
+    proxy: Annotated[Routes, Meta(examples=[{"routes": [{"url": "https://registry.example/"}]}])] | UnsetType = UNSET
+    config: Upstream | UnsetType = UNSET
     cache_ttl: Seconds | Ttl | None = None
     cache: Cache | None = None
     policy: UpstreamPolicy | None = None
 
     def normalised(self) -> Self:
         """With all upstreams in ``proxy``. See L{RepositoryConfig.normalised}."""
-        if (self.proxy is None) == (self.config is None):
+        if (self.proxy is UNSET) == (self.config is UNSET):
             raise Invalid("a proxy repository has proxy.routes, or config.upstream_url, and not both", "/proxy")
         ttl = self.cache_ttl
-        if self.config is not None and self.config.revalidation_ttl_seconds is not UNSET:
+        if self.config is not UNSET and self.config.revalidation_ttl_seconds is not UNSET:
             if ttl is not None:
                 raise Invalid("cache_ttl is given, too", "/config/revalidation_ttl_seconds")
             ttl = self.config.revalidation_ttl_seconds
@@ -178,12 +178,12 @@ class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value)
             if value != DEFAULT and (seconds_of(value) or 0) > MOST_TTL_S:
                 raise Invalid("this is more than a year", pointer)
         policy = self.policy.normalised() if self.policy is not None else None
-        return replace(self, proxy=Routes(self._routes()), config=None, cache_ttl=ttl, policy=policy)
+        return replace(self, proxy=Routes(self._routes()), config=UNSET, cache_ttl=ttl, policy=policy)
 
     def _routes(self) -> list[RouteConfig | str]:
-        if self.proxy is not None:
+        if self.proxy is not UNSET:
             return _named(self.proxy.routes, "/proxy/routes")
-        assert self.config is not None
+        assert self.config is not UNSET
         self.config.check()
         if self.config.routes is not UNSET:
             return _named(self.config.routes, "/config/routes")

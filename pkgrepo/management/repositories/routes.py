@@ -17,6 +17,7 @@ from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
 from pkgrepo.management.repositories.configuration.parts import joined, pointing_into, validated, warnings_of
 from pkgrepo.management.repositories.configuration.stored import ConfigurationHandlers
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
+from pkgrepo.proxy.definitions.members import check_no_member
 from pkgrepo.proxy.definitions.storing import add_repository, remove_repository
 from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.catalog.server.purge import purge_repository
@@ -201,6 +202,7 @@ class Repositories(ConfigurationHandlers):
         dry, purge = call.flag("dry_run"), call.flag("purge")
         if call.query("confirm") not in (repository.name, repository.path) and not dry:
             raise Invalid(f"add ?confirm={repository.name} to delete repository {repository.path}", "confirm")
+        await self._catalog.look(check_no_member, repository)
         if not dry:
             entry = call.entry(detail={"purge": purge, "format": repository.format})
             await call.write(entry, remove_repository, repository, now_ms=call.now_ms, purge=purge, actor=call.actor)
