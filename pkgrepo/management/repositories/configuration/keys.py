@@ -14,7 +14,7 @@ from pkgrepo.management.api.route import Parameter, Table, Value
 from pkgrepo.management.repositories.schema import ConfigKey, RepositoryType, Snippet, Validation
 from pkgrepo.proxy.definitions.credentials import mask_credentials
 
-from .parts import DESCRIPTIONS, example, is_whole, part_name, parts, types, validated
+from .parts import DESCRIPTIONS, example, is_whole, part_name, parts, types, validated, with_part
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FORMAT = Parameter("format", "The format, for a key that several formats have; by default the first of them.")
@@ -107,7 +107,9 @@ class ConfigurationKeys(Handlers):
         try:
             if part is None and not isinstance(body, dict):
                 raise Invalid("a configuration is an object")
-            fixed, settings = validated(format_, body if part is None else {**example(format_, part), part: body}, "")
+            fixed, settings = validated(
+                format_, body if part is None else with_part(example(format_, part), part, body), ""
+            )
         except Invalid as error:
             pointer = error.pointer.removeprefix(f"/{part}") if part else error.pointer
             return Validation(valid=False, errors=[{"pointer": pointer, "code": "invalid", "message": error.message}])

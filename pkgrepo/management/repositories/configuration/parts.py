@@ -19,6 +19,8 @@ _PART_ALIASES = {
     "package_retention": ("retention", None),
 }
 
+_OTHER_FORMS = {"config": "proxy"}  # parts that replace another one when they are set
+
 DESCRIPTIONS = {
     "auth": "Whether reads of a public repository need credentials.",
     "cache": "What is kept of upstream servers, and for how long.",
@@ -112,6 +114,12 @@ def parts(format_: IFormat) -> dict[str, Mapping[str, Any]]:
     }
 
 
+def with_part(config: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """The configuration with a part set, or without it when ``value`` is None."""
+    besides = {key: each for key, each in config.items() if key not in (name, _OTHER_FORMS.get(name))}
+    return besides if value is None else {**besides, name: value}
+
+
 def types(format_: IFormat) -> list[str]:
     """The types of repositories that the format serves."""
     schema = format_.schema()
@@ -119,16 +127,13 @@ def types(format_: IFormat) -> list[str]:
 
 
 def example(format_: IFormat, key: str) -> dict[str, Any]:
-    """A valid configuration of the first repository type that has a part, without that part."""
+    """A valid configuration of the first repository type that has this part."""
     schema = format_.schema()
     for variant in _variants(schema, schema.get("$defs", {})):
         properties = variant["properties"]
         if key in properties:
             examples = {name: value["examples"][0] for name, value in properties.items() if "examples" in value}
-            return {
-                "type": properties["type"]["enum"][0],
-                **{name: each for name, each in examples.items() if name != key},
-            }
+            return {"type": properties["type"]["enum"][0], **examples}
     return {"type": types(format_)[0]}
 
 

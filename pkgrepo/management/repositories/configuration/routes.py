@@ -13,7 +13,7 @@ from pkgrepo.management.repositories.schema import ConfigKey
 from pkgrepo.model import Repository
 from pkgrepo.proxy.definitions.storing import shown_config
 
-from .parts import DESCRIPTIONS, is_whole, part_name, parts, warnings_of
+from .parts import DESCRIPTIONS, is_whole, part_name, parts, warnings_of, with_part
 from .stored import ConfigurationHandlers
 
 WARNINGS = "warnings"  # added to the configuration in answers
@@ -104,9 +104,7 @@ class Configuration(ConfigurationHandlers):
             config, pointer = {**repository.settings, **_without_warnings(body)}, ""
         else:
             name = part_name(self._format(repository), key)
-            config, pointer = {**self._whole(repository), name: _without_warnings(body)}, f"/{name}"
-            if body is None:
-                del config[name]
+            config, pointer = with_part(self._whole(repository), name, _without_warnings(body)), f"/{name}"
         repository = await self._replace(call, repository, config, pointer)
         return Value(self._with_warnings(repository, self._part(repository, key)))
 

@@ -72,6 +72,10 @@ async def test_every_form_of_an_upstream_is_stored_as_a_route(stack: Stack) -> N
     assert await stack.ok("PUT", path, routes(URL)) == PROXY
     assert await stack.ok("GET", f"{path}/proxy") == {"routes": [ROUTE]}
     assert await stack.ok("GET", f"{path}/config") is None
+    assert await stack.ok("PUT", f"{path}/config", {"upstream_url": "https://b.example"}) is None
+    assert (await stack.ok("GET", f"{path}/proxy"))["routes"][0]["name"] == "b.example"
+    assert (await stack.api("PUT", f"{path}/proxy", raw=b"null")).pointer == ""
+    await stack.ok("PUT", path, PROXY)
     assert await stack.ok("PUT", f"{path}/cache_ttl", "1h") == "1h"
     assert await stack.ok("GET", path) == {**PROXY, "cache_ttl": "1h"}
     listed = await stack.ok("GET", "/repository?type=proxy")
