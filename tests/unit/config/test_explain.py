@@ -66,6 +66,21 @@ def test_a_declared_list_in_the_template_works_once_it_is_filled_in(tmp_path):
     assert (repository.name, repository.format, repository.visibility) == ("py", "python", "public")
 
 
+def test_credentials_in_declared_configurations_are_not_shown():
+    routes = [
+        {"url": "http://a.example", "auth": {"username": "ci", "password": "hidden-word"}},
+        {"token": "hidden-word"},
+    ]
+    proxy = {"name": "py", "format": "python", "config": {"type": "Proxy", "proxy": {"routes": routes}}}
+    (shown,) = [
+        each.value
+        for each in explain(read_config(overrides={"bootstrap.repositories": [proxy]}))
+        if each.name == "bootstrap.repositories"
+    ]
+    assert "hidden-word" not in shown
+    assert "http://a.example" in shown
+
+
 def test_declared_objects_are_explained_as_toml_that_reads_back():
     overrides = {
         "bootstrap.repositories": [

@@ -8,6 +8,9 @@ from twisted.internet import reactor
 
 from pkgrepo.composition.core import Core
 from pkgrepo.config import read_config
+from pkgrepo.formats.python.format import PythonFormat
+from pkgrepo.proxy.schema import VirtualConfig
+from pkgrepo.repositories.configuration import Configurations, HostedConfig
 from pkgrepo.startup.checks import start_problems
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.people import users
@@ -43,6 +46,15 @@ def test_each_is_told(tmp_path, overrides, expected):
     (problem,) = problems(tmp_path, **overrides)
     assert expected in problem
     assert list(tmp_path.iterdir()) == []
+
+
+def test_members_of_declared_virtual_repositories_are_declared_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(PythonFormat, "configurations", Configurations("Python", HostedConfig | VirtualConfig))
+    virtual = {"name": "all", "format": "python", "config": {"type": "Virtual", "members": ["main/PY"]}}
+    py = {"name": "py", "format": "python"}
+    assert problems(tmp_path, bootstrap__repositories=[py, virtual]) == []
+    (problem,) = problems(tmp_path, bootstrap__repositories=[virtual, py])
+    assert problem.startswith("bootstrap.repositories: main/all: there is no repository 'main/PY'")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,10 +10,12 @@ import pytest_twisted
 
 from pkgrepo.formats.npm.configuration import HostedConfig as NpmHosted
 from pkgrepo.formats.python.configuration import HostedConfig as PythonHosted
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions.credentials import authorization_of
 from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
 from pkgrepo.repositories.configuration import Configurations
+from pkgrepo.storage.catalog.server.settings import bump_config_serial
 from tests.support.memory_server import Stack
 
 URL = "https://upstream.example/simple"
@@ -275,6 +278,31 @@ async def test_clients_change_nothing_in_a_proxy_repository_and_managers_may_del
         assert (b"repository main/mirror is a proxy" in reply.body) == (status == 405)
     gone = await stack.api("DELETE", f"/repository/{made['id']}/packages", {"paths": ["demo"]})
     assert (gone.status, gone.json["missing"]) == (200, ["demo"])
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_file_that_is_deleted_from_a_cache_can_be_stored_again(stack: Stack) -> None:
+    for name, burned in (("hosted", 1), ("cache", 0)):
+        made = await stack.add_repository(name)
+        filename = await stack.publish(f"main/{name}", "demo", "1.0", sdist=True)
+        if name == "cache":
+            await stack.assembly.core.catalog.write(_make_proxy, made["id"])
+        path = f"packages/demo/1.0/{filename}"
+        reply = await stack.ok("DELETE", f"/repository/{made['id']}/packages", {"paths": [path]})
+        assert reply["deleted"] == [path]
+        found = await stack.assembly.core.catalog.look(_count_tombstones, made["id"])
+        assert found == burned
+
+
+def _make_proxy(tx: Transaction, uid: str) -> None:
+    tx.execute("UPDATE repository SET type = 'Proxy', config = ? WHERE uid = ?", (json.dumps(PROXY), uid))
+    bump_config_serial(tx)
+
+
+def _count_tombstones(r: Reader, uid: str) -> int:
+    sql = "SELECT COUNT(*) FROM tombstone t JOIN repository r ON r.id = t.repository_id WHERE r.uid = ?"
+    (count,) = r.one(sql, (uid,)) or (0,)
+    return int(count)
 
 
 # Descriptions

@@ -2,6 +2,7 @@
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import formatEvent, globalLogPublisher
 
@@ -11,11 +12,12 @@ from pkgrepo.errors import (
     FileBurned,
     FileExists,
     NotFound,
+    ReadOnly,
     StorageFailed,
     StorageFull,
     TooLarge,
 )
-from pkgrepo.model import SYSTEM, Actor
+from pkgrepo.model import SYSTEM, Actor, RepositoryType
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.packages import files, packages
@@ -137,6 +139,14 @@ async def test_a_guard_is_asked_in_the_transaction_before_anything_is_written(wo
     assert [tuple(row) for row in seen] == [(0, 0)]
     assert [world.count(table) for table in ("package", "version", "file", "blob", "event")] == [0] * 5
     assert world.copies() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_virtual_repository_gets_no_content_of_its_own(world):
+    virtual = evolve(world.repository, type=RepositoryType.VIRTUAL)
+    with pytest.raises(ReadOnly):
+        await world.publish(*WHEEL, where=virtual)
+    assert (world.count("file"), world.copies()) == (0, [])
 
 
 @pytest_twisted.ensureDeferred
