@@ -26,7 +26,6 @@ STATUSES: Statuses = {
     errors.DigestMismatch: (400, "digest_mismatch"),
     errors.SizeMismatch: (400, "size_mismatch"),
     errors.BlobMissing: (500, "blob_missing"),
-    errors.SecretUnreadable: (500, "internal_error"),
     errors.StorageFull: (507, "storage_full"),
     errors.StorageFailed: (503, "storage_failed"),
     errors.Expired: (410, "expired"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -20,6 +21,7 @@ from .urls import parse_url
 
 DEFAULT_TTL_S = 300
 DEFAULT_NEGATIVE_TTL_S = 60
+_SEPARATORS = re.compile(r"[-_.]+")  # PEP 503
 MOST_KEPT = 4096  # configurations in memory; a few KiB each
 
 T = TypeVar("T")
@@ -47,8 +49,9 @@ class Rules:
     """
     Which packages of upstreams are served.
 
-    Globs are those of ``fnmatch``, in which ``*`` also matches slashes. Case does not matter: a reserved name protects
-    its other spellings, too.
+    Globs are those of ``fnmatch``, in which ``*`` also matches slashes. Case does not matter, and for reserved names
+    neither does which of dashes, underscores and dots are written: ``acme-*`` also protects ``Acme_tool``, which is the
+    same name for Python and easily mistaken for it elsewhere.
     """
 
     reserved_names: tuple[str, ...] = ()
@@ -56,7 +59,7 @@ class Rules:
 
     def reserved_by(self, name: str) -> str | None:
         """The glob that keeps a package name (its key) from being asked of an upstream, or None."""
-        return _matching(name, self.reserved_names)
+        return _matching(_SEPARATORS.sub("-", name), self.reserved_names)
 
     def age_for(self, name: str) -> ReleaseAge | None:
         """The minimum age of the versions of a package; None if every version is served."""
@@ -172,12 +175,12 @@ def _rules(repository: Repository) -> Rules:
     policy = repository.policy
     age = policy.get("minimum_release_age")
     return Rules(
-        reserved_names=_globs(policy.get("reserved_names", ())),
+        reserved_names=_globs(_SEPARATORS.sub("-", each) for each in policy.get("reserved_names", ())),
         minimum_release_age=None if age is None else ReleaseAge(age["days"], _globs(age.get("exempt", ()))),
     )
 
 
-def _globs(given: list[str] | tuple[str, ...]) -> tuple[str, ...]:
+def _globs(given: Iterable[str]) -> tuple[str, ...]:
     return tuple(each.casefold() for each in given)
 
 

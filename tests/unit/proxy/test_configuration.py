@@ -103,10 +103,19 @@ def test_a_configuration_is_parsed_once_until_it_changes() -> None:
 
 @pytest.mark.parametrize(
     ("name", "glob"),
-    [("@acme/tool", "@acme/*"), ("@ACME/Tool", "@acme/*"), ("acme-x", "acme-*"), ("acme", None), ("x/acme-x", None)],
+    [
+        ("@acme/tool", "@acme/*"),
+        ("@ACME/Tool", "@acme/*"),
+        ("acme-x", "acme-*"),
+        ("acme_x", "acme-*"),
+        ("Acme.X", "acme-*"),
+        ("acme--x", "acme-*"),
+        ("acme", None),
+        ("x/acme-x", None),
+    ],
 )
-def test_reserved_names_match_in_any_case(name: str, glob: str | None) -> None:
-    config = proxy_config_of(proxy("http://a.example/", policy={"reserved_names": ["@Acme/*", "acme-*"]}))
+def test_reserved_names_match_in_any_spelling(name: str, glob: str | None) -> None:
+    config = proxy_config_of(proxy("http://a.example/", policy={"reserved_names": ["@Acme/*", "Acme_*"]}))
     assert config.rules.reserved_by(name) == glob
 
 

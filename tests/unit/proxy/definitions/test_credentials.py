@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from pkgrepo.auth.permissions.placeholders import make_placeholder
-from pkgrepo.errors import Invalid, SecretUnreadable
+from pkgrepo.errors import Invalid, UpstreamFailed
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions.credentials import authorization_of, mask_credentials, seal_credentials
 from pkgrepo.storage.secret_box import SecretBox
@@ -97,5 +97,5 @@ def test_a_sealed_secret_that_is_sent_as_a_password_is_only_a_text():
 def test_a_stored_secret_that_was_moved_to_another_address_does_not_open():
     stored = seal_credentials(config(route()), BOX)
     stored["proxy"]["routes"][0]["url"] = "http://evil.example"
-    with pytest.raises(SecretUnreadable):
+    with pytest.raises(UpstreamFailed, match="upstream 'r0' cannot be used: its credentials"):
         authorizations(stored)
