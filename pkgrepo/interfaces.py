@@ -105,6 +105,9 @@ class IBlobUpload(IConsumer):
     id = Attribute("the upload's name, an opaque str for ``resume``")
     offset = Attribute("bytes received so far, an int")
     data = Attribute("the sealed bytes if they are few, else None")
+    readable = Attribute(
+        "how many bytes, from the first on, a ``descriptor`` can read; grows while bytes arrive, an int"
+    )
 
     def __aenter__() -> Awaitable[IBlobUpload]:
         """The upload itself."""
@@ -116,6 +119,14 @@ class IBlobUpload(IConsumer):
 
     def write(data: bytes) -> None:
         """Add the next bytes. :raises TooLarge: the limit is exceeded"""
+
+    def share(on_progress: Callable[[], None]) -> None:
+        """
+        Let others read the bytes while they arrive: they become ``readable`` soon after they were written.
+
+        ``on_progress`` is called when ``readable`` has grown, until ``seal`` is called. Which bytes the readers get
+        before the digests are known is for the caller to decide.
+        """
 
     def drained() -> Awaitable[None]:
         """
@@ -135,7 +146,13 @@ class IBlobUpload(IConsumer):
         """
 
     def descriptor() -> int | None:
-        """A new file descriptor of the sealed bytes, which the caller closes; None if the store has no files."""
+        """
+        A new file descriptor of the sealed bytes, which the caller closes; None if the store has no files.
+
+        Before ``seal`` it is one of the growing file, once ``readable`` is not 0. It stays valid in any case.
+
+        :raises StorageFailed: there is none
+        """
 
     def commit(expected: Mapping[str, str] | None = None, size: int | None = None) -> Awaitable[BlobInfo]:
         """

@@ -761,3 +761,72 @@ def test_any_chunking_with_any_suspends_gives_the_same_blob(tmp_path_factory, ki
         await case.stop()
 
     return ensureDeferred(scenario())
+
+
+class Progress:
+    """What a reader of a shared upload sees each time that there is more."""
+
+    def __init__(self, upload) -> None:
+        self.upload = upload
+        self.descriptor = -1
+        self.seen = [b""]
+        self.grown = Deferred()
+        upload.share(self.more)
+
+    def more(self) -> None:
+        if self.descriptor < 0:
+            self.descriptor = self.upload.descriptor()
+        assert len(self.seen[-1]) < self.upload.readable
+        self.seen.append(os.pread(self.descriptor, 2 * self.upload.readable, 0)[: self.upload.readable])
+        grown, self.grown = self.grown, Deferred()
+        grown.callback(None)
+
+    async def reach(self, size: int) -> None:
+        while len(self.seen[-1]) < size:
+            await self.grown
+
+
+@pytest.mark.parametrize("early", [0, 10, 40 * KIB])
+@pytest_twisted.ensureDeferred
+async def test_a_shared_upload_is_read_while_it_is_received(store, early):
+    body = body_of(700 * KIB)
+    async with store.begin(expect_size=len(body)) as upload:
+        assert upload.readable == 0
+        upload.write(body[:early])
+        progress = Progress(upload)
+        await progress.reach(early)
+        for end in (50 * KIB, 50 * KIB + 1, 600 * KIB):
+            upload.write(body[upload.offset : end])
+            await progress.reach(end)
+        upload.write(body[600 * KIB :])
+        await upload.seal({"sha256": hashlib.sha256(body).hexdigest()})
+        assert upload.readable == len(body)
+        info = await upload.commit()
+    assert all(body.startswith(seen) for seen in progress.seen)
+    assert await content(store, info.locator) == body
+    assert os.pread(progress.descriptor, len(body), 0) == body
+    os.close(progress.descriptor)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reader_keeps_its_bytes_when_the_upload_is_aborted(store):
+    upload = store.begin()
+    progress = Progress(upload)
+    upload.write(b"first")
+    await progress.reach(5)
+    upload.write(b"second" * 100 * KIB)
+    await upload.abort()
+    assert progress.seen[-1] == b"first"
+    with pytest.raises(RuntimeError):
+        upload.descriptor()
+    assert os.pread(progress.descriptor, 5, 0) == b"first"
+    os.close(progress.descriptor)
+    assert await nothing_is_left(store)
+
+
+@pytest_twisted.ensureDeferred
+async def test_there_is_no_descriptor_before_the_first_readable_byte(store):
+    async with store.begin() as upload:
+        with pytest.raises(RuntimeError):
+            upload.descriptor()
+    assert await nothing_is_left(store)

@@ -3,6 +3,9 @@ Writes and hashes the bytes of one upload on the disk threads.
 
 The reactor's thread collects bytes until they fill a slice, and puts each slice into the upload's ``DiskQueue``. Bytes
 that are buffered or queued count as in flight; ``pressure`` pauses the producer while there are too many of them.
+
+A shared upload queues smaller slices: what is buffered whenever no other slice is queued. Its readers see the bytes
+early, and a fast producer still fills whole slices while the threads are busy.
 """
 
 from __future__ import annotations
@@ -53,6 +56,7 @@ class SliceWriter:
     ) -> None:
         self.pressure = BackPressure(high=HIGH_WATER, low=LOW_WATER)
         self.buffered = 0  # bytes that are in no slice yet
+        self.readable = file.size  # bytes that are in the file
         self._queue = queue
         self._file = file
         self._digester = digester
@@ -61,6 +65,8 @@ class SliceWriter:
         self._buffer: list[bytes] = []
         self._corrupt: OSError | None = None
         self._aborted = False
+        self._queued = 0  # slices
+        self._on_progress: Callable[[], None] | None = None
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -72,6 +78,11 @@ class SliceWriter:
         """The digester of all bytes of the upload, or None if those of a resumed file were not read again."""
         return self._digester if self._recorded is None else None
 
+    def share(self, on_progress: Callable[[], None]) -> None:
+        """Write bytes early from now on, and call ``on_progress`` when ``readable`` has grown."""
+        self._on_progress = on_progress
+        self._queue_early_slice()
+
     def add(self, data: bytes) -> None:
         """Buffer the next bytes, and queue a slice when the buffer is full; after a failure they are dropped."""
         if self.pressure.error is not None:
@@ -80,6 +91,8 @@ class SliceWriter:
         self.buffered += len(data)
         if self.buffered >= SLICE:
             self._queue_slice()
+        else:
+            self._queue_early_slice()
         self.pressure.add(len(data))
 
     def take_buffer(self) -> bytes:
@@ -97,6 +110,7 @@ class SliceWriter:
         """
         if self.pressure.error is not None:
             raise self.pressure.error
+        self._on_progress = None
         if self._buffer:
             self._queue_slice()
         try:
@@ -110,6 +124,7 @@ class SliceWriter:
     def abort(self) -> None:
         """Drop what is buffered, have queued slices do nothing, and stop the producer."""
         self._aborted = True
+        self._on_progress = None
         self._buffer.clear()
         self.pressure.fail(CancelledError())
 
@@ -141,7 +156,21 @@ class SliceWriter:
         size = self.buffered
         self._buffer.clear()
         self.buffered = 0
-        self._queue.run(self._write, data).addCallbacks(lambda _: self.pressure.remove(size), self._fail)
+        self._queued += 1
+        self._queue.run(self._write, data).addCallbacks(self._written, self._fail, callbackArgs=(size,))
+
+    def _queue_early_slice(self) -> None:
+        if self._on_progress is not None and self.buffered and not self._queued:
+            self._queue_slice()
+
+    def _written(self, _: None, size: int) -> None:
+        self._queued -= 1
+        if not self._aborted:
+            self.readable += size
+            self._queue_early_slice()
+            if self._on_progress is not None:
+                self._on_progress()
+        self.pressure.remove(size)
 
     def _queue_rereading(self, recorded: Mapping[str, str]) -> None:
         """Have the digester see the bytes that another process wrote, before the new ones."""

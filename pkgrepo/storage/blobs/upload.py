@@ -89,6 +89,11 @@ class FilesystemUpload:
     ) -> None:
         await self.abort()
 
+    @property
+    def readable(self) -> int:
+        """How many bytes, from the first on, a descriptor can read."""
+        return self._slices.readable
+
     def registerProducer(self, producer: object, streaming: bool) -> None:
         """Pause and resume the producer that feeds ``write``; it is stopped when the upload fails or is aborted."""
         self._slices.pressure.register(producer, streaming)
@@ -107,6 +112,11 @@ class FilesystemUpload:
             raise TooLarge(self._limit)
         self.offset += len(data)
         self._slices.add(data)
+
+    def share(self, on_progress: Callable[[], None]) -> None:
+        """Write bytes to the file soon, and call ``on_progress`` when ``readable`` has grown, until ``seal``."""
+        if self._phase is Phase.RECEIVING:
+            self._slices.share(on_progress)
 
     def drained(self) -> Awaitable[None]:
         """Wait until few enough bytes are in flight to take more. :raises StorageFull: or ``StorageFailed``"""
@@ -140,12 +150,13 @@ class FilesystemUpload:
 
     def descriptor(self) -> int:
         """
-        Return a new file descriptor for reading the sealed bytes; the caller closes it.
+        Return a new file descriptor for reading the sealed bytes, or the ``readable`` ones; the caller closes it.
 
         :raises StorageFailed: there is none
         """
-        if self._phase is not Phase.SEALED:
-            raise RuntimeError("the upload is not sealed")
+        # Before the first slice there is no file, and a commit closes it.
+        if self._phase is not Phase.SEALED and not (self._phase is Phase.RECEIVING and self.readable):
+            raise RuntimeError("the upload has no bytes to read yet, or has ended")
         try:
             return self._file.duplicate() if self.data is None else memory_file(self.data)
         except OSError as error:
