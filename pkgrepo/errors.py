@@ -267,6 +267,10 @@ class UpstreamTooLarge(UpstreamFailed):
     """Its answer is larger than allowed."""
 
 
+class UpstreamMismatch(UpstreamFailed):
+    """Its file is not the one that it, or its index, announced; nothing of it is kept."""
+
+
 def existing(value: T | None, what: str, name: str) -> T:
     """
     The result of a look-up that must find something; ``what`` and ``name`` are those of L{NotFound}.

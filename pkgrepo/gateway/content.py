@@ -12,6 +12,7 @@ from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Document, File, Repository, Visibility
+from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 
@@ -89,6 +90,11 @@ class Files:
         if len(data) != size:
             raise BlobMissing(locator)
         return data
+
+
+def arriving(found: ArrivingBody | bytes) -> bytes | Content:
+    """What a transfer has of a file without a row yet, as the body of one answer, which must not be cached."""
+    return found if isinstance(found, bytes) else Content(found.size, open=found.open, growing=found)
 
 
 def sends_all(request: Request, answer: Answer) -> bool:

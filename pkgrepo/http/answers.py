@@ -28,7 +28,7 @@ class Growing(Protocol):
 
     def wait(self) -> Deferred[None]:
         """
-        A Deferred that fires when ``available`` has grown; it may be cancelled.
+        A Deferred that fires when ``available`` may have grown; it may be cancelled.
 
         It fails when no more bytes will come. The owner of the body logs why; the sender aborts the connection.
         """

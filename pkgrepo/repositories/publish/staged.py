@@ -65,17 +65,21 @@ class Staged:
         except BaseException:
             await upload.abort()
             raise
-        self._sealed[info.locator] = upload
+        self.add_sealed(upload, info)
         return info
 
     async def store(self, data: bytes, algorithms: Sequence[str] = ()) -> BlobInfo:
         """Store bytes in memory as a blob."""
         return await self.receive(_single(data), expect_size=len(data), algorithms=algorithms)
 
-    def begin(self, algorithms: Sequence[str], limit: int) -> IBlobUpload:
-        """Begin an upload that later requests continue; see L{IBlobStore.begin}."""
-        upload: IBlobUpload = self._store.begin(None, algorithms, limit)
+    def begin(self, algorithms: Sequence[str], limit: int | None = None, expect_size: int | None = None) -> IBlobUpload:
+        """Begin an upload that the caller ends; see L{IBlobStore.begin}."""
+        upload: IBlobUpload = self._store.begin(expect_size, algorithms, limit)
         return upload
+
+    def add_sealed(self, upload: IBlobUpload, info: BlobInfo) -> None:
+        """Add a blob that such an upload has sealed."""
+        self._sealed[info.locator] = upload
 
     async def resume(self, upload_id: str, state: bytes) -> IBlobUpload:
         """Continue such an upload; see L{IBlobStore.resume}. Call ``adopt`` for the blob that it commits."""

@@ -1,0 +1,93 @@
+"""Judges the answers of an upstream to the requests for a file and, after a broken connection, for its rest."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMismatch
+from pkgrepo.interfaces import IUpstreamResponse
+
+from .download import Download, Headers
+
+_STRONG_ETAG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_PAGES = ("text/html", "application/xhtml+xml")
+
+
+@frozen
+class Origin:
+    """
+    What the first answer says about the file: its fields, and its size in bytes if that is known.
+
+    ``etag`` is strong and quoted; None if there is none. ``is_plain``: the body was sent as it is, not compressed, and
+    with its length, so that positions in it are those in the file.
+    """
+
+    headers: Headers
+    size: int | None
+    etag: str | None
+    is_plain: bool
+
+
+def check_first(download: Download, path: str, response: IUpstreamResponse) -> Origin:
+    """
+    The answer to a request for the whole file.
+
+    :raises NotFound: the upstream has no such file; :raises UpstreamMismatch: it is not the one that was announced
+    :raises UpstreamFailed: it is no file
+    """
+    _check_status(download, path, response, 200)
+    # Captive portals, single sign-on and broken mirrors answer every request with a page.
+    media_type = (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+    if media_type in _PAGES and not path.endswith((".html", ".htm")):
+        raise UpstreamFailed(download.route, "it answered with a web page instead of the file")
+    size, length = download.size, response.length
+    if size is not None and length is not None and size != length:
+        raise UpstreamMismatch(download.route, f"its file has {length} bytes where {size} were announced")
+    return Origin(response.headers, length if size is None else size, _strong_etag(response), length is not None)
+
+
+def fields_for_rest(download: Download, origin: Origin, offset: int) -> dict[str, str] | None:
+    """
+    Header fields that ask for the bytes from ``offset`` on; None if nothing shows that they are of the same file.
+
+    That is shown by a strong ETag (RFC 9110 section 13.1.5), or by the digest of the whole.
+    """
+    if origin.size is None or not origin.is_plain or not 0 < offset < origin.size:
+        return None
+    if origin.etag is not None:
+        return {"Range": f"bytes={offset}-", "If-Range": origin.etag}
+    return {"Range": f"bytes={offset}-"} if download.expected else None
+
+
+def check_rest(download: Download, path: str, origin: Origin, offset: int, response: IUpstreamResponse) -> int | None:
+    """
+    How many bytes of this answer we have already, or None: it is another file, and whole.
+
+    :raises UpstreamMismatch: it is a part of another file; :raises UpstreamFailed: it is no file
+    """
+    if response.status == 200:
+        whole = check_first(download, path, response)
+        same = whole.etag == origin.etag if origin.etag is not None else bool(download.expected)
+        return offset if same and whole.size == origin.size else None
+    _check_status(download, path, response, 206)
+    found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range") or "")
+    place = None if found is None else (int(found[1]), int(found[3]), response.length)
+    # RFC 9110 section 15.3.7: a 206 repeats the ETag of the 200.
+    if place != (offset, origin.size, (origin.size or 0) - offset) or _strong_etag(response) != origin.etag:
+        raise UpstreamMismatch(download.route, "it continued with another file")
+    return 0
+
+
+def _check_status(download: Download, path: str, response: IUpstreamResponse, wanted: int) -> None:
+    if response.status in (404, 410):
+        raise NotFound("file", path)
+    if response.status != wanted:
+        raise UpstreamFailed(download.route, f"it answered with status {response.status}")
+
+
+def _strong_etag(response: IUpstreamResponse) -> str | None:
+    etag: str | None = response.headers.get("ETag")
+    return etag if etag is not None and _STRONG_ETAG.fullmatch(etag) else None

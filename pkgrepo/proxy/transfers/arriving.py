@@ -1,0 +1,75 @@
+"""A file that is still being transferred, as one client reads it."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorFromThreads
+
+
+class Source(Protocol):
+    """The transfer behind a body."""
+
+    @property
+    def available(self) -> int:
+        """How many bytes from the beginning readers may have."""
+
+    def wait(self) -> Deferred[None]:
+        """A Deferred that fires when the transfer has got further, and fails when it has failed."""
+
+    def leave(self) -> None:
+        """Count a reader that needs no more bytes."""
+
+
+class ArrivingBody:
+    """
+    ``size`` bytes, of which the first ``available`` are in the file of a descriptor.
+
+    It is for one reader, and the transfer goes on for it until ``close``. Not every answer sends its body: an object
+    that is freed closes itself, in whichever thread that happens.
+    """
+
+    def __init__(self, source: Source, size: int, descriptor: int, reactor: IReactorFromThreads) -> None:
+        self.size = size
+        self._source = source
+        self._descriptor = descriptor
+        self._reactor = reactor
+        self._closed = False
+
+    def __del__(self) -> None:
+        if not self._closed:
+            self._close_descriptor()
+            self._reactor.callFromThread(self._source.leave)
+
+    @property
+    def available(self) -> int:
+        """How many bytes from the beginning may be sent."""
+        return self._source.available
+
+    def open(self) -> int:
+        """The descriptor, which is the caller's from now on; only once."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor < 0:
+            raise RuntimeError("the body was opened before, or is closed")
+        return descriptor
+
+    def wait(self) -> Deferred[None]:
+        """
+        A Deferred that fires when ``available`` may have grown; it may be cancelled.
+
+        It fails when the transfer has failed.
+        """
+        return self._source.wait()
+
+    def close(self) -> None:
+        """Need no more bytes; also twice."""
+        if not self._closed:
+            self._closed = True
+            self._close_descriptor()
+            self._source.leave()
+
+    def _close_descriptor(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self.open())

@@ -1,0 +1,42 @@
+"""What is to be transferred: where it comes from, what it must be, and where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from attrs import Factory, frozen
+
+from pkgrepo.interfaces import IUpstreamResponse
+from pkgrepo.model import BlobInfo, File
+from pkgrepo.repositories.publish.staged import Staged
+
+
+class Headers(Protocol):
+    """Header fields of an upstream's answer."""
+
+    def get(self, name: str) -> str | None:
+        """The value by a name without regard to case; fields of one name are joined by a comma."""
+
+
+@frozen(kw_only=True)
+class Download:
+    """
+    A file of an upstream that is to be stored.
+
+    ``open`` sends a GET with further header fields, see L{IUpstream.open}; its limits bound the size. ``route`` is the
+    upstream's name for errors. ``expected`` maps names of ``hashlib`` to lower-case hex, and ``size`` is in bytes, as
+    the upstream's documents announce them. ``algorithms`` are further digests to compute.
+
+    ``stage`` opens the storage. ``record`` publishes the verified blob and returns its row; the fields are those of the
+    first answer. When its caller stops, it is not cancelled before the publishing is done or undone.
+    """
+
+    route: str
+    open: Callable[[Mapping[str, str]], AbstractAsyncContextManager[IUpstreamResponse]]
+    stage: Callable[[], AbstractAsyncContextManager[Staged]]
+    record: Callable[[Staged, BlobInfo, Headers], Awaitable[File]]
+    expected: Mapping[str, str] = Factory(dict)
+    algorithms: Sequence[str] = ()
+    size: int | None = None

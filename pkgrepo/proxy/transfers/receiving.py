@@ -1,0 +1,168 @@
+"""
+Receives a file from an upstream into an upload, and verifies it.
+
+After a broken connection the rest is asked for by a range. If the upstream sends another file instead, that is received
+from its beginning, unless somebody has read of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import frozen
+from twisted.internet.task import deferLater
+
+from pkgrepo.errors import (
+    DigestMismatch,
+    UpstreamMismatch,
+    UpstreamTimeout,
+    UpstreamTruncated,
+    UpstreamUnavailable,
+)
+from pkgrepo.interfaces import IBlobUpload, IUpstreamResponse
+from pkgrepo.model import BlobInfo
+from pkgrepo.repositories.publish.staged import Staged
+
+from .answers import Origin, check_first, check_rest, fields_for_rest
+from .download import Download
+
+SMALL = 64 * 1024  # bytes; nobody reads a file up to this before it is verified: it takes one or two packets more
+RESUME_PAUSES_S = (0.0, 0.5, 2.0)  # before each request for the rest; the first failure is usually the only one
+
+_BROKEN = (UpstreamTruncated, UpstreamTimeout, UpstreamUnavailable)
+
+
+@frozen(kw_only=True)
+class Context:
+    """What transfers use of the process. There are as many ``resume_pauses_s`` as resumptions of one transfer."""
+
+    reactor: Any
+    resume_pauses_s: Sequence[float] = RESUME_PAUSES_S
+
+
+class Receiver:
+    """
+    One file on its way into a storage.
+
+    ``on_progress`` is called when there is more to read. ``is_read`` is set by whoever lets others read bytes that are
+    not verified.
+    """
+
+    def __init__(self, download: Download, path: str, *, context: Context, on_progress: Callable[[], None]) -> None:
+        self.is_read = False
+        self.origin: Origin | None = None
+        self._download = download
+        self._path = path
+        self._context = context
+        self._on_progress = on_progress
+        self._upload: IBlobUpload | None = None
+        self._sealing = False
+
+    @property
+    def size(self) -> int | None:
+        """The size of the file in bytes; None if it is not known yet."""
+        return None if self.origin is None else self.origin.size
+
+    @property
+    def received(self) -> int:
+        """How many bytes have arrived."""
+        return 0 if self._upload is None else int(self._upload.offset)
+
+    @property
+    def readable(self) -> int:
+        """How many bytes may be read before the file is verified: not the last one, so that it does not look whole."""
+        if self._upload is None or self.size is None or self.size <= SMALL:
+            return 0
+        return min(int(self._upload.readable), self.size - 1)
+
+    def descriptor(self) -> int | None:
+        """
+        A new descriptor of the ``readable`` bytes, which the caller closes.
+
+        None when the file is about to be verified, or the store has no files.
+
+        :raises StorageFailed: there is none
+        """
+        return None if self._sealing or self._upload is None else self._upload.descriptor()
+
+    async def receive(self, staged: Staged) -> tuple[IBlobUpload, BlobInfo]:
+        """
+        Receive the whole file. Returns the sealed upload, which belongs to ``staged``; an error leaves nothing.
+
+        :raises NotFound: the upstream has no such file; :raises UpstreamFailed: it cannot be had from there
+        :raises StorageFull, StorageFailed: it cannot be stored
+        """
+        pauses = iter(self._context.resume_pauses_s)
+        try:
+            while True:
+                try:
+                    await self._receive_body(staged)
+                    break
+                except _BROKEN:
+                    pause_s = next(pauses, None)
+                    if self._upload is None or pause_s is None or (self.is_read and self._resuming_fields() is None):
+                        raise
+                await deferLater(self._context.reactor, pause_s)
+            return await self._seal(staged)
+        except BaseException:
+            if self._upload is not None:
+                await self._upload.abort()
+            raise
+
+    def _resuming_fields(self) -> dict[str, str] | None:
+        """Header fields that ask for the rest; None if all must be asked for."""
+        return None if self.origin is None else fields_for_rest(self._download, self.origin, self.received)
+
+    async def _receive_body(self, staged: Staged) -> None:
+        fields, origin = self._resuming_fields(), self.origin
+        async with self._download.open(fields or {}) as response:
+            held: int | None = None
+            if fields is not None and origin is not None:
+                held = check_rest(self._download, self._path, origin, self.received, response)
+            if held is None:
+                held = 0
+                await self._begin(staged, response)
+            await self._copy(response, held)
+
+    async def _begin(self, staged: Staged, response: IUpstreamResponse) -> None:
+        """Begin the upload, or begin again with another one."""
+        if self.is_read:
+            raise UpstreamMismatch(self._download.route, "its file changed while it was read")
+        origin = check_first(self._download, self._path, response)
+        previous, self._upload = self._upload, None
+        if previous is not None:
+            await previous.abort()
+        algorithms = (*self._download.expected, *self._download.algorithms)
+        self.origin = origin
+        self._upload = staged.begin(algorithms, expect_size=origin.size)
+        if origin.size is not None and origin.size > SMALL:
+            self._upload.share(self._on_progress)
+
+    async def _copy(self, response: IUpstreamResponse, held: int) -> None:
+        """Write the body without its first ``held`` bytes, which are there already."""
+        upload, size, route = self._upload, self.size, self._download.route
+        assert upload is not None
+        async for chunk in response.chunks():
+            new = chunk[held:] if held else chunk
+            held = max(held - len(chunk), 0)
+            if size is not None and upload.offset + len(new) > size:
+                raise UpstreamMismatch(route, f"its file has more bytes than the {size} that were announced")
+            upload.write(new)
+            await upload.drained()
+        # Without any length, the end of the connection is the end of the file only if a digest confirms it.
+        complete = response.framed or bool(self._download.expected) if size is None else upload.offset == size
+        if not complete:
+            raise UpstreamTruncated(route, "its file ended too early")
+
+    async def _seal(self, staged: Staged) -> tuple[IBlobUpload, BlobInfo]:
+        upload = self._upload
+        assert upload is not None
+        self._sealing = True
+        try:
+            info: BlobInfo = await upload.seal(self._download.expected)
+        except DigestMismatch as error:
+            reason = f"its file has the {error.algorithm} digest {error.actual} where {error.expected} was announced"
+            raise UpstreamMismatch(self._download.route, reason) from None
+        staged.add_sealed(upload, info)
+        return upload, info

@@ -1,0 +1,51 @@
+"""The transfers that are under way in this process: one for each file, for all its readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pkgrepo.concurrency.fair_semaphore import FairSemaphore
+
+from .download import Download
+from .receiving import Context
+from .transfer import Transfer
+
+MOST = 64  # at once; each has 1 MiB of chunks in memory at most, and two or three descriptors
+
+Key = tuple[int, str]
+
+
+class Transfers:
+    """Starts transfers. At most ``most`` receive bytes at a time; those of each repository take turns."""
+
+    def __init__(self, context: Context, *, most: int = MOST) -> None:
+        self._context = context
+        self._permits = FairSemaphore(most, context.reactor)
+        self._running: dict[Key, Transfer] = {}
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def get(self, repository_id: int, path: str, make: Callable[[], Download]) -> Transfer:
+        """
+        The transfer of the file with this path in a repository; ``make`` is called if there is none yet.
+
+        Nothing may be awaited between this call and that of `Transfer.content`.
+        """
+        key = (repository_id, path)
+        found = self._running.get(key)
+        if found is not None:
+            return found
+        transfer = Transfer(make(), path, context=self._context, on_end=lambda: self._forget(key, transfer))
+        self._running[key] = transfer
+        transfer.start(self._permits.hold((repository_id,)))
+        return transfer
+
+    async def stop(self) -> None:
+        """Give up all transfers, and wait until nothing of them is left."""
+        for transfer in list(self._running.values()):
+            await transfer.stop()
+
+    def _forget(self, key: Key, transfer: Transfer) -> None:
+        if self._running.get(key) is transfer:
+            del self._running[key]
