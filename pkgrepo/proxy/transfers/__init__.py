@@ -1,7 +1,7 @@
 """
 Files on their way from an upstream into a storage and, at the same time, to the clients that want them.
 
-``running`` finds the transfer of a file, or starts it. In a ``transfer`` readers have what ``receiving`` has received of
-the ``download`` so far, until it is verified and recorded. ``arriving`` is what one client reads of it meanwhile;
+``running`` finds the transfer of a file, or starts it. A ``transfer`` gives its readers what ``receiving`` has received
+of the ``download`` so far, and has the verified file recorded. ``arriving`` is what one client reads meanwhile;
 ``answers`` judges the answers of the upstream.
 """
