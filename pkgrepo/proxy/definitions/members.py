@@ -70,12 +70,14 @@ def exposure_warnings(registry: Registry, repository: Repository) -> list[str]:
     if repository.type is RepositoryType.PROXY:
         routes = proxy_config_of(repository).routes
         plain = sum(route.credentials is not None and route.target.scheme == "http" for route in routes)
-        return [f"The credentials of {plain} of the upstreams are sent without encryption (http)."] if plain else []
+        return [f"Upstreams to which credentials are sent without encryption (http): {plain}."] if plain else []
     if repository.type is RepositoryType.VIRTUAL:
         members = [registry.find_uid(uid) for uid in virtual_config_of(repository).members]
         closed = sum(each is not None and _openness(each) < _openness(repository) for each in members)
         if closed:
-            return [f"Whoever may read this repository gets the packages of {closed} members that are less visible."]
+            return [
+                f"Members that are less visible than this repository: {closed}. Its readers get their packages, too."
+            ]
     return []
 
 

@@ -248,7 +248,7 @@ async def test_an_editor_adds_only_members_that_they_may_read(stack: Stack) -> N
     kept = await stack.ok("PUT", path, {"members": ["main/secret", "main/one"]}, who="editor")
     assert [each["repository"] for each in kept["members"]] == ["main/secret", "main/one"]
     record = await stack.ok("GET", f"/repository/{made['id']}", who=None)
-    assert "packages of 1 members that are less visible" in record["warnings"][0]
+    assert "less visible than this repository: 1." in record["warnings"][0]
     assert (await stack.api("GET", path, who=None)).status == 401
 
 

@@ -132,14 +132,14 @@ def test_readers_are_warned_of_members_that_are_less_visible(scene: Scene) -> No
     hidden = scene.add("hidden", visibility="hidden")
     virtual = scene.virtual("all", public, private, hidden)
     (warning,) = exposure_warnings(scene.registry, virtual)
-    assert "packages of 2 members" in warning
+    assert "less visible than this repository: 2." in warning
     assert "secret" not in warning
     assert exposure_warnings(scene.registry, evolve(virtual, visibility=Visibility.PRIVATE)) == []
-    assert "of 1 members" in exposure_warnings(scene.registry, evolve(virtual, visibility=Visibility.HIDDEN))[0]
+    assert "repository: 1." in exposure_warnings(scene.registry, evolve(virtual, visibility=Visibility.HIDDEN))[0]
     asking = evolve(scene.virtual("plain", public), settings={})
     assert exposure_warnings(scene.registry, asking) == []
     scene.catalog.do(repositories.update_repository, public.id, now_ms=NOW, settings={"auth": {"enabled": True}})
-    assert "of 1 members" in exposure_warnings(scene.registry, asking)[0]
+    assert "repository: 1." in exposure_warnings(scene.registry, asking)[0]
     assert exposure_warnings(scene.registry, public) == []
 
 
