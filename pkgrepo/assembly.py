@@ -12,6 +12,7 @@ from pkgrepo.composition.core import Core
 from pkgrepo.composition.formats import background_services, caches, ping_answers, root_branches
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
+from pkgrepo.composition.upstreams import ProxyParts
 from pkgrepo.config import Config
 from pkgrepo.gateway.answer_cache import AnswerCache, CachedAnswer
 from pkgrepo.gateway.cached_reads import CachedReads
@@ -62,7 +63,9 @@ class Assembly:
         await core.start()
         password = await provisioning.prepare(core, config)
         identification = await make_identification(core, config, reactor)
-        services = self._services(identification)
+        self._proxies = ProxyParts(core, config.proxy, reactor)
+        self._proxies.check_settings()
+        services = self._services(identification, self._proxies)
         mounts = Mounts(services=services, formats=core.formats)
         lag = ReactorLag(reactor)
         management = self._management(services, identification, lag)
@@ -104,12 +107,13 @@ class Assembly:
         await self._listener.drain(grace_s)
         if self._running.running:
             await self._running.stopService()
+            await self._proxies.stop()
             await self.core.wait_idle()
             await self.core.follower.catch_up_and_mark_closed(ends_at - self._reactor.seconds())
         await self.core.stop()
         self._listener.close()
 
-    def _services(self, identification: Identification) -> Services:
+    def _services(self, identification: Identification, proxies: ProxyParts) -> Services:
         core, config = self.core, self._config
         return Services(
             catalog=core.catalog,
@@ -124,6 +128,8 @@ class Assembly:
             searches=SearchIndexCache(core.catalog, core.clock, self._reactor),
             accounts=identification.accounts,
             images=core.images,
+            resolver=proxies.resolver,
+            package_files=proxies.package_files,
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),
         )

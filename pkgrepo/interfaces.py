@@ -465,6 +465,48 @@ class ICachingFormat(Interface):
         """The caches (``ResponseCache``), by the name that the metrics give them."""
 
 
+class IIndexedFormat(Interface):
+    """
+    A format whose packages have index documents that are joined from fragments. Provided beside ``IFormat``.
+
+    A document has one or more forms, and can be merged from the packages of several repositories.
+    """
+
+    def kinds(form: str) -> Sequence[str]:
+        """The kinds of fragments that the form of a document is joined from."""
+
+    def read_parts(reader: Reader, repository_id: int, key: str, form: str) -> Any:
+        """
+        What a hosted repository has of a package, for a form, and the package: (``MemberParts``, ``Package``).
+
+        :raises NotFound: no such package
+        """
+
+    def splice(key: str, form: str, serial: int, members: Sequence[Any]) -> Any:
+        """
+        A document (``Spliced``) from the ``MemberParts`` of one or more repositories, the most important one first.
+
+        ``serial`` grows with each change of the document.
+        """
+
+
+class IProxiedFormat(IIndexedFormat):
+    """An indexed format whose packages can come from upstreams."""
+
+    def document_request(key: str) -> Any:
+        """How upstreams are asked for a package: a ``DocumentRequest``."""
+
+    def make_release(file: Any, staged: Any, blob: BlobInfo, pools: Any) -> Awaitable[Any]:
+        """
+        The ``Release`` by which a file from an upstream (``RemoteFile``) is kept, and the ``Indexer`` for it.
+
+        Its bytes are ``blob``, which is ``staged`` and has the digests that the upstream announced; ``pools`` are
+        threads for reading it.
+
+        :raises Invalid: it is no file of this package
+        """
+
+
 class IImageFormat(Interface):
     """A format whose packages are images: manifests, tags and blobs. Provided beside ``IFormat``."""
 

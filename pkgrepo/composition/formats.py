@@ -15,7 +15,14 @@ from pkgrepo.formats.python.format import PythonFormat
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answers import Answer
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import IBackgroundFormat, ICachingFormat, IConfiguredFormat, IFormat, IRootFormat
+from pkgrepo.interfaces import (
+    IBackgroundFormat,
+    ICachingFormat,
+    IConfiguredFormat,
+    IFormat,
+    IIndexedFormat,
+    IRootFormat,
+)
 
 Formats = dict[str, IFormat]  # by name
 
@@ -71,6 +78,11 @@ def caches(formats: Formats) -> dict[str, ResponseCache[Any]]:
     for each in _providers(formats, ICachingFormat):
         found.update(each.caches())
     return found
+
+
+def indexed_formats(formats: Formats) -> dict[str, Any]:
+    """The formats with index documents, by name; those of which packages can come from upstreams are proxied ones."""
+    return {each.name: each for each in _providers(formats, IIndexedFormat)}
 
 
 def _providers(formats: Formats, interface: Any) -> Iterable[Any]:

@@ -1,12 +1,73 @@
-"""The settings of upstream connections."""
+"""What serves the packages of upstreams: the clients, what is kept of their answers, and the resolver."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+from urllib.request import getproxies_environment
 
 from pkgrepo.config.settings import Proxy
+from pkgrepo.interfaces import IProxiedFormat
 from pkgrepo.model import ReadLimits
+from pkgrepo.proxy.definitions.credentials import authorization_of
+from pkgrepo.proxy.documents import Documents
+from pkgrepo.proxy.package_files import PackageFiles
+from pkgrepo.proxy.parts.normalising import Normaliser
+from pkgrepo.proxy.parts.supervisor import Supervisor
+from pkgrepo.proxy.resolver import Resolver
+from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.settings import UpstreamSettings
+
+from .core import Core
+from .formats import indexed_formats
+
+
+class ProxyParts:
+    """The parts of proxies, put together over a core that was started."""
+
+    def __init__(self, core: Core, settings: Proxy, reactor: Any) -> None:
+        formats: Mapping[str, IProxiedFormat] = indexed_formats(core.formats)
+        self.upstreams = Upstreams(
+            upstream_settings(settings, getproxies_environment()),
+            reactor,
+            authorize=lambda route: authorization_of(route, core.secrets),
+        )
+        self._supervisor = Supervisor(reactor)
+        self.documents = Documents(
+            catalog=core.catalog,
+            registry=core.registry,
+            stores=core.stores,
+            publisher=core.publisher,
+            pools=core.pools,
+            clock=core.clock,
+            upstreams=self.upstreams,
+            normaliser=Normaliser(core.pools, self._supervisor),
+        )
+        self.resolver = Resolver(
+            catalog=core.catalog,
+            registry=core.registry,
+            documents=self.documents,
+            pools=core.pools,
+            clock=core.clock,
+            formats=formats,
+        )
+        self.package_files = PackageFiles(
+            catalog=core.catalog,
+            resolver=self.resolver,
+            documents=self.documents,
+            pools=core.pools,
+            clock=core.clock,
+            formats=formats,
+        )
+
+    def check_settings(self) -> None:
+        """Check the settings of upstream connections. :raises Invalid: one cannot be used"""
+        self.upstreams.check_settings()
+
+    async def stop(self) -> None:
+        """End the connections to upstreams, and the processes."""
+        await self.upstreams.close()
+        await self._supervisor.stop()
 
 
 def upstream_settings(proxy: Proxy, proxies: Mapping[str, str]) -> UpstreamSettings:

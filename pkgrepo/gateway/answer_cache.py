@@ -20,6 +20,8 @@ from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import Item
 
+from .spliced_documents import Rendered
+
 VARIANTS = 32  # of one entry, by the header fields of content negotiation and the address
 ENTRY_BYTES = 2048  # of an entry beside its address and its documents, roughly
 VARIANT_BYTES = 2048  # of a variant beside its header fields, roughly
@@ -40,6 +42,9 @@ class CachedAnswer:
     used. Without ``serves_head`` a HEAD always goes to the handler, which then also promises that the client need not
     upload what is there. At ``expires_at`` (Unix seconds; 0 for never) the variants are made again, with a
     Last-Modified that was in the future until then.
+
+    At ``ends_s`` (Unix seconds; 0 for never) the handler is asked again, since an upstream may have something newer;
+    before that too, by a client that wants it.
     """
 
     repository: Repository
@@ -52,6 +57,7 @@ class CachedAnswer:
     by_address: bool = False
     serves_head: bool = True
     expires_at: int = 0
+    ends_s: int = 0
     variants: dict[tuple[bytes | None, bytes | None, str], PreparedAnswer] = Factory(dict)
 
 
@@ -80,6 +86,16 @@ class AnswerCache:
         size = len(answer.body) if isinstance(answer.body, bytes) else 0
         self.put(request, CachedAnswer(repository, negotiate=lambda _: answer, size=size, **rest))
 
+    def put_document(self, request: Request, rendered: Rendered, **rest: Any) -> None:
+        """Cache a package's document, which ``rest`` negotiates, while its state is the present one."""
+        state = rendered.state
+        if state.cacheable:
+            size = 2 * len(rendered.document.body)
+            entry = CachedAnswer(
+                state.repository, package=state.key, fresh=state.fresh, ends_s=state.expires_s, size=size, **rest
+            )
+            self.put(request, entry)
+
     def find(self, request: Request, repository: Repository) -> CachedAnswer | None:
         """
         The entry of this request, if it is valid now and for this configuration.
@@ -90,6 +106,8 @@ class AnswerCache:
         key = (repository.id, request.uri)
         entry = self._cache.get(key)
         if entry is None:
+            return None
+        if entry.ends_s and (request.revalidates or entry.ends_s * 1000 <= self._clock.now_ms()):
             return None
         # The registry replaces the value of a repository whose configuration changes.
         current = entry.repository is repository

@@ -8,6 +8,8 @@ from pkgrepo.auth.accounts import Accounts
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
+from pkgrepo.proxy.package_files import PackageFiles
+from pkgrepo.proxy.resolver import Resolver
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.publish.publisher import Publisher
@@ -37,6 +39,8 @@ class Services:
     searches: SearchIndexCache
     accounts: Accounts
     images: ImageAddresses
+    resolver: Resolver
+    package_files: PackageFiles
     max_upload: int
     public_url: str = ""
 

@@ -4,7 +4,8 @@ Index documents: spliced from fragments at the first read after a change, then c
 ==============  =======================================================  ==========================================
 what            is stored in                                             until
 ==============  =======================================================  ==========================================
-fragments       the catalog, written with every change of a version      the version is gone
+fragments       the catalog, written with every change of a version; of  the version is gone; the upstream's
+                an upstream's package a blob, made of its document       document changes
 documents       memory, by package, form and address of the repository   the package changes, or room is needed
 ==============  =======================================================  ==========================================
 
@@ -14,32 +15,28 @@ all requests that wait (single flight).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Final
 
-from attrs import Factory, define, evolve
+from attrs import Factory, define, evolve, frozen
 
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.errors import existing
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICatalog, Reader
-from pkgrepo.model import Document, Package, Repository
-from pkgrepo.repositories.publish.splicing import Renderer, Spliced
-from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.model import Document
+from pkgrepo.proxy.package_state import PackageState
+from pkgrepo.repositories.publish.splicing import Renderer
 from pkgrepo.storage.pools import Pools
 
 MOST_DOCUMENTS: Final = 8  # of one package: its forms, under each address of the server
-
-ReadSpliced = Callable[[Reader, int, str, str], tuple[Spliced, Package]]  # from repository, package's key and form
 
 _Place = tuple[str, str]  # form, and address of the repository
 
 
 @define
 class CachedDocuments:
-    """The documents of one package at one serial."""
+    """The documents of one package in one state."""
 
-    serial: int
+    stamp: Hashable
     documents: dict[_Place, Document] = Factory(dict)
 
     @property
@@ -48,69 +45,65 @@ class CachedDocuments:
         return sum(len(each.body) + len(each.gzip or b"") + len(each.zstd or b"") for each in self.documents.values())
 
 
+@frozen(eq=False)
+class Rendered:
+    """A document, and the state of the package that it shows."""
+
+    document: Document
+    state: PackageState
+
+
 class SplicedDocuments:
     """
     The documents of one format in all repositories, in one cache per process.
 
-    ``read`` returns the fragments of one form of a package's document and the package, from one snapshot, or raises
-    NotFound. ``content_types`` are by form. With ``zstd`` documents are compressed with zstd, too. ``kept`` is the
-    cache.
+    ``content_types`` are by form. With ``zstd`` documents are compressed with zstd, too. ``kept`` is the cache.
     """
 
-    def __init__(
-        self, read: ReadSpliced, content_types: Mapping[str, str], *, cache_size: int, zstd: bool = False
-    ) -> None:
-        self._read = read
+    def __init__(self, content_types: Mapping[str, str], *, cache_size: int, zstd: bool = False) -> None:
         self._content_types = content_types
         self._zstd = zstd
         self.kept: ResponseCache[CachedDocuments] = ResponseCache(cache_size)
-        self._flight: SingleFlight[tuple[int, str, int, _Place], Document] = SingleFlight()
+        self._flight: SingleFlight[tuple[int, str, Hashable, _Place], Rendered] = SingleFlight()
         self._renderer = Renderer()
 
-    async def get(
-        self, catalog: ICatalog, pools: Pools, repository: Repository, name: str, form: str, address: str
-    ) -> Document:
+    async def get(self, pools: Pools, state: PackageState, form: str, address: str) -> Rendered:
         """
-        The present document, for the repository at this address.
+        The document of a package in this state or a newer one, for the repository at this address.
 
-        :raises NotFound: there is no such package
+        :raises NotFound: the package was removed meanwhile
         """
-        serial: int = existing(await catalog.look(packages.package_serial, repository.id, name), "package", name)
-        found = self.ready(repository, name, form, address, serial)
+        found = self.ready(state, form, address)
         if found is not None:
-            return found
+            return Rendered(found, state)
         place = (form, address)
         return await self._flight.run(
-            (repository.id, name, serial, place), lambda: self._render(catalog, pools, repository, name, place)
+            (state.repository.id, state.key, state.stamp, place), lambda: self._render(pools, state, place)
         )
 
-    def ready(self, repository: Repository, name: str, form: str, address: str, serial: int) -> Document | None:
-        """The document if it is cached and of this serial, without waiting."""
-        kept = self.kept.get((repository.id, name))
-        return kept.documents.get((form, address)) if kept is not None and kept.serial == serial else None
+    def ready(self, state: PackageState, form: str, address: str) -> Document | None:
+        """The document if it is cached and of this state, without waiting."""
+        kept = self.kept.get((state.repository.id, state.key))
+        return kept.documents.get((form, address)) if kept is not None and kept.stamp == state.stamp else None
 
-    async def _render(
-        self, catalog: ICatalog, pools: Pools, repository: Repository, name: str, place: _Place
-    ) -> Document:
+    async def _render(self, pools: Pools, state: PackageState, place: _Place) -> Rendered:
         form, address = place
-        spliced, package = await catalog.scan(self._read, repository.id, name, form)
-        serial = package.serial
+        spliced, state = await state.load(form)
         rendered = await pools.cpu(
             self._renderer.render,
             spliced,
             address,
             content_type=self._content_types[form],
-            serial=serial,
+            serial=state.serial,
             zstd=self._zstd,
         )
-        document = evolve(rendered, modified_s=package.modified_s)
-        key = (repository.id, name)
+        document = evolve(rendered, modified_s=state.modified_s)
+        key = (state.repository.id, state.key)
         kept = self.kept.get(key)
-        if kept is None or kept.serial < serial:
-            kept = CachedDocuments(serial)
-        if kept.serial == serial:
-            if len(kept.documents) >= MOST_DOCUMENTS:
-                kept.documents.clear()
-            kept.documents[place] = document
-            self.kept.put(key, kept, size=kept.size)
-        return document
+        if kept is None or kept.stamp != state.stamp:
+            kept = CachedDocuments(state.stamp)
+        if len(kept.documents) >= MOST_DOCUMENTS:
+            kept.documents.clear()
+        kept.documents[place] = document
+        self.kept.put(key, kept, size=kept.size)
+        return Rendered(document, state)

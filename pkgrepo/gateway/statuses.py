@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from pkgrepo import errors
 from pkgrepo.http.answers import Refusal
+from pkgrepo.proxy.parts.jobs import NormalisingFailed
+from pkgrepo.proxy.release_age import TooYoung
 
 Statuses = Mapping[type[Exception], tuple[int, str]]
 
@@ -29,6 +31,8 @@ STATUSES: Statuses = {
     errors.StorageFull: (507, "storage_full"),
     errors.StorageFailed: (503, "storage_failed"),
     errors.Expired: (410, "expired"),
+    TooYoung: (403, "too_young"),
+    NormalisingFailed: (503, "not_processed"),
     errors.UpstreamFailed: (502, "upstream_failed"),
     errors.UpstreamUnavailable: (503, "upstream_unavailable"),
     errors.UpstreamLimited: (503, "upstream_limited"),

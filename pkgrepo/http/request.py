@@ -94,6 +94,11 @@ class Request(server.Request):
         """The value of a header field by its lower-case name; several lines are joined with a comma and a space."""
         return self.fields.get(name)
 
+    @property
+    def revalidates(self) -> bool:
+        """Whether the client wants nothing from a cache that is not confirmed by its origin (RFC 9111, 5.2.1.4)."""
+        return b"no-cache" in self.fields.get(b"cache-control", b"").lower()
+
     @lazy
     def body(self) -> Body:
         """The bytes after the head, if any."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from attrs import Factory, frozen
 
@@ -98,6 +98,14 @@ class NewFile:
     blob: BlobInfo
     media_type: str = "application/octet-stream"
     attrs: Mapping[str, Any] = Factory(dict)
+
+
+class Fragment(NamedTuple):
+    """A prerendered part of a package's documents, which have theirs in the order of (sort, key)."""
+
+    sort: bytes
+    key: str
+    body: bytes
 
 
 @frozen

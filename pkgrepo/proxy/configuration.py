@@ -12,7 +12,7 @@ import msgspec
 from attrs import frozen
 from msgspec import UNSET
 
-from pkgrepo.model import Repository
+from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.untrusted.quantities import seconds_of
 
 from .routes import Credentials, Route
@@ -128,6 +128,13 @@ def proxy_config_of(repository: Repository) -> ProxyConfig:
 def virtual_config_of(repository: Repository) -> VirtualConfig:
     """The configuration of a repository of type Virtual; a look-up in memory."""
     return _virtual_configs(repository)
+
+
+def rules_of(repository: Repository) -> Rules:
+    """Which packages of upstreams a proxy or virtual repository serves."""
+    if repository.type is RepositoryType.VIRTUAL:
+        return virtual_config_of(repository).rules
+    return proxy_config_of(repository).rules
 
 
 def _make_proxy(repository: Repository) -> ProxyConfig:

@@ -10,14 +10,16 @@ from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.audit.cache import AdvisoryCache
-from pkgrepo.formats.npm.packument.loading import make_packuments
+from pkgrepo.formats.npm.packument.loading import KINDS, make_packuments, read_parts, splice
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat
-from pkgrepo.model import Repository
+from pkgrepo.interfaces import ICachingFormat, IFormat, IIndexedFormat, Reader
+from pkgrepo.model import Package, Repository
+from pkgrepo.proxy.members import MemberParts
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.untrusted.quoting import quoted
 
 from . import layout, names
@@ -30,7 +32,7 @@ from .setup import snippets
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
 
 
-@implementer(IFormat, ICachingFormat)
+@implementer(IFormat, ICachingFormat, IIndexedFormat)
 class NpmFormat(FormatBase):
     """The registry that npm, pnpm, yarn and bun talk to."""
 
@@ -54,6 +56,18 @@ class NpmFormat(FormatBase):
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""
         index_package(index, change)
+
+    def kinds(self, form: str) -> Sequence[str]:
+        """See L{IIndexedFormat.kinds}."""
+        return KINDS[form]
+
+    def read_parts(self, reader: Reader, repository_id: int, key: str, form: str) -> tuple[MemberParts, Package]:
+        """See L{IIndexedFormat.read_parts}."""
+        return read_parts(reader, repository_id, key, form)
+
+    def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
+        """See L{IIndexedFormat.splice}."""
+        return splice(key, form, serial, members)
 
     def package_key(self, name: str) -> str:
         """The name itself, which is its own key. See L{IFormat.package_key}."""

@@ -7,15 +7,17 @@ from collections.abc import Mapping, Sequence
 from twisted.web.resource import IResource
 from zope.interface import implementer
 
-from pkgrepo.formats.python.index.indexing import index_project, make_index
+from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, splice
 from pkgrepo.formats.python.index.project_lists import ProjectLists
 from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.spliced_documents import CachedDocuments
 from pkgrepo.http.response_cache import ResponseCache
-from pkgrepo.interfaces import ICachingFormat, IFormat
-from pkgrepo.model import Repository
+from pkgrepo.interfaces import ICachingFormat, IFormat, IIndexedFormat, Reader
+from pkgrepo.model import Package, Repository
+from pkgrepo.proxy.members import MemberParts
 from pkgrepo.repositories.format_base import FormatBase
 from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.publish.splicing import Spliced
 
 from . import layout
 from .configuration import CONFIGURATIONS
@@ -24,7 +26,7 @@ from .routes import PythonSite
 from .setup import snippets
 
 
-@implementer(IFormat, ICachingFormat)
+@implementer(IFormat, ICachingFormat, IIndexedFormat)
 class PythonFormat(FormatBase):
     """Simple index, uploads and JSON metadata (PEP 503, 592, 629, 658, 691, 700, 714, 740, 792)."""
 
@@ -47,6 +49,18 @@ class PythonFormat(FormatBase):
     def index(self, index: PackageIndex, change: Change) -> None:
         """See L{IFormat.index}."""
         index_project(index, change)
+
+    def kinds(self, form: str) -> Sequence[str]:
+        """See L{IIndexedFormat.kinds}."""
+        return KINDS[form]
+
+    def read_parts(self, reader: Reader, repository_id: int, key: str, form: str) -> tuple[MemberParts, Package]:
+        """See L{IIndexedFormat.read_parts}."""
+        return read_parts(reader, repository_id, key, form)
+
+    def splice(self, key: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
+        """See L{IIndexedFormat.splice}."""
+        return splice(key, form, serial, members)
 
     def package_key(self, name: str) -> str:
         """See L{IFormat.package_key}."""

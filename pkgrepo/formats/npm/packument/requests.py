@@ -54,28 +54,22 @@ class PackageRequests(RepositoryRequests):
         generation = catalog.generation()
         writing = b"write" in request.args if request.raw_query else False
         form = FULL if writing else _form(request)
-        document = await self._packuments.get(
-            catalog, self._services.pools, repository, name, form, self.address(request)
-        )
+        found = await self._services.resolver.state(repository, name, revalidate=request.revalidates)
+        rendered = await self._packuments.get(self._services.pools, found, form, self.address(request))
+        state, document = rendered.state, rendered.document
 
         def negotiate(again: Request) -> Answer | None:
-            address = self.address(again)
-            ready = self._packuments.ready(repository, name, _form(again), address, document.serial)
+            ready = self._packuments.ready(state, _form(again), self.address(again))
             return None if ready is None else self._document_answer(again, ready)
 
         answer = self._document_answer(request, document)
-        self._services.answer_cache.put(
+        self._services.answer_cache.put_document(
             request,
-            CachedAnswer(
-                repository,
-                package=name,
-                negotiate=negotiate,
-                fresh=lambda r: packages.package_serial(r, repository.id, name) == document.serial,
-                size=2 * len(document.body),
-                generation=generation,
-                by_address=True,
-                expires_at=0 if answer.last_modified is not None else document.modified_s or 0,
-            ),
+            rendered,
+            negotiate=negotiate,
+            generation=generation,
+            by_address=True,
+            expires_at=0 if answer.last_modified is not None else document.modified_s or 0,
         )
         if writing:
             # Without ETag and Last-Modified: npm sends the validators of the other form, which must not make a 304.

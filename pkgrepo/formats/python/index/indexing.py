@@ -7,12 +7,13 @@ that the cost of a publish does not depend on the number of versions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Package, Version, VersionState
+from pkgrepo.proxy.members import MemberParts, merge_fragments, merge_versions
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog.packages import fragments, packages, versions
@@ -24,12 +25,13 @@ HTML_PAGE = "simple.html"
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 HTML_TYPE = "text/html; charset=utf-8"
 CONTENT_TYPES = {JSON_PAGE: JSON_TYPE, HTML_PAGE: HTML_TYPE}
+KINDS = {form: (form,) for form in CONTENT_TYPES}
 CACHE_SIZE = 128 * 1024 * 1024  # bytes of pages in all content codings
 
 
 def make_index() -> SplicedDocuments:
     """The cache of project pages of all repositories; it renders those that are missing."""
-    return SplicedDocuments(read_page, CONTENT_TYPES, cache_size=CACHE_SIZE, zstd=True)
+    return SplicedDocuments(CONTENT_TYPES, cache_size=CACHE_SIZE, zstd=True)
 
 
 def index_project(index: PackageIndex, change: Change) -> None:
@@ -75,20 +77,28 @@ def is_quarantined(package: Package) -> bool:
     return package.meta.get("status") == "quarantined"
 
 
-def read_page(reader: Reader, repository_id: int, project: str, kind: str) -> tuple[Spliced, Package]:
-    """A project's page, spliced from its fragments, and the project. :raises NotFound: no such project"""
+def read_parts(reader: Reader, repository_id: int, project: str, form: str) -> tuple[MemberParts, Package]:
+    """The parts of a project's page, and the project, from one snapshot. :raises NotFound: no such project"""
     package = existing(packages.find_package(reader, repository_id, project), "project", project)
-    hidden = is_quarantined(package)
-    splice = pages.project_page_json if kind == JSON_PAGE else pages.project_page_html
-    spliced = splice(
-        package.key,
-        package.serial,
-        [] if hidden else versions.version_texts(reader, package.id),
-        [] if hidden else fragments.read_fragments(reader, package.id, kind),
-        status=package.meta.get("status", "active"),
-        reason=package.meta.get("status_reason"),
+    top = {"status": package.meta.get("status", "active"), "reason": package.meta.get("status_reason")}
+    if is_quarantined(package):
+        return MemberParts(top, {form: ()}), package
+    found = fragments.list_fragments(reader, package.id, form)
+    return MemberParts(top, {form: found}, versions.sorted_texts(reader, package.id)), package
+
+
+def splice(project: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
+    """A project's page from one or more repositories; the first one decides the project's status."""
+    make = pages.project_page_json if form == JSON_PAGE else pages.project_page_html
+    top = members[0].top
+    return make(
+        project,
+        serial,
+        merge_versions(members),
+        merge_fragments(members, form),
+        status=top["status"],
+        reason=top["reason"],
     )
-    return spliced, package
 
 
 def _forget(index: PackageIndex, version: Version | None, file: File) -> None:

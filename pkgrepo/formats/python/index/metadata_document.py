@@ -40,7 +40,9 @@ def read_document(
         base_url=base_url,
         serial=package.serial,
         selected=selected,
-        simple_files=fragments.read_fragments(reader, package.id, JSON_PAGE) if simple else None,
+        simple_files=[each.body for each in fragments.list_fragments(reader, package.id, JSON_PAGE)]
+        if simple
+        else None,
     )
     return body, package.serial
 

@@ -53,25 +53,16 @@ class IndexRequests:
         catalog, repository, index = self._services.catalog, self._repository, self._index
         generation = catalog.generation()
         wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
-        document = await index.get(catalog, self._services.pools, repository, project, _form(wanted), "")
+        found = await self._services.resolver.state(repository, project, revalidate=request.revalidates)
+        rendered = await index.get(self._services.pools, found, _form(wanted), "")
 
         def negotiate(again: Request) -> Answer | None:
             wanted = choose_page_type(again.header(b"accept"), _format_parameter(again))
-            ready = index.ready(repository, project, _form(wanted), "", document.serial)
+            ready = index.ready(rendered.state, _form(wanted), "")
             return None if ready is None else self._page_answer(again, ready, wanted)
 
-        self._services.answer_cache.put(
-            request,
-            CachedAnswer(
-                repository,
-                package=project,
-                negotiate=negotiate,
-                fresh=lambda r: packages.package_serial(r, repository.id, project) == document.serial,
-                size=2 * len(document.body),
-                generation=generation,
-            ),
-        )
-        return self._page_answer(request, document, wanted)
+        self._services.answer_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
+        return self._page_answer(request, rendered.document, wanted)
 
     async def project_list(self, request: Request) -> Answer:
         """The list of all projects."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import column
+from pkgrepo.model import Fragment
+from pkgrepo.storage.catalog.rows import every
 
 
 def put_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, key: str, body: bytes) -> None:
@@ -34,10 +35,13 @@ def find_fragment(r: Reader, package_id: int, kind: str, sort: bytes, key: str) 
     return None if row is None else row[0]
 
 
-def read_fragments(r: Reader, package_id: int, kind: str) -> list[bytes]:
-    """The bodies of all fragments of one kind of a package, in the order of (sort, key)."""
-    return column(
-        r, "SELECT body FROM fragment WHERE package_id = ? AND kind = ? ORDER BY sort, key", (package_id, kind)
+def list_fragments(r: Reader, package_id: int, kind: str) -> list[Fragment]:
+    """All fragments of one kind of a package, in order."""
+    return every(
+        r,
+        Fragment._make,
+        "SELECT sort, key, body FROM fragment WHERE package_id = ? AND kind = ? ORDER BY sort, key",
+        (package_id, kind),
     )
 
 

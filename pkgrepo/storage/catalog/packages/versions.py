@@ -56,6 +56,11 @@ def version_keys(r: Reader, package_id: int) -> list[str]:
     return column(r, "SELECT key FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))
 
 
+def sorted_texts(r: Reader, package_id: int) -> list[tuple[bytes, str]]:
+    """The versions' ``sort`` and text, in the format's order."""
+    return r.all("SELECT sort, text FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))
+
+
 def version_texts(r: Reader, package_id: int) -> list[str]:
     """The texts of all versions (as the publisher wrote them), in the format's order."""
     return column(r, "SELECT text FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))

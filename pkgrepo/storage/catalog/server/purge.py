@@ -28,7 +28,7 @@ _ROWS_OF_PACKAGE = (
     _delete_some("tag", "package_id, name", "package_id"),
 )
 _ROWS_OF_REPOSITORY = (
-    _delete_some("cache_entry", "repository_id, route, path", "repository_id"),
+    _delete_some("upstream_document", "id", "repository_id"),
     _delete_some("file", "id", "repository_id"),
     _delete_some("tombstone", "repository_id, path", "repository_id"),
     _delete_some("upload", "uid", "repository_id"),

@@ -61,6 +61,7 @@ def test_high_ratio_of_a_small_body_is_allowed():
         (gzip.compress(TEXT)[:-5] + b"damage", "not in gzip"),
         (gzip.compress(b"") * (MOST_MEMBERS + 1), "too many"),
     ],
+    ids=["text", "zlib", "no end", "no data", "damage", "members"],
 )
 def test_damaged_body(body, sentence):
     with pytest.raises(BadCoding, match=sentence):

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pkgrepo.errors import Conflict, FileBurned, FileExists
 from pkgrepo.formats.python.index import pages
-from pkgrepo.formats.python.index.indexing import HTML_PAGE, JSON_PAGE, file_entry, read_page
+from pkgrepo.formats.python.index.indexing import HTML_PAGE, JSON_PAGE, file_entry, read_parts, splice
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -46,11 +46,12 @@ def rendered(world, package):
 def spliced(world):
     """The pages of every project as they are made from their fragments, by project and kind."""
     keys = [row[0] for row in world.catalog.peek(lambda reader: reader.all("SELECT key FROM package"))]
-    return {
-        (key, kind): world.catalog.peek(read_page, world.repository.id, key, kind)[0].joined()
-        for key in keys
-        for kind in (JSON_PAGE, HTML_PAGE)
-    }
+    found = {}
+    for key in keys:
+        for kind in (JSON_PAGE, HTML_PAGE):
+            parts, package = world.catalog.peek(read_parts, world.repository.id, key, kind)
+            found[key, kind] = splice(key, kind, package.serial, [parts]).joined()
+    return found
 
 
 def everything(world):

@@ -18,7 +18,7 @@ from pkgrepo.formats.npm.change.requests import ChangeRequests
 from pkgrepo.formats.npm.indexing import Publishing, index_package
 from pkgrepo.formats.npm.layout import tarball_path
 from pkgrepo.formats.npm.packument import document as packument
-from pkgrepo.formats.npm.packument.loading import read_spliced
+from pkgrepo.formats.npm.packument.loading import read_parts, splice
 from pkgrepo.formats.npm.packument.version_fragments import FULL, SHORT
 from pkgrepo.interfaces import Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionState
@@ -52,7 +52,8 @@ class Package:
 
     def document(self, form: str = FULL) -> dict[str, Any]:
         """The document as clients read it, without the keys that every change alters."""
-        spliced, _ = self.catalog.peek(read_spliced, 1, "x", form)
+        parts, package = self.catalog.peek(read_parts, 1, "x", form)
+        spliced = splice("x", form, package.serial, [parts])
         document: dict[str, Any] = json.loads(spliced.joined().replace(BASE, b""))
         for key in ("_rev", "modified"):
             document.pop(key, None)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.python.index.indexing import HTML_PAGE, JSON_PAGE, index_project, read_page
+from pkgrepo.formats.python.index.indexing import HTML_PAGE, JSON_PAGE, index_project, read_parts, splice
 from pkgrepo.formats.python.names import parse_version
 from pkgrepo.model import SYSTEM, NewFile
 from pkgrepo.repositories.publish.index import Change, PackageIndex
@@ -42,8 +42,8 @@ class World:
         return tx.statements - before
 
     def page(self, kind: str, project: str = "demo") -> bytes:
-        spliced, _ = self.catalog.peek(read_page, self.repository.id, project, kind)
-        return spliced.joined()
+        parts, package = self.catalog.peek(read_parts, self.repository.id, project, kind)
+        return splice(project, kind, package.serial, [parts]).joined()
 
 
 @pytest.fixture

@@ -20,9 +20,14 @@ def test_fragments_are_read_in_their_order(catalog):
         catalog.do(fragments.put_fragment, package.id, "html", sort, key, body)
     catalog.do(fragments.put_fragment, package.id, "html", b"\x01", "a", b"1")
     catalog.do(fragments.put_fragment, package.id, "json", b"\x01", "a", b"other")
-    assert catalog.peek(fragments.read_fragments, package.id, "html") == [b"1", b"2", b"3", b"4"]
+    assert [each.body for each in catalog.peek(fragments.list_fragments, package.id, "html")] == [
+        b"1",
+        b"2",
+        b"3",
+        b"4",
+    ]
     catalog.do(fragments.remove_fragment, package.id, "html", b"\x01", "b")
     catalog.do(fragments.remove_fragment, package.id, "html", b"\x01", "absent")
-    assert catalog.peek(fragments.read_fragments, package.id, "html") == [b"1", b"3", b"4"]
+    assert [each.body for each in catalog.peek(fragments.list_fragments, package.id, "html")] == [b"1", b"3", b"4"]
     catalog.do(packages.remove_package, package.id)
-    assert catalog.peek(fragments.read_fragments, package.id, "html") == []
+    assert [each.body for each in catalog.peek(fragments.list_fragments, package.id, "html")] == []

@@ -1,0 +1,64 @@
+"""The rule that a release is served only some time after its publication, when others have had time to look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from attrs import define, frozen
+
+from pkgrepo.errors import PkgrepoError
+from pkgrepo.model import Repository
+
+from .configuration import rules_of
+
+
+@define
+class TooYoung(PkgrepoError):  # noqa: N818 - named for what happened
+    """A release is younger than the repository serves it; ``opens_ms`` is None if its date is not known."""
+
+    name: str
+    repository: str
+    days: float
+    opens_ms: int | None
+
+    def __str__(self) -> str:
+        rule = f"the {self.days:g} days that policy.minimum_release_age of {self.repository} asks for"
+        if self.opens_ms is None:
+            return f"{self.name} has no publication date, so it may be younger than {rule}"
+        opens = datetime.fromtimestamp(self.opens_ms / 1000, UTC)
+        return f"{self.name} is younger than {rule}: it will be served from {opens:%Y-%m-%d %H:%M:%S} UTC"
+
+
+@frozen
+class AgeRule:
+    """The minimum age of the releases of one package, as ``repository`` (a path) asks for it."""
+
+    age_ms: int
+    days: float
+    repository: str
+
+    def hides(self, published_ms: int | None, now_ms: int) -> bool:
+        """Whether a release of this time is too young; one of an unknown time is."""
+        return published_ms is None or published_ms + self.age_ms > now_ms
+
+    def next_opening_ms(self, times: Iterable[int | None], now_ms: int) -> int | None:
+        """When the next of the releases of these times is old enough; None if none is too young."""
+        openings = (time + self.age_ms for time in times if time is not None)
+        return min((opening for opening in openings if opening > now_ms), default=None)
+
+    def check(self, name: str, published_ms: int | None, now_ms: int) -> None:
+        """Check the age of a release. :raises TooYoung: it is refused"""
+        if self.hides(published_ms, now_ms):
+            opens_ms = None if published_ms is None else published_ms + self.age_ms
+            raise TooYoung(name, self.repository, self.days, opens_ms)
+
+
+def find_age_rule(repositories: Iterable[Repository], key: str) -> AgeRule | None:
+    """The strictest rule that any of the repositories has for a package (a key), or None."""
+    found = [
+        AgeRule(age.ms, age.days, repository.path)
+        for repository in repositories
+        if (age := rules_of(repository).age_for(key)) is not None
+    ]
+    return max(found, key=lambda rule: rule.age_ms, default=None)

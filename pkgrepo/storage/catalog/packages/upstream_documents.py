@@ -1,0 +1,190 @@
+"""
+What the upstreams of a proxy repository said: one row for each question.
+
+A question is named by its key. Its present answer is either normalised and kept as a blob, or short and kept in
+``meta``, or that no upstream has it (an empty ``route``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import Factory, frozen
+
+from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.model import BlobInfo, Repository
+from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.columns import dump, load
+from pkgrepo.storage.catalog.rows import every, find
+
+
+@frozen(kw_only=True)
+class UpstreamDocument:
+    """
+    The present answer to one question. Times are in milliseconds since the epoch.
+
+    ``route`` is the name of the route that answered, empty if no route has it. ``source`` is the sha256 (hex) of the
+    answer as it was sent. ``locator`` and ``size`` are those of the blob of the normalised answer, with the ``sha256``;
+    all are empty if there is none. ``fetched_ms`` grows with each change of the content.
+    """
+
+    key: str
+    package_key: str = ""
+    route: str = ""
+    url: str = ""
+    etag: str | None = None
+    last_modified: str | None = None
+    source: str = ""
+    sha256: str = ""
+    storage_id: int = 0
+    locator: str = ""
+    size: int = 0
+    meta: Mapping[str, Any] = Factory(dict)
+    trace: Sequence[Mapping[str, Any]] = ()
+    fetched_ms: int
+    checked_ms: int
+    fresh_until_ms: int
+
+    @property
+    def found(self) -> bool:
+        """Whether an upstream has it."""
+        return bool(self.route)
+
+
+@frozen
+class Stored:
+    """The result of storing an answer: ``surplus`` are locators of copies that the catalog does not use."""
+
+    surplus: tuple[str, ...] = ()
+
+
+_SELECT = """
+SELECT d.key, d.package_key, d.route, d.url, d.etag, d.last_modified, d.source, d.sha256, d.storage_id,
+    CASE b.state WHEN 'live' THEN b.locator ELSE '' END, b.size, d.meta, d.trace, d.fetched_at, d.checked_at,
+    d.fresh_until
+FROM upstream_document d LEFT JOIN blob b ON b.storage_id = d.storage_id AND b.sha256 = d.sha256
+"""
+
+
+def find_document(r: Reader, repository_id: int, key: str) -> UpstreamDocument | None:
+    """The present answer to a question, or None if it was not asked."""
+    return find(r, _document, f"{_SELECT} WHERE d.repository_id = ? AND d.key = ?", (repository_id, key))
+
+
+def fetched_at(r: Reader, repository_id: int, key: str) -> int | None:
+    """When the present answer was fetched (ms); another value means another content. None if there is no answer."""
+    row = r.one("SELECT fetched_at FROM upstream_document WHERE repository_id = ? AND key = ?", (repository_id, key))
+    return None if row is None else row[0]
+
+
+def documents_of_package(r: Reader, repository_id: int, package_key: str) -> list[UpstreamDocument]:
+    """All answers about a package, by key."""
+    return every(
+        r,
+        _document,
+        f"{_SELECT} WHERE d.repository_id = ? AND d.package_key = ? ORDER BY d.key",
+        (repository_id, package_key),
+    )
+
+
+def list_documents(r: Reader, repository_id: int, *, after: str = "", limit: int = 100) -> list[UpstreamDocument]:
+    """A page of answers after a key, ordered by key."""
+    return every(
+        r,
+        _document,
+        f"{_SELECT} WHERE d.repository_id = ? AND d.key > ? ORDER BY d.key LIMIT ?",
+        (repository_id, after, limit),
+    )
+
+
+def put_document(
+    tx: Transaction, repository: Repository, document: UpstreamDocument, blob: BlobInfo | None, now_ms: int
+) -> Stored:
+    """Store the answer to a question in place of the one before; ``blob`` is the normalised one, which is durable."""
+    claimed = None if blob is None else blobs.claim_blob(tx, repository.storage_id, blob, now_ms)
+    tx.execute(
+        """
+        INSERT INTO upstream_document (repository_id, key, package_key, route, url, etag, last_modified, source,
+            storage_id, sha256, meta, trace, fetched_at, checked_at, fresh_until)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (repository_id, key) DO UPDATE
+        SET package_key = excluded.package_key, route = excluded.route, url = excluded.url, etag = excluded.etag,
+            last_modified = excluded.last_modified, source = excluded.source, storage_id = excluded.storage_id,
+            sha256 = excluded.sha256, meta = excluded.meta, trace = excluded.trace, fetched_at = excluded.fetched_at,
+            checked_at = excluded.checked_at, fresh_until = excluded.fresh_until
+        """,
+        (
+            repository.id,
+            document.key,
+            document.package_key,
+            document.route,
+            document.url,
+            document.etag,
+            document.last_modified,
+            bytes.fromhex(document.source) or None,
+            None if claimed is None else repository.storage_id,
+            None if claimed is None else bytes.fromhex(claimed.sha256),
+            dump(document.meta),
+            dump(document.trace),
+            document.fetched_ms,
+            document.checked_ms,
+            document.fresh_until_ms,
+        ),
+    )
+    return Stored() if claimed is None or blob is None or claimed.locator == blob.locator else Stored((blob.locator,))
+
+
+def renew_document(tx: Transaction, repository: Repository, document: UpstreamDocument, _now_ms: int) -> None:
+    """Store that an upstream has confirmed an answer: its times, validators and trace."""
+    tx.execute(
+        """
+        UPDATE upstream_document SET checked_at = ?, fresh_until = ?, etag = ?, last_modified = ?, trace = ?
+        WHERE repository_id = ? AND key = ? AND fetched_at = ?
+        """,
+        (
+            document.checked_ms,
+            document.fresh_until_ms,
+            document.etag,
+            document.last_modified,
+            dump(document.trace),
+            repository.id,
+            document.key,
+            document.fetched_ms,
+        ),
+    )
+
+
+def remove_documents(
+    tx: Transaction, repository: Repository, package_key: str | None, before_ms: int, _now_ms: int
+) -> int:
+    """Forget the answers last confirmed before a time, only those about a package if it is given. Returns how many."""
+    if package_key is None:
+        return tx.execute(
+            "DELETE FROM upstream_document WHERE repository_id = ? AND checked_at < ?", (repository.id, before_ms)
+        )
+    return tx.execute(
+        "DELETE FROM upstream_document WHERE repository_id = ? AND package_key = ? AND checked_at < ?",
+        (repository.id, package_key, before_ms),
+    )
+
+
+def _document(row: Row) -> UpstreamDocument:
+    return UpstreamDocument(
+        key=row[0],
+        package_key=row[1],
+        route=row[2],
+        url=row[3],
+        etag=row[4],
+        last_modified=row[5],
+        source="" if row[6] is None else row[6].hex(),
+        sha256="" if row[7] is None else row[7].hex(),
+        storage_id=row[8] or 0,
+        locator=row[9] or "",
+        size=row[10] or 0,
+        meta=load(row[11]),
+        trace=load(row[12]),
+        fetched_ms=row[13],
+        checked_ms=row[14],
+        fresh_until_ms=row[15],
+    )
