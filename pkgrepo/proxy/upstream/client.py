@@ -88,7 +88,7 @@ class Upstream:
         self._pool.cachedConnectionTimeout = KEEP_ALIVE_S  # type: ignore[assignment]
         no_cookies: Any = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
         self._client = HTTPClient(UpstreamAgent(ways, self._pool, self._connections), no_cookies)
-        self._own_health = Health(route.name, shared.reactor, shared.jitter)
+        self._own_health = self._make_health(route.target.host)
         self._other_health: OrderedDict[Origin, Health] = OrderedDict()
         self._open_count = 0
         self._retired = False
@@ -238,9 +238,9 @@ class Upstream:
     ) -> UpstreamResponse | UpstreamFailed:
         """Send the request once. An error is returned, and not raised, if it might be worth another try."""
         settings, started = self._shared.settings, self._reactor.seconds()
-        reason = f"it did not answer within {settings.idle_timeout_s:g} s (proxy.idle_timeout)"
-        # The endpoints have a time limit of their own, which must end first.
+        # Connecting has a time limit of its own, which must end first.
         wait_s = settings.connect_timeout_s + settings.idle_timeout_s
+        reason = f"it did not answer within {wait_s:g} s (proxy.idle_timeout)"
         try:
             answering = self._client.request(
                 request.method,
@@ -291,11 +291,14 @@ class Upstream:
     def _health_of(self, origin: Origin) -> Health:
         if origin == self.route.target.origin:
             return self._own_health
-        health = self._other_health.pop(origin, None) or Health(self.name, self._reactor, self._shared.jitter)
+        health = self._other_health.pop(origin, None) or self._make_health(origin[1])
         self._other_health[origin] = health
         if len(self._other_health) > MOST_HOSTS:
             self._other_health.popitem(last=False)
         return health
+
+    def _make_health(self, host: str) -> Health:
+        return Health(self.name, host, self._reactor, self._shared.jitter)
 
 
 class _ExactUrl(EncodedURL):

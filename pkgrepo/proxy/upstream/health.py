@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
 
 from pkgrepo.errors import UpstreamLimited, UpstreamUnavailable
 from pkgrepo.model import UpstreamHealth, UpstreamState
@@ -30,16 +31,19 @@ FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 120.0
 LONGEST_LIMIT_S = 3600.0  # however long an upstream wants no requests
 
+log = Logger()
+
 
 class Health:
     """
-    Successes and failures of requests to one host of the route ``route``.
+    Successes and failures of requests to one host of the route ``route``; ``host`` is for the log.
 
     ``jitter`` returns a number from 0 to 1; it spreads the probes of several processes.
     """
 
-    def __init__(self, route: str, reactor: IReactorTime, jitter: Callable[[], float]) -> None:
+    def __init__(self, route: str, host: str, reactor: IReactorTime, jitter: Callable[[], float]) -> None:
         self._route = route
+        self._host = host
         self._reactor = reactor
         self._jitter = jitter
         self._failures_in_row = 0
@@ -79,6 +83,8 @@ class Health:
 
     def succeeded(self, latency_s: float) -> None:
         """Note an answer, whose head took ``latency_s`` seconds."""
+        if self._failures_in_row >= FAILURES:
+            log.info("upstream {route} at {host} answers again", route=self._route, host=self._host)
         self._failures_in_row = 0
         self._pause_s = 0.0
         self._successes += 1
@@ -92,6 +98,14 @@ class Health:
         self._failures_in_row += 1
         self._last_error = reason
         self._last_failure = now
+        if self._failures_in_row == FAILURES:
+            log.warn(
+                "upstream {route} at {host} failed {count} times in a row: {reason}",
+                route=self._route,
+                host=self._host,
+                count=FAILURES,
+                reason=reason,
+            )
         if self._failures_in_row >= FAILURES and now >= self._open_until:
             self._pause_s = min(max(self._pause_s * 2, FIRST_PAUSE_S), LONGEST_PAUSE_S)
             self._open_until = now + self._pause_s * (0.75 + 0.5 * self._jitter())

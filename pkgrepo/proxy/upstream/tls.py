@@ -16,7 +16,7 @@ from zope.interface import implementer
 
 from pkgrepo.errors import Invalid
 
-CACHED_HOSTS = 50  # TLS contexts; making one reads the system's certificates, which takes milliseconds
+CACHED_HOSTS = 50  # TLS contexts; making one may read all of the system's certificates
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from zope.interface.verify import verifyObject
 
 from pkgrepo.errors import Invalid, UpstreamFailed, UpstreamTruncated
+from pkgrepo.interfaces import IUpstream, IUpstreamResponse
 from pkgrepo.model import ReadLimits
 from tests.support.inprocess_server import turn, until
 from tests.support.upstreams.faults import failing, redirect
@@ -40,6 +42,22 @@ async def test_answer_of_a_path_below_the_route(scene: Any) -> None:
     assert request.fields["accept-encoding"] == "identity"
     assert request.fields["user-agent"].startswith("pkgrepo/")
     assert upstream.health().successes == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_client_and_answer_have_their_interfaces(scene: Any) -> None:
+    upstream = scene.upstream(scene.serve().url)
+    verifyObject(IUpstream, upstream)
+    async with upstream.open("GET", "x") as response:
+        verifyObject(IUpstreamResponse, response)
+
+
+@pytest_twisted.ensureDeferred
+async def test_address_of_ip_version_6(scene: Any) -> None:
+    proxy = scene.serve({"/x": b"x"})
+    assert await fetch(scene.upstream("http://[2606:4700::1111]:8080", proxies={"http": proxy.url})) == (200, b"x")
+    (request,) = proxy.requests()
+    assert (request.target, request.fields["host"]) == ("http://[2606:4700::1111]:8080/x", "[2606:4700::1111]:8080")
 
 
 @pytest_twisted.ensureDeferred

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs, formatEvent
 
 from pkgrepo.errors import UpstreamLimited, UpstreamUnavailable
 from pkgrepo.model import UpstreamState
@@ -17,7 +18,7 @@ def clock():
 
 @pytest.fixture
 def health(clock):
-    return Health("main", clock, jitter=lambda: 0.5)  # pauses as long as the constants say
+    return Health("main", "mirror.example", clock, jitter=lambda: 0.5)  # pauses as long as the constants say
 
 
 def fail(health, times=1):
@@ -127,3 +128,18 @@ def test_report(health, clock):
     assert (report.last_error, report.latency_s) == ("it refuses connections", 0.25)
     assert report.last_failure_at == datetime.fromtimestamp(10, UTC)
     assert report.last_success_at == datetime.fromtimestamp(20, UTC)
+
+
+def test_log_has_one_line_when_it_fails_and_one_when_it_works_again(health, clock):
+    with capturedLogs() as events:
+        fail(health, FAILURES)
+        for _ in range(3):
+            clock.advance(LONGEST_PAUSE_S)
+            fail(health)
+        clock.advance(LONGEST_PAUSE_S)
+        succeed(health)
+        succeed(health)
+    assert [formatEvent(event) for event in events] == [
+        "upstream main at mirror.example failed 5 times in a row: it refuses connections",
+        "upstream main at mirror.example answers again",
+    ]
