@@ -19,11 +19,10 @@ from .contestants_npm import NodeRegistry, PkgrepoNpm
 from .contestants_proxy import Direct, Proxy, Sent, Source
 from .contestants_python import PkgrepoPython
 from .installs import PIP_CONNECTIONS, UV_CONNECTIONS, Installed, install_npm, install_python, pull_image, read_at_once
-from .load import NPM, PIP, LoadFailed, Prober, download, get, percentile
+from .load import NPM, PIP, LoadFailed, Prober, download, get, percentile, wrk
 from .measure import MIB, Watch
 from .scenarios import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
 from .scenarios_npm import BESIDE_MAX, BESIDE_P99, PROBES_PER_S, SECONDS
-from .scenarios_python import asking
 from .stocks import publish_node_tree, publish_python_tree, push_image
 from .trees import NODE_TREE, PYTHON_TREE
 from .upstream import HUGE_PACKAGE, LARGE_PACKAGE, WARM_UP, file_mib, large_image, large_wheel
@@ -38,6 +37,8 @@ QUIET_P99 = Metric("quiet_p99_ms", "p99 ms, quiet", 2)
 
 READERS = 50
 WARM_INSTALLS = 5  # in a round
+FEW = 2  # connections for the large packument
+SLOWEST_S = 8.0  # seconds in which even slow proxies answer some of their requests
 NO_CACHE = {"Cache-Control": "no-cache"}  # asks proxies to revalidate
 
 
@@ -232,7 +233,19 @@ def _packument(arena: Arena, name: str) -> Trial:
     reply = get(url, NPM)
     if reply.status != 200:
         raise LoadFailed(f"GET {url}: {reply.status}")
-    return asking(arena, name, url, NPM)
+
+    def trial(_: int) -> Mapping[str, float]:
+        with Watch(server.tree) as watch:
+            hits = wrk(url, NPM, max(arena.seconds, SLOWEST_S), connections=FEW)
+        return {
+            RATE.key: hits.requests / hits.seconds,
+            CPU.key: watch.cost.cpu_s * 1e6 / hits.requests,
+            P50.key: hits.p50_ms,
+            P99.key: hits.p99_ms,
+            RSS.key: watch.cost.rss_after / MIB,
+        }
+
+    return trial
 
 
 def _beside(arena: Arena, name: str) -> Trial:
