@@ -5,12 +5,9 @@ Downloads, logins, bearer tokens and a start need no space. The log has one even
 when it no longer is.
 """
 
-import os
-import subprocess
-from contextlib import contextmanager
-
 import pytest
 
+from tests.support.full_disk import file_system, filled
 from tests.support.http_client import HttpClient
 from tests.support.images import digest_of, make_image
 from tests.support.npm_packages import make_publish, make_tarball
@@ -32,21 +29,6 @@ name = "py"
 storage = "small"
 format = "python"
 """
-
-
-@contextmanager
-def file_system(place, size):
-    """Mount a tmpfs on a folder."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount file systems")
-    place.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "pkgrepo-test", str(place)], capture_output=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"this machine does not mount: {done.stderr.decode().strip()}")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 @pytest.fixture
@@ -123,27 +105,6 @@ visibility = "private"
 IMAGE = make_image()
 WHEEL, WHEEL_DATA = make_wheel("demo", "1.0")
 TARBALL = make_tarball("demo", "1.0.0")
-
-
-@contextmanager
-def filled(folder):
-    """Fill the file system; yields a function that fills it again."""
-    name = folder / "filler"
-    with name.open("wb", buffering=0) as file:
-
-        def fill():
-            for size in (MIB, 4096, 1):
-                try:
-                    while file.write(b"x" * size) == size:
-                        pass
-                except OSError:
-                    continue
-
-        try:
-            fill()
-            yield fill
-        finally:
-            name.unlink()
 
 
 def publish_all(server):

@@ -175,8 +175,8 @@ class ScriptedUpstream:
         with self._changed:
             assert self._changed.wait_for(true, TIMEOUT_S), "the upstream saw nothing of the kind"
 
-    def wait_paused(self, path: str, count: int = 1) -> None:
-        """Block until so many answers for a path are paused."""
+    def wait_paused(self, path: str | None = None, count: int = 1) -> None:
+        """Block until so many answers for a path, or for any, are paused."""
         self.wait_for(lambda: sum(each.paused for each in self.exchanges_of(path)) >= count)
 
     # --- the server's side, in its thread
